@@ -1,0 +1,1 @@
+"""The judges. They read traces only, and never learn which system they judge."""

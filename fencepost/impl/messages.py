@@ -1,0 +1,258 @@
+"""Kafka's requests and responses as plain values, named as Kafka names them.
+
+Every request carries a correlation id; its response repeats it, so that an answer to an abandoned request is recognised and dropped.
+Records travel as the log's own bytes (impl/log): a follower appends what the leader read, a client decodes it.
+"""
+
+from attrs import field, frozen
+
+from fencepost.traces.outcomes import ErrorCode
+
+NO_EPOCH = -1
+NO_LEADER = -1
+
+
+@frozen(order=True)
+class TopicPartition:
+    """Topic name and partition number; written t-0."""
+
+    topic: str
+    partition: int
+    _hash: int = field(init=False, repr=False, eq=False, order=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.topic, self.partition)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+# ---- data path
+
+
+@frozen(kw_only=True)
+class ProduceRequest:
+    """Append a batch. values: the records' value ids. timeout: how long acks=all may wait, nanoseconds."""
+
+    correlation_id: int
+    partition: TopicPartition
+    acks: int
+    values: tuple[int, ...]
+    timeout: int
+
+
+@frozen(kw_only=True)
+class ProduceResponse:
+    """base_offset: -1 if nothing was appended; kept beside an error if the append came first."""
+
+    correlation_id: int
+    error: ErrorCode
+    base_offset: int = -1
+    leader_epoch: int = NO_EPOCH
+
+
+@frozen(kw_only=True)
+class FetchPartition:
+    """One partition of a fetch. leader_epoch: that the fetcher believes in (-1: does not say)."""
+
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int = NO_EPOCH
+    log_start_offset: int = 0
+
+
+@frozen(kw_only=True)
+class FetchRequest:
+    """replica_id: the follower, or -1 for a client. max_wait: nanoseconds; max_bytes: per partition."""
+
+    correlation_id: int
+    replica_id: int
+    max_wait: int
+    max_bytes: int
+    partitions: tuple[FetchPartition, ...]
+
+
+@frozen(kw_only=True)
+class FetchedPartition:
+    """records: batches in the log's format, from the batch that holds the offset asked for."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    leader_epoch: int = NO_EPOCH
+    high_watermark: int = -1
+    log_start_offset: int = -1
+    records: bytes = b""
+
+
+@frozen(kw_only=True)
+class FetchResponse:
+    """One answer per partition asked for, in that order."""
+
+    correlation_id: int
+    partitions: tuple[FetchedPartition, ...]
+
+
+@frozen(kw_only=True)
+class ListOffsetsRequest:
+    """The latest offset that a client may read. leader_epoch as in FetchPartition."""
+
+    correlation_id: int
+    partition: TopicPartition
+    leader_epoch: int = NO_EPOCH
+
+
+@frozen(kw_only=True)
+class ListOffsetsResponse:
+    """offset: the high watermark."""
+
+    correlation_id: int
+    error: ErrorCode
+    offset: int = -1
+    leader_epoch: int = NO_EPOCH
+
+
+@frozen(kw_only=True)
+class EpochQuery:
+    """Where does `asked_epoch` end in your log? current_leader_epoch: fences the question."""
+
+    partition: TopicPartition
+    current_leader_epoch: int
+    asked_epoch: int
+
+
+@frozen(kw_only=True)
+class EpochEnd:
+    """epoch: the largest one <= asked that the leader knows; end_offset: where it ends; both -1 if it knows none at all."""
+
+    partition: TopicPartition
+    error: ErrorCode
+    epoch: int = NO_EPOCH
+    end_offset: int = -1
+
+
+@frozen(kw_only=True)
+class OffsetsForLeaderEpochRequest:
+    """Asked by a follower before it fetches (KIP-101, KIP-279)."""
+
+    correlation_id: int
+    replica_id: int
+    queries: tuple[EpochQuery, ...]
+
+
+@frozen(kw_only=True)
+class OffsetsForLeaderEpochResponse:
+    """One answer per query, in that order."""
+
+    correlation_id: int
+    ends: tuple[EpochEnd, ...]
+
+
+@frozen(kw_only=True)
+class MetadataRequest:
+    """Ask any broker who leads what."""
+
+    correlation_id: int
+
+
+@frozen(kw_only=True)
+class PartitionMetadata:
+    """A broker's view of one partition, from UpdateMetadata."""
+
+    partition: TopicPartition
+    leader: int
+    leader_epoch: int
+
+
+@frozen(kw_only=True)
+class MetadataResponse:
+    """May be stale: brokers learn by UpdateMetadata only."""
+
+    correlation_id: int
+    partitions: tuple[PartitionMetadata, ...]
+    live_brokers: tuple[int, ...]
+
+
+# ---- control plane
+
+
+@frozen(kw_only=True)
+class PartitionState:
+    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state; replicas: AR."""
+
+    partition: TopicPartition
+    controller_epoch: int
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int
+    replicas: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class LeaderAndIsrRequest:
+    """Become leader or follower. broker_epoch: the receiver's incarnation that is meant."""
+
+    correlation_id: int
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: tuple[PartitionState, ...]
+    live_brokers: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class UpdateMetadataRequest:
+    """What every broker tells clients."""
+
+    correlation_id: int
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: tuple[PartitionState, ...]
+    live_brokers: tuple[int, ...]
+
+
+@frozen(kw_only=True)
+class StopReplicaRequest:
+    """Stop fetching, and delete the log if asked. leader_epochs: per partition (KIP-570)."""
+
+    correlation_id: int
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: tuple[tuple[TopicPartition, int, bool], ...]
+
+
+@frozen(kw_only=True)
+class ControlResponse:
+    """To any of the three. kind: the request's class name; controller_epoch: the highest that the broker has seen."""
+
+    correlation_id: int
+    kind: str
+    error: ErrorCode
+    controller_epoch: int = NO_EPOCH
+
+
+Request = (
+    ProduceRequest
+    | FetchRequest
+    | ListOffsetsRequest
+    | OffsetsForLeaderEpochRequest
+    | MetadataRequest
+    | LeaderAndIsrRequest
+    | UpdateMetadataRequest
+    | StopReplicaRequest
+)
+Response = (
+    ProduceResponse
+    | FetchResponse
+    | ListOffsetsResponse
+    | OffsetsForLeaderEpochResponse
+    | MetadataResponse
+    | ControlResponse
+)
+ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+Message = Request | Response

@@ -1,0 +1,153 @@
+"""The seam between a sans-IO core and the world that drives it: what comes in, what goes out.
+
+The four verbs of a driver: hand an input to `step`, release its effects in order, keep the timers, deliver what the effects asked for.
+Effects are released only after every file call of the step has returned: persist before send holds by construction.
+Times are integer nanoseconds of the host's own clock.
+"""
+
+from typing import Protocol
+
+from attrs import frozen
+
+from fencepost.impl.messages import Message
+from fencepost.impl.zookeeper import Reply, Request, WatchEvent
+from fencepost.traces.events import Event
+
+TimerKey = tuple[str | int, ...]
+"""Names a timer within one core; setting a key again replaces its deadline."""
+
+
+# ---- inputs
+
+
+@frozen
+class Started:
+    """The process is up; its files are what the disk kept."""
+
+
+@frozen
+class MessageArrived:
+    """A message from another host. source: a node id (brokers 1.., clients from 1000)."""
+
+    source: int
+    message: Message
+
+
+@frozen
+class TimerFired:
+    """A timer that was set, reached its deadline and was neither replaced nor cancelled."""
+
+    key: TimerKey
+
+
+@frozen
+class ZooKeeperReplied:
+    """The answer to the request of this id; replies come in the order of requests."""
+
+    request_id: int
+    reply: Reply
+
+
+@frozen
+class ZooKeeperWatchFired:
+    """A one-shot watch fired; delivered before any reply that shows the change."""
+
+    watch: WatchEvent
+
+
+@frozen
+class ZooKeeperConnected:
+    """A session is usable. new: it is another session than before (all ephemerals and watches of the old one are gone)."""
+
+    session_id: int
+    new: bool
+
+
+@frozen
+class ZooKeeperDisconnected:
+    """The connection is lost, the session may live on. Outstanding requests are answered with CONNECTION_LOSS first."""
+
+
+@frozen
+class ZooKeeperSessionExpired:
+    """The session is gone. The driver opens a new one by itself; `ZooKeeperConnected(new=True)` follows."""
+
+
+Input = (
+    Started
+    | MessageArrived
+    | TimerFired
+    | ZooKeeperReplied
+    | ZooKeeperWatchFired
+    | ZooKeeperConnected
+    | ZooKeeperDisconnected
+    | ZooKeeperSessionExpired
+)
+
+
+# ---- effects
+
+
+@frozen
+class Send:
+    """Send a message to a node. cause: what made it be sent, as small integers: it keys the network's randomness for this message,
+    so that it must not contain running numbers."""
+
+    target: int
+    message: Message
+    cause: tuple[int, ...] = ()
+
+
+@frozen
+class SetTimer:
+    """Fire `key` at host time `at` (or at once if that has passed)."""
+
+    key: TimerKey
+    at: int
+
+
+@frozen
+class CancelTimer:
+    """Forget `key`; nothing happens if it is not set."""
+
+    key: TimerKey
+
+
+@frozen
+class AskZooKeeper:
+    """Send a request on the current session. Requests of one session are carried out in order."""
+
+    request_id: int
+    request: Request
+
+
+@frozen
+class Record:
+    """A trace event; the driver stamps it with the world's time and the node's id."""
+
+    event: Event
+
+
+@frozen
+class Complete:
+    """A client core finished an operation (impl/client); what it learned is in the payload."""
+
+    operation: object
+
+
+@frozen
+class Halt:
+    """The process ends itself. reason: one sentence for the log."""
+
+    reason: str
+
+
+Effect = Send | SetTimer | CancelTimer | AskZooKeeper | Record | Complete | Halt
+
+
+class Core(Protocol):
+    """A sans-IO core."""
+
+    def step(self, input: Input, now: int) -> list[Effect]:
+        """Apply one input at host time `now` (nanoseconds) and return the effects in the order in which they must be released."""
+        ...

@@ -1,0 +1,185 @@
+"""The ZooKeeper seam: requests, replies, errors and watches as plain values.
+
+Two implementations: sim/zookeeper.py and impl/runtime over kazoo against a real server. A request is carried out
+on the session that sends it; the semantics (versions, one-shot watches in order, ephemerals, sequentials, multi) are ZooKeeper 3.9's.
+"""
+
+from enum import StrEnum
+
+from attrs import frozen
+
+ANY_VERSION = -1
+
+
+class ZooKeeperError(StrEnum):
+    """ZooKeeper's result codes that a core can meet."""
+
+    NO_NODE = "NO_NODE"
+    NODE_EXISTS = "NODE_EXISTS"
+    BAD_VERSION = "BAD_VERSION"
+    NOT_EMPTY = "NOT_EMPTY"
+    NO_CHILDREN_FOR_EPHEMERALS = "NO_CHILDREN_FOR_EPHEMERALS"
+    CONNECTION_LOSS = "CONNECTION_LOSS"
+    SESSION_EXPIRED = "SESSION_EXPIRED"
+    RUNTIME_INCONSISTENCY = "RUNTIME_INCONSISTENCY"
+    """Of a member of a multi that comes after the one that failed."""
+    ROLLED_BACK = "ROLLED_BACK"
+    """Of a member of a multi that came before the one that failed (ZooKeeper's code 0 in an error result)."""
+
+
+class WatchKind(StrEnum):
+    """What a watch saw."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    CHANGED = "changed"
+    CHILD = "child"
+
+
+# ---- requests
+
+
+@frozen
+class Create:
+    """Create a node; the parent must exist. Reply: Created with the actual path (a sequential gets a 10-digit suffix)."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@frozen
+class SetData:
+    """Replace the data. version: the expected one, or ANY_VERSION. Reply: Done with the new stat."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@frozen
+class Delete:
+    """Remove a node without children. version as in SetData. Reply: Done."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@frozen
+class Check:
+    """Only inside a multi: the node exists with this version."""
+
+    path: str
+    version: int
+
+
+@frozen
+class GetData:
+    """Reply: Data. watch: fire once on change or deletion (not set if the node is absent)."""
+
+    path: str
+    watch: bool = False
+
+
+@frozen
+class Exists:
+    """Reply: Done with the stat, or Failed(NO_NODE). watch: fire once on creation, change or deletion."""
+
+    path: str
+    watch: bool = False
+
+
+@frozen
+class GetChildren:
+    """Reply: Children, names sorted. watch: fire once when a child comes or goes, or the node is deleted."""
+
+    path: str
+    watch: bool = False
+
+
+WriteOperation = Create | SetData | Delete | Check
+
+
+@frozen
+class Multi:
+    """All or nothing, in order, one transaction. Reply: MultiDone, or Failed with the results of the members."""
+
+    operations: tuple[WriteOperation, ...]
+
+
+Request = Create | SetData | Delete | GetData | Exists | GetChildren | Multi
+
+
+# ---- replies
+
+
+@frozen
+class Stat:
+    """czxid, mzxid: transaction ids of creation and last change; version: of the data; cversion: changes of the list of children;
+    ephemeral_owner: session id, 0 for a persistent node."""
+
+    czxid: int
+    mzxid: int
+    version: int
+    cversion: int
+    ephemeral_owner: int
+    children: int
+
+
+@frozen
+class Created:
+    """path: as created; czxid: of the creation."""
+
+    path: str
+    czxid: int
+
+
+@frozen
+class Done:
+    """stat: after the write (SetData, Exists); None for Delete and Check."""
+
+    stat: Stat | None = None
+
+
+@frozen
+class Data:
+    """The node's data and stat."""
+
+    data: bytes
+    stat: Stat
+
+
+@frozen
+class Children:
+    """Names of the children, sorted, and the parent's stat."""
+
+    names: tuple[str, ...]
+    stat: Stat
+
+
+@frozen
+class Failed:
+    """error: of the request; for a multi that of the first member that failed, with `index` its place and `results` of all members."""
+
+    error: ZooKeeperError
+    index: int = -1
+    results: tuple[ZooKeeperError, ...] = ()
+
+
+@frozen
+class MultiDone:
+    """Replies of the members, in order."""
+
+    replies: tuple[Created | Done, ...]
+
+
+Reply = Created | Done | Data | Children | MultiDone | Failed
+
+
+@frozen
+class WatchEvent:
+    """A one-shot watch of this session fired."""
+
+    path: str
+    kind: WatchKind

@@ -1,0 +1,189 @@
+"""The one table of anomalies: name, definition, the invariant it breaks, what implies it, and which wins.
+
+Judges name their findings by this table only. When several anomalies hold for one trace, the one with the lowest `rank` is the
+trace's name: shrinking keeps *that* anomaly.
+"""
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Anomaly:
+    """rank: precedence, lower wins. implied_by: anomalies of which this one is a consequence. jepsen: its name in Jepsen's Kafka workload."""
+
+    name: str
+    rank: int
+    definition: str
+    breaks: str
+    implied_by: tuple[str, ...] = ()
+    jepsen: str | None = None
+
+
+ANOMALIES: tuple[Anomaly, ...] = (
+    Anomaly(
+        name="fenced_controller_wrote",
+        rank=10,
+        breaks="CTRL-FENCE",
+        definition="a controller wrote a partition's state to ZooKeeper after /controller_epoch had moved past its own",
+    ),
+    Anomaly(
+        name="fenced_controller_obeyed",
+        rank=11,
+        breaks="CTRL-FENCE",
+        definition="a broker acted on a control request of a lower controller epoch than one that it had already obeyed",
+    ),
+    Anomaly(
+        name="two_leaders_one_epoch",
+        rank=15,
+        breaks="EPOCH-MONO",
+        definition="two brokers led one partition in the same leader epoch",
+    ),
+    Anomaly(
+        name="leader_epoch_regressed",
+        rank=16,
+        breaks="EPOCH-MONO",
+        definition="a partition's leader epoch in ZooKeeper, or at one broker, went back",
+    ),
+    Anomaly(
+        name="committed_record_lost",
+        rank=20,
+        breaks="COMMIT-SAFE",
+        definition="a broker became leader without a record below a high watermark that an earlier leader had exposed",
+    ),
+    Anomaly(
+        name="committed_record_truncated",
+        rank=21,
+        breaks="COMMIT-SAFE",
+        definition="at the end of the run a current replica lacks a record below an exposed high watermark",
+        implied_by=("committed_record_lost",),
+    ),
+    Anomaly(
+        name="log_divergence",
+        rank=25,
+        breaks="LOG-MATCH",
+        definition="two replicas hold different records at one offset of one epoch, or differ below the lower of their high watermarks",
+    ),
+    Anomaly(
+        name="lost_write",
+        rank=30,
+        breaks="COMMIT-SAFE",
+        definition="an acknowledged record (acks=all) is in no later read, and a read ended at or before its offset",
+        implied_by=("committed_record_lost",),
+        jepsen="lost-write",
+    ),
+    Anomaly(
+        name="inconsistent_offsets",
+        rank=31,
+        breaks="LOG-MATCH",
+        definition="two values were seen or acknowledged at one offset",
+        implied_by=("log_divergence", "committed_record_lost"),
+        jepsen="inconsistent-offsets",
+    ),
+    Anomaly(
+        name="duplicate",
+        rank=32,
+        breaks="IDEMP",
+        definition="one value was seen or acknowledged at two offsets",
+        jepsen="duplicate",
+    ),
+    Anomaly(
+        name="phantom_record",
+        rank=33,
+        breaks="LOG-MATCH",
+        definition="a read returned a record that nobody sent",
+    ),
+    Anomaly(
+        name="failed_append_visible",
+        rank=34,
+        breaks="COMMIT-SAFE",
+        definition="a read returned a record whose append had failed",
+        jepsen="G1a",
+    ),
+    Anomaly(
+        name="unordered_read",
+        rank=35,
+        breaks="LOG-MATCH",
+        definition="the records of one read are not in increasing offset order",
+        jepsen="int-nonmonotonic-poll",
+    ),
+    Anomaly(
+        name="skipped_offset",
+        rank=36,
+        breaks="LOG-MATCH",
+        definition="a read jumped over an offset that holds a record",
+        jepsen="int-poll-skip",
+    ),
+    Anomaly(
+        name="read_outside_bounds",
+        rank=37,
+        breaks="HW-MONO",
+        definition="a read returned a record below the offset it asked for, or at or above the end that it claimed",
+    ),
+    Anomaly(
+        name="torn_batch",
+        rank=38,
+        breaks="LOG-MATCH",
+        definition="a claimed end lies inside a batch, or the records of one batch do not stand together in order",
+    ),
+    Anomaly(
+        name="epoch_regressed_in_log",
+        rank=39,
+        breaks="EPOCH-MONO",
+        definition="leader epochs decrease along the offsets of a log",
+    ),
+    Anomaly(
+        name="append_inversion",
+        rank=40,
+        breaks="COMMIT-SAFE",
+        definition="an append that began after another's acknowledgement stands at a lower offset",
+    ),
+    Anomaly(
+        name="read_before_sent",
+        rank=41,
+        breaks="LOG-MATCH",
+        definition="a read that completed before an append began returned that append's record",
+    ),
+    Anomaly(
+        name="append_below_shown_end",
+        rank=42,
+        breaks="HW-MONO",
+        definition="an append that began after a read had shown a later offset or end stands below it",
+    ),
+    Anomaly(
+        name="stale_read",
+        rank=43,
+        breaks="HW-MONO",
+        definition="a strong read that began after an append's acknowledgement claimed an end at or below its offset",
+    ),
+    Anomaly(
+        name="high_watermark_regressed",
+        rank=44,
+        breaks="HW-MONO",
+        definition="an end that was shown is above the end of a read that began later",
+    ),
+    Anomaly(
+        name="unaccounted_offset",
+        rank=45,
+        breaks="LOG-MATCH",
+        definition="with dense offsets, more holes below a known end than unknown appends that could fill them in time",
+    ),
+    Anomaly(
+        name="conformance",
+        rank=60,
+        breaks="MODEL",
+        definition="an event that no action of the model explains",
+    ),
+    Anomaly(
+        name="no_progress",
+        rank=70,
+        breaks="LIVE",
+        definition="after the faults ended, a wait of the liveness phase never ended",
+    ),
+)
+
+BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
+
+
+def first_by_rank(names: "set[str]") -> str | None:
+    """The anomaly that names the trace: the lowest rank among `names`; None for an empty set."""
+    return min(names, key=lambda name: BY_NAME[name].rank, default=None)

@@ -1,0 +1,71 @@
+"""The one family of exceptions, and the exit codes.
+
+Exceptions are for the environment's and the caller's mistakes: each says what was expected, what was
+seen, where, and what to do. Our own mistakes are assertions; findings are verdicts (checkers/verdict.py).
+"""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What a command's exit status means. Of several that apply, `PRECEDENCE` says which wins."""
+
+    NOTHING_FOUND = 0
+    FINDINGS = 1
+    USAGE = 2
+    UNDECIDED = 3
+    QUARANTINED = 4
+    INTERRUPTED = 130
+
+
+PRECEDENCE = (
+    ExitCode.INTERRUPTED,
+    ExitCode.USAGE,
+    ExitCode.FINDINGS,
+    ExitCode.QUARANTINED,
+    ExitCode.UNDECIDED,
+    ExitCode.NOTHING_FOUND,
+)
+
+
+def strongest(codes: "set[ExitCode]") -> ExitCode:
+    """The exit code that wins among those that apply (none at all is NOTHING_FOUND)."""
+    return next((code for code in PRECEDENCE if code in codes), ExitCode.NOTHING_FOUND)
+
+
+class FencepostError(Exception):
+    """A mistake of the caller or of the environment, told in one sentence.
+
+    expected, seen: what should have been there and what was; where: file, field, line or command;
+    hint: what to do about it.
+    """
+
+    exit_code: ExitCode = ExitCode.USAGE
+
+    def __init__(self, *, expected: str, seen: str, where: str, hint: str = "") -> None:
+        self.expected, self.seen, self.where, self.hint = expected, seen, where, hint
+        super().__init__(f"{where}: expected {expected}, saw {seen}" + (f"; {hint}" if hint else ""))
+
+
+class PlanError(FencepostError, ValueError):
+    """A plan that cannot be read: an unknown field, a wrong type, a value out of range."""
+
+
+class TraceError(FencepostError, ValueError):
+    """A trace, journal or Parquet file that cannot be read or contradicts its schema."""
+
+
+class EnvironmentError_(FencepostError, RuntimeError):
+    """Something the machine lacks: Java, an extra, a free port, room on the disk."""
+
+
+class MissingExtraError(EnvironmentError_):
+    """An optional part is not installed; says which extra to install."""
+
+    def __init__(self, *, package: str, extra: str, needed_for: str) -> None:
+        super().__init__(
+            expected=f"the package {package}",
+            seen="that it is not installed",
+            where=needed_for,
+            hint=f"install it with: pip install 'fencepost[{extra}]'",
+        )

@@ -1,0 +1,97 @@
+"""The registry of protection names: one name for the same guard in impl, model, TLA+ and the zoo of bugs.
+
+Each protocol protection of the implementation is a named method of a part; the key is the id of the bug that its
+absence brings back (KIP-279 means KIP-279's protection). Later work adds rows.
+"""
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Protection:
+    """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant that falls
+    without it; bug: the zoo's id (a KIP or KAFKA number)."""
+
+    name: str
+    bug: str
+    breaks: str
+    says: str
+
+
+PROTECTIONS: tuple[Protection, ...] = (
+    Protection(
+        name="truncate_by_epoch",
+        bug="KIP-101",
+        breaks="COMMIT-SAFE",
+        says="a follower truncates to the end offset of its last epoch on the leader, not to its high watermark",
+    ),
+    Protection(
+        name="truncate_below_own_epoch",
+        bug="KIP-279",
+        breaks="LOG-MATCH",
+        says="the leader answers (largest epoch <= asked, its end offset) and the follower repeats until they agree",
+    ),
+    Protection(
+        name="assign_epoch_on_election",
+        bug="KAFKA-7415",
+        breaks="LOG-MATCH",
+        says="a new leader enters (epoch, log end offset) in its epoch cache before it writes",
+    ),
+    Protection(
+        name="fetch_fencing",
+        bug="KIP-320",
+        breaks="COMMIT-SAFE",
+        says="fetches carry the leader epoch; a leader refuses older and newer ones",
+    ),
+    Protection(
+        name="isr_expand_after_epoch_start",
+        bug="KAFKA-7128",
+        breaks="COMMIT-SAFE",
+        says="a follower joins the ISR only at or past the start offset of the current leader epoch",
+    ),
+    Protection(
+        name="offset_not_available",
+        bug="KIP-207",
+        breaks="HW-MONO",
+        says="ListOffsets refuses while the high watermark is below the start of the leader's epoch",
+    ),
+    Protection(
+        name="leader_epoch_fencing",
+        bug="KAFKA-1188",
+        breaks="EPOCH-MONO",
+        says="a broker applies LeaderAndIsr for a partition only with a higher leader epoch",
+    ),
+    Protection(
+        name="controller_epoch_fencing",
+        bug="KAFKA-532",
+        breaks="CTRL-FENCE",
+        says="a broker refuses control requests of a controller epoch below the highest it has seen",
+    ),
+    Protection(
+        name="fenced_zookeeper_write",
+        bug="KAFKA-6082",
+        breaks="CTRL-FENCE",
+        says="each controller write is multi[check /controller_epoch version, write]",
+    ),
+    Protection(
+        name="broker_epoch_fencing",
+        bug="KIP-380",
+        breaks="COMMIT-SAFE",
+        says="a broker refuses control requests meant for an earlier incarnation of itself",
+    ),
+    Protection(
+        name="accept_own_isr_write",
+        bug="KAFKA-1382",
+        breaks="LIVE",
+        says="on BADVERSION the leader re-reads the state and accepts it if it is what it wrote",
+    ),
+    Protection(
+        name="keep_last_isr_member",
+        bug="KAFKA-708",
+        breaks="ISR-NONEMPTY",
+        says="when the last ISR member dies the leader becomes -1 and the ISR keeps that member",
+    ),
+)
+
+BY_BUG: dict[str, Protection] = {protection.bug: protection for protection in PROTECTIONS}
+BY_NAME: dict[str, Protection] = {protection.name: protection for protection in PROTECTIONS}
