@@ -1,0 +1,69 @@
+# Everything runs in .venv, made from constraints.txt on first use. Needs Python 3.11-3.13, Java 17 or later, and make.
+# An active virtual environment and a PYTHONPATH of yours are ignored.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONSTARTUP
+export PYTHONNOUSERSITE := 1
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The interpreter that makes .venv; found by itself when empty.
+PYTHON ?=
+# Worker processes of tests and campaigns.
+JOBS ?= auto
+# More arguments: make test ARGS='-k timeline', make demo ARGS='--help'.
+ARGS ?=
+
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help
+help: ## list the targets
+	@sed -n 's/^\([a-z][a-z-]*\):[^#]*## \(.*\)/  make \1@\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F@ '{ printf "%-28s %s\n", $$1, $$2 }'
+
+$(READY): constraints.txt pyproject.toml tools/setup.sh
+	@tools/setup.sh .venv $(PYTHON)
+	@touch $@
+
+.PHONY: setup
+setup: $(READY) ## make .venv from the pinned versions (the other targets do it by themselves)
+
+.PHONY: java
+java:
+	@tools/java.sh
+
+.PHONY: demo
+demo: java $(READY) ## a healthy campaign and one with a planted bug, mined together by Spark; one finding explained
+	@$(BIN)/fencepost demo $(ARGS)
+
+.PHONY: lint
+lint: $(READY) ## ruff (rules and format) and mypy (strict)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: test
+test: java lint ## lint, then all tests on all cores; ends with what each test folder took
+	$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+
+.PHONY: bench
+bench: java $(READY) ## measure simulator, judges and mining (bench/)
+	$(BIN)/python -m bench $(ARGS)
+
+.PHONY: sweep
+sweep: $(READY) ## hours, resumable: 2,000 healthy seeds must find nothing, the hunt must find every planted bug (into out/)
+	$(BIN)/fencepost campaign --seeds 0:2000 --out out/sweep-healthy --resume $(ARGS)
+	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)
+
+.PHONY: format
+format: $(READY) ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: clean
+clean: ## remove what the tools left behind, and out/
+	rm -rf build dist out .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+.PHONY: clean-environment
+clean-environment: clean ## also remove .venv
+	rm -rf .venv *.egg-info
