@@ -1,35 +1,126 @@
-"""Plans as JSON: strict reading (an unknown field or a value out of range is refused by name) and canonical writing."""
+"""Plans as JSON: strict reading and canonical writing.
 
-from typing import Any
+An unknown field, a wrong type or a value out of range is refused by its path. The fields, their types and
+their bounds are read from the attrs classes of traces/plan.py; this module states none of its own.
+"""
 
-import cattrs
+import types
+from collections.abc import Callable
+from functools import cache
+from typing import Any, get_args, get_origin
+
+import attrs
 import msgspec
-from cattrs.preconf.json import make_converter
-from cattrs.v import transform_error
 
 from fencepost.traces.errors import PlanError
 from fencepost.traces.plan import Plan
 
-_converter = make_converter(forbid_extra_keys=True)
-_HINT = "docs/plans.md lists every field with its bounds"
+HINT = "docs/plans.md lists every field with its bounds"
+_KINDS: dict[type, str] = {int: "an integer", bool: "true or false", str: "a string"}
+
+
+@attrs.frozen(kw_only=True)
+class Bounds:
+    """What a field allows. low, high: inclusive, None where open; options: the only values, () for any."""
+
+    low: int | None = None
+    high: int | None = None
+    options: tuple[Any, ...] = ()
+
+    def expectation(self, value: Any) -> str | None:
+        """What was expected of `value`, in words; None if it is within the bounds."""
+        if self.options and value not in self.options:
+            return " or ".join(_show(option) for option in self.options)
+        if self.low is not None and value < self.low:
+            return f"at least {self.low}"
+        if self.high is not None and value > self.high:
+            return f"at most {self.high}"
+        return None
+
+
+def bounds_of(attribute: "attrs.Attribute[Any]") -> Bounds:
+    """The bounds that an attribute's attrs validators enforce."""
+    validator: Any = attribute.validator
+    low = high = None
+    options: tuple[Any, ...] = ()
+    for part in getattr(validator, "_validators", (validator,)):
+        compare = getattr(part, "compare_op", None)
+        if compare == ">=":
+            low = part.bound
+        elif compare == "<=":
+            high = part.bound
+        elif hasattr(part, "options"):
+            options = tuple(part.options)
+    return Bounds(low=low, high=high, options=options)
 
 
 def plan_to_json(plan: Plan) -> str:
     """Canonical JSON: keys in field order, no white space. Equal plans give equal text."""
-    return msgspec.json.encode(_converter.unstructure(plan)).decode()
+    return msgspec.json.encode(attrs.asdict(plan)).decode()
 
 
 def plan_from_json(text: str | bytes, *, where: str = "plan") -> Plan:
     """The plan that `text` holds. Raises PlanError naming the field, what it should be and what it is."""
     try:
         data: Any = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise PlanError(expected="JSON", seen=str(error), where=where, hint=_HINT) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PlanError(expected="JSON", seen=str(error), where=where, hint=HINT) from None
+    plan = _read(Plan, data, where)
+    assert isinstance(plan, Plan)
+    return plan
+
+
+def _refuse(where: str, expected: str, seen: str) -> PlanError:
+    return PlanError(expected=expected, seen=seen, where=where, hint=HINT)
+
+
+def _show(value: Any) -> str:
+    """A value as JSON, cut to a length that still fits a sentence."""
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _read(kind: Any, data: Any, path: str) -> Any:
+    """`data` as a value of type `kind`: an attrs class, tuple[X, ...], int, bool or str."""
+    if get_origin(kind) is tuple:
+        if not isinstance(data, list):
+            raise _refuse(path, "a list", _show(data))
+        item = get_args(kind)[0]
+        return tuple(_read(item, value, f"{path}[{index}]") for index, value in enumerate(data))
+    if attrs.has(kind):
+        return _read_object(kind, data, path)
+    assert kind in _KINDS, f"{path}: a plan has no fields of type {kind}"
+    if type(data) is not kind:
+        raise _refuse(path, _KINDS[kind], _show(data))
+    return data
+
+
+@cache
+def _fields(kind: type) -> types.MappingProxyType[str, tuple[Any, Bounds, bool]]:
+    """For each field of an attrs class: its type, its bounds, and whether it must be given."""
+    return types.MappingProxyType(
+        {
+            attribute.name: (attribute.type, bounds_of(attribute), attribute.default is attrs.NOTHING)
+            for attribute in attrs.fields(attrs.resolve_types(kind))
+        }
+    )
+
+
+def _read_object(kind: Callable[..., Any], data: Any, path: str) -> Any:
     if not isinstance(data, dict):
-        raise PlanError(expected="a JSON object", seen=type(data).__name__, where=where, hint=_HINT)
-    try:
-        return _converter.structure(data, Plan)
-    except (cattrs.BaseValidationError, ValueError, TypeError, KeyError) as error:
-        raise PlanError(
-            expected="the fields of a plan", seen="; ".join(transform_error(error, path="plan")), where=where, hint=_HINT
-        ) from None
+        raise _refuse(path, "a JSON object", _show(data))
+    assert isinstance(kind, type)
+    fields = _fields(kind)
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        if name not in fields:
+            raise _refuse(f"{path}.{name}", "one of the fields " + ", ".join(fields), "an unknown field")
+        field_type, bounds, _ = fields[name]
+        values[name] = _read(field_type, value, f"{path}.{name}")
+        expected = bounds.expectation(values[name])
+        if expected is not None:
+            raise _refuse(f"{path}.{name}", expected, _show(values[name]))
+    for name, (_, _, required) in fields.items():
+        if required and name not in values:
+            raise _refuse(f"{path}.{name}", "a value", "none")
+    return kind(**values)
