@@ -1,0 +1,186 @@
+"""The names of a simulated disk: directories, and which of their changes are durable.
+
+Owns the tree of names and its unsynced steps. Must not know what a file holds. The rules of what survives stand in sim/disk.py. Final.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from attrs import Factory, define, frozen
+
+F = TypeVar("F")
+
+
+@define(eq=False)
+class Directory:
+    """names: as a process sees them. durable: what is surely on the platter. Values are directories or files. made_as: its first path (a key
+    for randomness that a rename does not change)."""
+
+    made_as: str
+    names: dict[str, object] = Factory(dict)
+    durable: dict[str, object] = Factory(dict)
+
+
+@frozen(eq=False)
+class Step:
+    """One atomic change: in each of these directories, a name gets an object or (None) loses its own."""
+
+    changes: tuple[tuple[Directory, str, object | None], ...]
+
+    def touches(self, directories: list[Directory]) -> bool:
+        """Whether it changes one of these."""
+        return any(change[0] is directory for change in self.changes for directory in directories)
+
+    def directories(self) -> list[Directory]:
+        """Those that it changes, once each."""
+        first, last = self.changes[0][0], self.changes[-1][0]
+        return [first] if first is last else [first, last]
+
+
+class Names(Generic[F]):
+    """The tree. unsynced: the steps that are not durable, oldest first."""
+
+    def __init__(self, file_type: type[F]) -> None:
+        self._file_type = file_type
+        self._root = Directory("")
+        self.unsynced: list[Step] = []
+
+    # ---- looking
+
+    def find(self, path: str) -> object | None:
+        """The file or directory of this name."""
+        place: object | None = self._root
+        for part in path.split("/") if path else ():
+            if not isinstance(place, Directory):
+                return None
+            place = place.names.get(part)
+        return place
+
+    def find_file(self, path: str) -> F | None:
+        """The file of this name. Raises IsADirectoryError."""
+        place = self.find(path)
+        if isinstance(place, Directory):
+            raise IsADirectoryError(path)
+        assert place is None or isinstance(place, self._file_type)
+        return place
+
+    def list(self, path: str) -> list[str]:
+        """Names in a directory, sorted; empty if it is absent."""
+        place = self.find(path)
+        return sorted(place.names) if isinstance(place, Directory) else []
+
+    def files(self) -> Iterator[tuple[str, F]]:
+        """All files with their paths, in the order of paths."""
+        waiting: list[tuple[str, object]] = [("", self._root)]
+        while waiting:
+            path, place = waiting.pop()
+            if isinstance(place, Directory):
+                prefix = f"{path}/" if path else ""
+                waiting.extend(
+                    (prefix + name, place.names[name]) for name in sorted(place.names, reverse=True)
+                )
+            else:
+                assert isinstance(place, self._file_type)
+                yield path, place
+
+    # ---- changing
+
+    def creation(self, path: str, thing: object) -> Step:
+        """The step that gives a new thing this name. Raises FileNotFoundError without a parent, FileExistsError if a file has the name."""
+        parent, name = self._parent(path)
+        if name in parent.names:
+            raise FileExistsError(path)
+        return Step(((parent, name, thing),))
+
+    def renaming(self, source: str, target: str) -> Step:
+        """The step of a rename. Raises FileNotFoundError; OSError where a directory would replace something or be replaced."""
+        old_parent, old_name = self._parent(source)
+        new_parent, new_name = self._parent(target)
+        thing = old_parent.names.get(old_name)
+        if thing is None:
+            raise FileNotFoundError(source)
+        if isinstance(new_parent.names.get(new_name), Directory):
+            raise IsADirectoryError(target)
+        if isinstance(thing, Directory) and new_name in new_parent.names:
+            raise NotADirectoryError(target)
+        return Step(((old_parent, old_name, None), (new_parent, new_name, thing)))
+
+    def removal(self, path: str) -> Step:
+        """The step of removing a file. Raises FileNotFoundError, IsADirectoryError."""
+        if self.find_file(path) is None:
+            raise FileNotFoundError(path)
+        parent, name = self._parent(path)
+        return Step(((parent, name, None),))
+
+    def take(self, step: Step) -> None:
+        """Do it, not yet durable."""
+        for directory, name, thing in step.changes:
+            _put(directory.names, name, thing)
+        self.unsynced.append(step)
+
+    def sync(self, path: str) -> None:
+        """Make this directory's steps durable, and the steps before them of the directories that renames tie to it."""
+        place = self.find(path)
+        if not isinstance(place, Directory):
+            raise FileNotFoundError(path)
+        directories, durable = [place], []
+        for step in reversed(self.unsynced):
+            if step.touches(directories):
+                directories += [change[0] for change in step.changes]
+                durable.append(step)
+        for step in reversed(durable):
+            self._make_durable(step)
+        self.unsynced = [step for step in self.unsynced if all(step is not other for other in durable)]
+
+    def settle(self, draw: Callable[[str, int], int]) -> int:
+        """The power is gone: of each directory's n unsynced steps keep the first draw(made_as, n). Returns how many steps are lost."""
+        allowed: list[tuple[Directory, int]] = []
+        for directory in self._changed():
+            steps = sum(step.touches([directory]) for step in self.unsynced)
+            allowed.append((directory, draw(directory.made_as, steps)))
+        lost: list[Step] = []
+        for step in self.unsynced:
+            places = [index for index, (directory, _) in enumerate(allowed) if step.touches([directory])]
+            if all(allowed[index][1] > 0 for index in places):
+                left = [allowed[index][1] - 1 for index in places]
+                self._make_durable(step)
+            else:
+                left = [0 for _ in places]  # a directory keeps a prefix
+                lost.append(step)
+            for index, count in zip(places, left, strict=True):
+                allowed[index] = (allowed[index][0], count)
+        self.unsynced = []
+        self._forget_the_rest()
+        return len(lost)
+
+    def _changed(self) -> list[Directory]:
+        """The directories with unsynced steps, in the order of their first one."""
+        changed: list[Directory] = []
+        for step in self.unsynced:
+            changed += [place for place in step.directories() if all(place is not other for other in changed)]
+        return changed
+
+    def _make_durable(self, step: Step) -> None:
+        for directory, name, thing in step.changes:
+            _put(directory.durable, name, thing)
+
+    def _forget_the_rest(self) -> None:
+        waiting = [self._root]
+        while waiting:
+            directory = waiting.pop()
+            directory.names = dict(directory.durable)
+            waiting.extend(thing for thing in directory.names.values() if isinstance(thing, Directory))
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        parent_path, _, name = path.rpartition("/")
+        parent = self.find(parent_path)
+        if not isinstance(parent, Directory) or not name:
+            raise FileNotFoundError(path)
+        return parent, name
+
+
+def _put(names: dict[str, object], name: str, thing: object | None) -> None:
+    if thing is None:
+        names.pop(name, None)
+    else:
+        names[name] = thing

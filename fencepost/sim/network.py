@@ -1,0 +1,258 @@
+"""The network: messages between nodes that are late, lost, doubled, overtaken or cut off.
+
+Owns links, delays and the faults of links. Must not know what a message means (a predicate says which must not be doubled).
+
+Delay of a message = latency_min + exponential-like tail, cut at latency_max, plus the link's extra delay; a held-back message waits up to
+another latency_max. There is no order between two messages of a link; `Channel` is a stream that has one.
+
+Randomness of a message is keyed by (source, target, kind of message, cause, how often that key was seen): removing one operation from a
+plan leaves the delays of messages with other causes as they were.
+
+Cut links: a message is lost if its link is blocked when it is sent or when it would arrive; one in flight while a partition comes and goes
+arrives. Connections die with the process: a message to an incarnation of a host that has ended since it was sent is lost, so that no
+answer to an earlier process is taken for one to the new. What a process sent before it died still arrives. A node's messages to itself
+take LOOPBACK and are never lost, doubled or held back.
+Final.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from attrs import frozen
+
+from fencepost.sim.randomness import GOLDEN, MILLION, Randomness, exponential, finish, mix, stable_number
+from fencepost.sim.scheduler import MICROSECOND, MILLISECOND, Scheduler
+from fencepost.traces.plan import NetworkOptions
+
+LOOPBACK = 20 * MICROSECOND
+RETRANSMISSION = 200 * MILLISECOND
+"""How long a stream waits before it tries a blocked link again: TCP's shortest retransmission time-out on Linux."""
+
+_DRAWS = 8  # draws set aside for each message; the offsets below
+_LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD = range(1, 6)
+
+Pair = tuple[int, int]
+"""A directed link: source, target."""
+
+
+class Endpoint(Protocol):
+    """What the network delivers to. incarnation: changes when the process behind it dies."""
+
+    incarnation: int
+
+    def receive(self, source: int, message: Any) -> None:
+        """A message arrived."""
+        ...
+
+
+@frozen(kw_only=True)
+class LinkFault:
+    """A named fault of links. loss_ppm and delay (nanoseconds) are added to what the link has."""
+
+    links: frozenset[Pair]
+    blocked: bool = False
+    loss_ppm: int = 0
+    delay: int = 0
+
+
+class Link:
+    """One direction between two nodes. streams: (kind, cause) -> [key, messages so far]."""
+
+    __slots__ = ("blocked", "delay", "endpoint", "key", "loopback", "loss_ppm", "source", "streams", "target")
+
+    def __init__(self, source: int, target: int, key: int, endpoint: Endpoint | None) -> None:
+        self.source, self.target, self.key, self.endpoint = source, target, key, endpoint
+        self.loopback = source == target
+        self.blocked, self.loss_ppm, self.delay = False, 0, 0
+        self.streams: dict[tuple[type, tuple[int, ...]], list[int]] = {}
+
+
+class Network:
+    """sent, delivered, lost, duplicated, held_back: messages so far (streams not counted)."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        randomness: Randomness,
+        options: NetworkOptions,
+        *,
+        may_duplicate: Callable[[Any], bool] = lambda message: True,
+    ) -> None:
+        self._scheduler = scheduler
+        self._key = randomness.key("network")
+        self._minimum = options.latency_min_us * MICROSECOND
+        self._tail = options.latency_tail_us * MICROSECOND
+        self._maximum = options.latency_max_us * MICROSECOND
+        self._loss_ppm = options.loss_ppm
+        self._duplicate_ppm = options.duplicate_ppm
+        self._reorder_ppm = options.reorder_ppm
+        self._may_duplicate = may_duplicate
+        self._endpoints: dict[int, Endpoint] = {}
+        self._links: dict[Pair, Link] = {}
+        self._faults: dict[str, LinkFault] = {}
+        self._kinds: dict[type, int] = {}
+        self.sent = self.delivered = self.lost = self.duplicated = self.held_back = 0
+
+    # ---- nodes and faults
+
+    def attach(self, node: int, endpoint: Endpoint) -> None:
+        """Let this node receive."""
+        assert not any(node in pair for pair in self._links), (
+            f"node {node} is attached after its first message"
+        )
+        self._endpoints[node] = endpoint
+
+    def partition(self, name: str, links: Iterable[Pair]) -> None:
+        """Block these directed links until `heal(name)`; overlapping partitions end independently."""
+        self.add_fault(name, LinkFault(links=frozenset(links), blocked=True))
+
+    def add_fault(self, name: str, fault: LinkFault) -> None:
+        """Begin a named fault of links."""
+        assert name not in self._faults, f"the link fault {name} is already there"
+        self._faults[name] = fault
+        self._refresh(fault)
+
+    def heal(self, name: str) -> None:
+        """End a named fault; nothing happens if there is none."""
+        fault = self._faults.pop(name, None)
+        if fault is not None:
+            self._refresh(fault)
+
+    def blocked(self, source: int, target: int) -> bool:
+        """Whether nothing gets through this way."""
+        return self.link(source, target).blocked
+
+    def _refresh(self, changed: LinkFault) -> None:
+        for pair, link in self._links.items():
+            if pair in changed.links:
+                self._apply_faults(link)
+
+    def _apply_faults(self, link: Link) -> None:
+        pair = (link.source, link.target)
+        faults = [fault for fault in self._faults.values() if pair in fault.links and not link.loopback]
+        link.blocked = any(fault.blocked for fault in faults)
+        link.loss_ppm = 0 if link.loopback else self._loss_ppm + sum(fault.loss_ppm for fault in faults)
+        link.delay = sum(fault.delay for fault in faults)
+
+    def link(self, source: int, target: int) -> Link:
+        """The link, made on first use."""
+        link = self._links.get((source, target))
+        if link is None:
+            link = Link(source, target, mix(mix(self._key, source), target), self._endpoints.get(target))
+            self._links[source, target] = link
+            self._apply_faults(link)
+        return link
+
+    # ---- messages
+
+    def send(self, source: int, target: int, message: Any, cause: tuple[int, ...] = ()) -> None:
+        """Send one message; it may never arrive, or arrive twice."""
+        link = self._links.get((source, target)) or self.link(source, target)
+        endpoint = link.endpoint
+        assert endpoint is not None, f"node {source} sent {message!r} to node {target}, which does not exist"
+        self.sent += 1
+        word = self._word(link, type(message), cause)
+        if link.blocked or (link.loss_ppm and finish(word + _LOSS * GOLDEN) * MILLION >> 64 < link.loss_ppm):
+            self.lost += 1
+            return
+        scheduler, incarnation = self._scheduler, endpoint.incarnation
+        delay = self._delay(link, word)
+        if not link.loopback:
+            if self._reorder_ppm and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < self._reorder_ppm:
+                self.held_back += 1
+                delay += self._minimum + (finish(word + _HOLD * GOLDEN) * self._maximum >> 64)
+            if (
+                self._duplicate_ppm
+                and finish(word + _DUPLICATE * GOLDEN) * MILLION >> 64 < self._duplicate_ppm
+                and self._may_duplicate(message)
+            ):
+                self.duplicated += 1
+                second = self._delay(link, word + _SECOND_DELAY * GOLDEN)
+                scheduler.at(scheduler.now + second, self._deliver, link, message, incarnation)
+        scheduler.at(scheduler.now + delay, self._deliver, link, message, incarnation)
+
+    def _deliver(self, link: Link, message: Any, incarnation: int) -> None:
+        endpoint = link.endpoint
+        assert endpoint is not None
+        if link.blocked or endpoint.incarnation != incarnation:
+            self.lost += 1
+            return
+        self.delivered += 1
+        endpoint.receive(link.source, message)
+
+    def _word(self, link: Link, kind: type, cause: tuple[int, ...]) -> int:
+        """The key of the next message of this kind and cause on the link."""
+        stream = link.streams.get((kind, cause))
+        if stream is None:
+            number = self._kinds.get(kind)
+            if number is None:
+                number = self._kinds[kind] = stable_number(kind.__qualname__)
+            word = mix(link.key, number)
+            for part in cause:
+                word = mix(word, part)
+            stream = link.streams[kind, cause] = [word, 0]
+        stream[1] += _DRAWS
+        return stream[0] + stream[1] * GOLDEN
+
+    def _delay(self, link: Link, word: int) -> int:
+        if link.loopback:
+            return LOOPBACK
+        delay = self._minimum + exponential(finish(word), self._tail)
+        return (delay if delay < self._maximum else self._maximum) + link.delay
+
+    def stream_delay(self, link: Link, frame: Any, cause: tuple[int, ...]) -> int:
+        """Delay of a stream's frame; a loss costs a retransmission."""
+        word = self._word(link, type(frame), cause)
+        lost = link.loss_ppm and finish(word + _LOSS * GOLDEN) * MILLION >> 64 < link.loss_ppm
+        return self._delay(link, word) + (RETRANSMISSION if lost else 0)
+
+    def channel(self, source: int, target: int, receive: Callable[[Any], None]) -> "Channel":
+        """A stream from source to target."""
+        return Channel(self._scheduler, self, self.link(source, target), receive)
+
+
+class Channel:
+    """One direction of a connection: frames arrive in order and once, or, after `close`, never.
+
+    A blocked link holds the stream up; it goes on RETRANSMISSION later at most. Nobody is told that the other end is gone: time-outs do that.
+    open: False after `close`; frames on their way are lost then.
+    """
+
+    __slots__ = ("_armed", "_last", "_link", "_network", "_receive", "_scheduler", "_waiting", "open")
+
+    def __init__(
+        self, scheduler: Scheduler, network: Network, link: Link, receive: Callable[[Any], None]
+    ) -> None:
+        self._scheduler, self._network, self._link, self._receive = scheduler, network, link, receive
+        self._waiting: deque[tuple[int, Any]] = deque()
+        self._last = 0
+        self._armed = False
+        self.open = True
+
+    def send(self, frame: Any, cause: tuple[int, ...] = ()) -> None:
+        """Append a frame to the stream."""
+        if not self.open:
+            return
+        due = self._scheduler.now + self._network.stream_delay(self._link, frame, cause)
+        self._last = due = max(due, self._last)
+        self._waiting.append((due, frame))
+        self._arm(due)
+
+    def close(self) -> None:
+        """No frame arrives any more."""
+        self.open = False
+        self._waiting.clear()
+
+    def _arm(self, time: int) -> None:
+        if not self._armed:
+            self._armed = True
+            self._scheduler.at(time, self._arrive)
+
+    def _arrive(self) -> None:
+        now = self._scheduler.now
+        while self._waiting and self._waiting[0][0] <= now and not self._link.blocked:
+            self._receive(self._waiting.popleft()[1])
+        self._armed = False
+        if self._waiting:
+            self._arm(now + RETRANSMISSION if self._link.blocked else self._waiting[0][0])

@@ -1,0 +1,117 @@
+"""Cause-keyed, stateless randomness: the only source of chance in a simulated run.
+
+Owns the integer mixer and the draws. Must not know what the draws decide.
+
+A draw is a function of (seed, purpose, cause), never of how many draws came before: removing one operation of a plan leaves every other
+draw as it was, so that plans shrink and replay. Integers only: a float from libm would tie a run to one machine. The mixer is a keyed
+xor-multiply-shift chain closed by SplitMix64's finaliser (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+Final.
+"""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TypeVar
+
+T = TypeVar("T")
+
+MASK = (1 << 64) - 1
+GOLDEN = 0x9E3779B97F4A7C15
+MILLION = 1_000_000
+
+_FRACTION_BITS = 10
+_LN_2_Q16 = 45_426  # ln 2 in 1/65536
+
+
+def mix(word: int, number: int) -> int:
+    """Fold one integer of a cause into a key."""
+    word = ((word ^ (number & MASK)) * 0xD6E8FEB86659FD93) & MASK
+    return word ^ (word >> 32)
+
+
+def finish(word: int) -> int:
+    """A key's 64 random bits."""
+    word &= MASK
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
+    return word ^ (word >> 31)
+
+
+def stable_number(text: str) -> int:
+    """64 bits that name a text, the same in every process and on every machine."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def _binary_logarithm_fractions() -> tuple[int, ...]:
+    """log2(1 + i/1024) in 1/65536, by repeated squaring of fixed-point integers."""
+    fractions = []
+    for index in range(1 << _FRACTION_BITS):
+        value, fraction = ((1 << _FRACTION_BITS) + index) << 20, 0
+        for _ in range(16):
+            value = value * value >> 30
+            fraction <<= 1
+            if value >= 2 << 30:
+                value >>= 1
+                fraction |= 1
+        fractions.append(fraction)
+    return tuple(fractions)
+
+
+_LOG2 = _binary_logarithm_fractions()
+
+
+def exponential(bits: int, mean: int) -> int:
+    """An exponential-like value of this mean from 64 random bits: mean * -ln(bits / 2^64), at most about 44 means."""
+    bits |= 1
+    length = bits.bit_length()
+    logarithm = ((length - 1) << 16) + _LOG2[(bits << (64 - length)) >> 53 & 1023]
+    return mean * ((64 << 16) - logarithm) * _LN_2_Q16 >> 32
+
+
+class Randomness:
+    """Draws keyed by purpose (a text) and cause (integers)."""
+
+    __slots__ = ("_purposes", "seed")
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._purposes: dict[str, int] = {}
+
+    def key(self, purpose: str) -> int:
+        """The 64-bit key of a purpose under this seed; `mix` folds a cause into it, `finish` makes bits of it."""
+        known = self._purposes.get(purpose)
+        if known is None:
+            known = self._purposes[purpose] = stable_number(f"{self.seed}:{purpose}")
+        return known
+
+    def draw(self, purpose: str, *cause: int) -> int:
+        """64 random bits."""
+        word = self.key(purpose)
+        for number in cause:
+            word = ((word ^ (number & MASK)) * 0xD6E8FEB86659FD93) & MASK
+            word ^= word >> 32
+        return finish(word)
+
+    def below(self, bound: int, purpose: str, *cause: int) -> int:
+        """An integer in [0, bound)."""
+        assert bound > 0, f"below needs a positive bound, got {bound}"
+        return self.draw(purpose, *cause) * bound >> 64
+
+    def chance(self, parts_per_million: int, purpose: str, *cause: int) -> bool:
+        """True in so many of a million causes."""
+        return self.draw(purpose, *cause) * MILLION >> 64 < parts_per_million
+
+    def exponential_like(self, mean: int, maximum: int, purpose: str, *cause: int) -> int:
+        """An exponential-like integer of this mean, cut at the maximum."""
+        return min(exponential(self.draw(purpose, *cause), mean), maximum)
+
+    def choice(self, items: Sequence[T], purpose: str, *cause: int) -> T:
+        """One of the items."""
+        return items[self.below(len(items), purpose, *cause)]
+
+    def shuffle(self, items: Sequence[T], purpose: str, *cause: int) -> list[T]:
+        """The items in another order (Fisher-Yates); the argument stays as it is."""
+        shuffled = list(items)
+        for last in range(len(shuffled) - 1, 0, -1):
+            other = self.below(last + 1, purpose, *cause, last)
+            shuffled[last], shuffled[other] = shuffled[other], shuffled[last]
+        return shuffled

@@ -1,0 +1,90 @@
+"""Virtual time and the queue of what happens next.
+
+Owns the clock of the world and the order of its events. Must not know what the events do.
+
+Events of the same instant run in the order in which they were scheduled. Time is an integer number of nanoseconds and never goes back.
+Final.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from fencepost.traces.errors import FencepostError
+
+MAXIMUM_EVENTS = 20_000_000
+"""Most events of one run: about a hundred times what a long run of a large cluster needs; beyond it something talks to itself without end."""
+
+MICROSECOND = 1_000
+MILLISECOND = 1_000_000
+SECOND = 1_000_000_000
+
+
+class RunawayError(FencepostError, RuntimeError):
+    """A run had more events than its bound."""
+
+
+class Scheduler:
+    """now: virtual nanoseconds since the world began. events: how many have run."""
+
+    __slots__ = ("_cancelled", "_heap", "_limit", "_sequence", "_stopping", "events", "now")
+
+    def __init__(self, maximum_events: int = MAXIMUM_EVENTS) -> None:
+        self.now = 0
+        self.events = 0
+        self._limit = maximum_events
+        self._heap: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
+        self._sequence = 0
+        self._cancelled: set[int] = set()
+        self._stopping = False
+
+    def at(self, time: int, function: Callable[..., object], *args: Any) -> int:
+        """Call `function(*args)` at this time (or now, if it has passed). Returns a handle for `cancel`."""
+        self._sequence = handle = self._sequence + 1
+        heappush(self._heap, (time if time > self.now else self.now, handle, function, args))
+        return handle
+
+    def after(self, delay: int, function: Callable[..., object], *args: Any) -> int:
+        """Call `function(*args)` so many nanoseconds from now."""
+        return self.at(self.now + delay, function, *args)
+
+    def cancel(self, handle: int) -> None:
+        """Forget an event that has not run yet. Must not be called for one that has."""
+        self._cancelled.add(handle)
+
+    def stop(self) -> None:
+        """Make the current `run_until` return after the event that is running."""
+        self._stopping = True
+
+    def next_time(self) -> int | None:
+        """When the next event runs, None if there is none."""
+        heap, cancelled = self._heap, self._cancelled
+        while heap and heap[0][1] in cancelled:
+            cancelled.discard(heappop(heap)[1])
+        return heap[0][0] if heap else None
+
+    def run_until(self, time: int) -> None:
+        """Run all events up to and including this time, then stand at it (or at the event that called `stop`)."""
+        heap, cancelled = self._heap, self._cancelled
+        self._stopping = False
+        while heap and heap[0][0] <= time:
+            now, handle, function, args = heappop(heap)
+            if cancelled and handle in cancelled:
+                cancelled.discard(handle)
+                continue
+            self.now = now
+            self.events += 1
+            if self.events > self._limit:
+                raise self._runaway(function)
+            function(*args)
+            if self._stopping:
+                return
+        self.now = max(self.now, time)
+
+    def _runaway(self, function: Callable[..., object]) -> RunawayError:
+        return RunawayError(
+            expected=f"at most {self._limit} events in one run",
+            seen=f"one more at virtual time {self.now} ns, in {getattr(function, '__qualname__', function)}",
+            where="the simulated world's scheduler",
+            hint="something answers itself without end; shorten the run to find it",
+        )
