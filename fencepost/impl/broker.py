@@ -1,0 +1,191 @@
+"""The broker core: `step(input, now) -> effects`, assembled from a table of parts.
+
+Owns the wiring and the dispatch. Must not know any rule of the protocol.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.impl import messages as kafka
+from fencepost.impl.control_gate import ControlGate
+from fencepost.impl.controller.channels import Channels
+from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
+from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.files import FileSystem
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.metadata_cache import MetadataCache
+from fencepost.impl.parts import Parts
+from fencepost.impl.procedures import Procedures
+from fencepost.impl.registration import RETRY_TIMER, Registration
+from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
+from fencepost.impl.replication.isr import NOTIFY_TIMER, SHRINK_TIMER
+from fencepost.impl.replication.manager import CHECKPOINT_TIMER, ReplicaManager
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.replication.purgatory import TIMER as PURGATORY_TIMER
+from fencepost.impl.replication.purgatory import Purgatory
+from fencepost.impl.seam import (
+    Effect,
+    Input,
+    MessageArrived,
+    Started,
+    TimerFired,
+    TimerKey,
+    ZooKeeperConnected,
+    ZooKeeperDisconnected,
+    ZooKeeperReplied,
+    ZooKeeperSessionExpired,
+    ZooKeeperWatchFired,
+)
+from fencepost.impl.shell import Shell
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.plan import ClusterOptions
+
+
+@define
+class Broker:
+    """A broker of one incarnation: made when its process starts, dropped when it dies."""
+
+    shell: Shell
+    procedures: Procedures
+    replicas: ReplicaManager
+    metadata: MetadataCache
+    gate: ControlGate
+    controller: Controller
+    registration: Registration
+    _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
+    _inputs: dict[type, Callable[[Any], None]] = field(factory=dict)
+
+    def step(self, input: Input, now: int) -> list[Effect]:
+        """Apply one input at host time `now`; returns the effects, in the order in which they must be released."""
+        shell = self.shell
+        shell.now, shell.outbox = now, []
+        self._inputs[type(input)](input)
+        self.controller.pump()
+        return shell.outbox
+
+    # ---- inputs
+
+    def _on_started(self, _: Started) -> None:
+        self.shell.record(Name.BROKER_STARTED)
+        self.replicas.start()
+
+    def _on_message(self, arrived: MessageArrived) -> None:
+        self._handlers[type(arrived.message)](arrived.source, arrived.message)
+
+    def _on_timer(self, fired: TimerFired) -> None:
+        key: TimerKey = fired.key
+        kind = key[0]
+        if kind == PURGATORY_TIMER:
+            assert isinstance(key[1], int)
+            self.replicas.leader.expire(key[1])
+        elif kind in (TIMEOUT_TIMER, BACKOFF_TIMER):
+            assert isinstance(key[1], int)
+            self.replicas.fetcher.on_timer(kind, key[1])
+        elif kind == CONTROL_TIMER:
+            assert isinstance(key[1], int)
+            self.controller.on_control_timer(key[1])
+        else:
+            self._periodic(key)
+
+    def _periodic(self, key: TimerKey) -> None:
+        if key == CHECKPOINT_TIMER:
+            self.replicas.checkpoint()
+        elif key == SHRINK_TIMER:
+            self.replicas.shrink()
+        elif key == NOTIFY_TIMER:
+            self.replicas.isr.notify()
+        elif key == RETRY_TIMER:
+            self.registration.try_again()
+        else:
+            assert key == BALANCE_TIMER, key
+            self.controller.on_balance_timer()
+
+    def _on_connected(self, connected: ZooKeeperConnected) -> None:
+        self.shell.session_id = connected.session_id
+        self.procedures.on_connected()
+        if connected.new:
+            self.registration.on_session()
+
+    def _on_disconnected(self, _: ZooKeeperDisconnected) -> None:
+        self.procedures.on_disconnected()
+
+    def _on_expired(self, _: ZooKeeperSessionExpired) -> None:
+        self.procedures.on_disconnected()
+        self.shell.record(Name.SESSION_EXPIRED)
+        self.controller.on_session_expired()
+
+    def _on_watch(self, fired: ZooKeeperWatchFired) -> None:
+        self.controller.on_watch(fired.watch)
+
+    # ---- control requests
+
+    def _on_control(self, source: int, request: Any) -> None:
+        error = self.gate.admit(request)
+        if error is ErrorCode.NONE:
+            if isinstance(request, kafka.LeaderAndIsrRequest):
+                self.replicas.apply(request)
+            elif isinstance(request, kafka.UpdateMetadataRequest):
+                self.metadata.update(request)
+            else:
+                self.replicas.stop_replicas(request)
+        response = kafka.ControlResponse(
+            correlation_id=request.correlation_id,
+            kind=type(request).__name__,
+            error=error,
+            controller_epoch=self.gate.controller_epoch,
+        )
+        self.shell.send_periodic(source, response)
+
+    def _on_metadata(self, source: int, request: kafka.MetadataRequest) -> None:
+        self.shell.reply(source, self.metadata.answer(request), request.correlation_id)
+
+
+def make_broker(broker_id: int, options: ClusterOptions, files: FileSystem, parts: Parts) -> Broker:
+    """Assemble a broker from its parts."""
+    shell = Shell(broker_id, options, files)
+    procedures = Procedures(shell)
+    metadata = parts.metadata_cache()
+    isr = parts.in_sync_replicas(shell, procedures, metadata)
+    partitions: dict[TopicPartition, Partition] = {}
+    leader = parts.leader(shell, partitions, isr, parts.high_watermark(), Purgatory(shell))
+    fetcher = parts.fetcher(shell, parts.truncation())
+    replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, parts.log, parts.epoch_cache)
+    state = ControllerState(shell, parts.controller_writer(shell), Channels(shell))
+    controller = Controller(shell, procedures, parts.controller_elector(shell), state)
+    registration = Registration(shell, procedures, controller.on_session)
+
+    def settled(partition: Partition) -> None:
+        leader.high_watermark.advance(partition)
+        leader.complete(partition)
+
+    isr.on_settled.append(settled)
+    broker = Broker(
+        shell, procedures, replicas, metadata, parts.control_gate(shell), controller, registration
+    )
+    broker._inputs = {
+        Started: broker._on_started,
+        MessageArrived: broker._on_message,
+        TimerFired: broker._on_timer,
+        ZooKeeperReplied: procedures.on_reply,
+        ZooKeeperWatchFired: broker._on_watch,
+        ZooKeeperConnected: broker._on_connected,
+        ZooKeeperDisconnected: broker._on_disconnected,
+        ZooKeeperSessionExpired: broker._on_expired,
+    }
+    broker._handlers = {
+        kafka.FetchRequest: leader.fetch,
+        kafka.FetchResponse: fetcher.on_fetched,
+        kafka.ProduceRequest: leader.produce,
+        kafka.ListOffsetsRequest: leader.list_offsets,
+        kafka.OffsetsForLeaderEpochRequest: leader.offsets_for_leader_epoch,
+        kafka.OffsetsForLeaderEpochResponse: fetcher.on_epoch_ends,
+        kafka.MetadataRequest: broker._on_metadata,
+        kafka.LeaderAndIsrRequest: broker._on_control,
+        kafka.UpdateMetadataRequest: broker._on_control,
+        kafka.StopReplicaRequest: broker._on_control,
+        kafka.ControlResponse: controller.on_response,
+    }
+    return broker

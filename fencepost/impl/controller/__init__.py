@@ -1,0 +1,1 @@
+"""The controller: one broker that decides who leads what, fenced toward brokers and toward ZooKeeper (SPEC.md section C)."""

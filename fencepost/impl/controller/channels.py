@@ -1,0 +1,142 @@
+"""Control requests on their way to brokers (C10): batched per broker and event, one in flight per broker, in order, repeated until the broker is gone.
+
+Owns the queues. Must not know what the requests mean.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from attrs import define, evolve, field
+
+from fencepost.impl.controller.context import ControllerContext
+from fencepost.impl.messages import (
+    ControlRequest,
+    ControlResponse,
+    LeaderAndIsrRequest,
+    PartitionState,
+    TopicPartition,
+    UpdateMetadataRequest,
+)
+from fencepost.impl.shell import Shell
+from fencepost.traces.outcomes import ErrorCode
+
+TIMER = "control_request"
+
+
+@define
+class Channel:
+    """To one incarnation of one broker. queue: the first is in flight if `in_flight` is not 0."""
+
+    broker: int
+    broker_epoch: int
+    queue: deque[ControlRequest] = field(factory=deque)
+    in_flight: int = 0
+
+
+@define
+class Channels:
+    """channels: by broker id. leader_and_isr: partitions of the batch that is being built, per broker; metadata: for all brokers."""
+
+    shell: Shell
+    channels: dict[int, Channel] = field(factory=dict)
+    leader_and_isr: dict[int, dict[TopicPartition, None]] = field(factory=dict)
+    metadata: dict[TopicPartition, None] = field(factory=dict)
+
+    # ---- brokers come and go
+
+    def match(self, live_brokers: dict[int, int]) -> None:
+        """Have a channel to each live incarnation, and to no other."""
+        for broker, channel in list(self.channels.items()):
+            if live_brokers.get(broker) != channel.broker_epoch:
+                self.shell.cancel_timer((TIMER, broker))
+                del self.channels[broker]
+        for broker, broker_epoch in sorted(live_brokers.items()):
+            self.channels.setdefault(broker, Channel(broker, broker_epoch))
+
+    def close(self) -> None:
+        """Resignation: nothing more is sent."""
+        self.match({})
+        self.leader_and_isr, self.metadata = {}, {}
+
+    # ---- the batch
+
+    def add_leader_and_isr(self, brokers: Iterable[int], key: TopicPartition) -> None:
+        """These brokers learn of this partition's state; so does everybody's metadata."""
+        for broker in brokers:
+            self.leader_and_isr.setdefault(broker, {})[key] = None
+        self.metadata[key] = None
+
+    def add_metadata(self, keys: Iterable[TopicPartition]) -> None:
+        """Every broker learns of these partitions."""
+        self.metadata.update(dict.fromkeys(keys))
+
+    def flush(self, context: ControllerContext, *, metadata_always: bool = False) -> None:
+        """Queue one LeaderAndIsr and one UpdateMetadata per broker from what was added."""
+        live = tuple(sorted(context.live_brokers))
+        for broker, keys in sorted(self.leader_and_isr.items()):
+            if broker in self.channels:
+                self._queue(broker, LeaderAndIsrRequest(**self._content(context, broker, keys, live)))
+        if self.metadata or metadata_always:
+            for broker in sorted(self.channels):
+                self._queue(
+                    broker, UpdateMetadataRequest(**self._content(context, broker, self.metadata, live))
+                )
+        self.leader_and_isr, self.metadata = {}, {}
+
+    def _content(
+        self, context: ControllerContext, broker: int, keys: Iterable[TopicPartition], live: tuple[int, ...]
+    ) -> dict[str, Any]:
+        return {
+            "correlation_id": 0,
+            "controller_id": self.shell.node,
+            "controller_epoch": context.epoch,
+            "broker_epoch": self.channels[broker].broker_epoch,
+            "partitions": tuple(_state(context, key) for key in sorted(keys) if key in context.states),
+            "live_brokers": live,
+        }
+
+    # ---- the wire
+
+    def _queue(self, broker: int, request: ControlRequest) -> None:
+        channel = self.channels[broker]
+        channel.queue.append(request)
+        if not channel.in_flight:
+            self._send(channel)
+
+    def _send(self, channel: Channel) -> None:
+        request = evolve(channel.queue[0], correlation_id=self.shell.next_correlation_id())
+        channel.in_flight = request.correlation_id
+        self.shell.send_periodic(channel.broker, request)
+        self.shell.set_timer((TIMER, channel.broker), self.shell.options.controller_request_timeout_ms)
+
+    def on_timer(self, broker: int) -> None:
+        """Not answered in time: send again."""
+        channel = self.channels.get(broker)
+        if channel is not None and channel.queue:
+            self._send(channel)
+
+    def on_response(self, broker: int, response: ControlResponse) -> ErrorCode:
+        """The next one goes out. Returns the error, or NONE also for an answer that nobody waits for."""
+        channel = self.channels.get(broker)
+        if channel is None or channel.in_flight != response.correlation_id:
+            return ErrorCode.NONE
+        channel.queue.popleft()
+        channel.in_flight = 0
+        self.shell.cancel_timer((TIMER, broker))
+        if channel.queue:
+            self._send(channel)
+        return response.error
+
+
+def _state(context: ControllerContext, key: TopicPartition) -> PartitionState:
+    state = context.states[key]
+    return PartitionState(
+        partition=key,
+        controller_epoch=state.controller_epoch,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        zk_version=state.zk_version,
+        replicas=context.assignments[key],
+    )

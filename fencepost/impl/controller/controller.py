@@ -1,0 +1,130 @@
+"""The controller's life: one event queue, one procedure at a time, until it resigns (C1, C5, C6).
+
+Owns the queue and the two transitions (elected, resigned). Must not know how any procedure works. Whatever a procedure
+does after the controller moved is stopped by its first fenced write, not by timing.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from attrs import define, field
+
+from fencepost.impl import znodes
+from fencepost.impl.controller import listeners
+from fencepost.impl.controller.channels import TIMER as CONTROL_TIMER
+from fencepost.impl.controller.elector import ControllerElector
+from fencepost.impl.controller.failover import fail_over
+from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.writer import ControllerMovedError, Steps
+from fencepost.impl.messages import ControlResponse
+from fencepost.impl.procedures import Procedure, Procedures
+from fencepost.impl.shell import Shell
+from fencepost.impl.zookeeper import WatchEvent
+from fencepost.traces.events import Name
+
+BALANCE_TIMER = ("leader_balance",)
+BALANCE_INTERVAL_MS = 300_000
+"""leader.imbalance.check.interval.seconds; only the first run comes earlier."""
+
+Event = Callable[[], Steps]
+
+
+@define
+class Controller:
+    """queue: events that wait; running: whether a procedure is under way."""
+
+    shell: Shell
+    procedures: Procedures
+    elector: ControllerElector
+    state: ControllerState
+    queue: deque[Event] = field(factory=deque)
+    running: bool = False
+
+    # ---- what happens
+
+    def on_session(self) -> None:
+        """A new session, the broker is registered: whatever it was before, it runs for controller now."""
+        self.queue.append(self._reelect)
+
+    def on_session_expired(self) -> None:
+        """The ephemeral /controller is gone with the session. The procedure under way goes on and meets the fence; the queue is dropped."""
+        self.queue.clear()
+        self.queue.append(self._expire)
+
+    def on_watch(self, watch: WatchEvent) -> None:
+        """Queue what the watch asks to look at again."""
+        if watch.path == znodes.CONTROLLER:
+            self.queue.append(self._reelect)
+        elif watch.path == znodes.BROKER_IDS:
+            self.queue.append(lambda: self._if_active(listeners.brokers_changed))
+        elif watch.path == znodes.TOPICS:
+            self.queue.append(lambda: self._if_active(listeners.topics_changed))
+        elif watch.path == znodes.ISR_CHANGES:
+            self.queue.append(lambda: self._if_active(listeners.isr_changed))
+
+    def on_balance_timer(self) -> None:
+        """Time to look at the balance of leaders."""
+        self.queue.append(lambda: self._if_active(listeners.balance_leaders))
+        if self.state.active:
+            self.shell.set_timer(BALANCE_TIMER, BALANCE_INTERVAL_MS)
+
+    def on_control_timer(self, broker: int) -> None:
+        """A control request was not answered."""
+        self.state.channels.on_timer(broker)
+
+    def on_response(self, broker: int, response: ControlResponse) -> None:
+        """A broker answered; one that has obeyed a later controller says so, and this one resigns."""
+        self.state.channels.on_response(broker, response)
+        if self.state.active and response.controller_epoch > self.state.context.epoch:
+            self._resign(f"broker {broker} has obeyed controller epoch {response.controller_epoch}")
+            self.queue.append(self._reelect)
+
+    # ---- the queue
+
+    def pump(self) -> None:
+        """Start the next event if none is under way. Called at the end of every step."""
+        while self.queue and not self.running:
+            self.running = True
+            self.procedures.start(self._run(self.queue.popleft()))
+
+    def _run(self, event: Event) -> Procedure:
+        try:
+            yield from event()
+        except ControllerMovedError as moved:
+            self._resign(str(moved))
+            self.queue.append(self._reelect)
+        self.running = False
+
+    def _if_active(self, procedure: Callable[[ControllerState], Steps]) -> Steps:
+        if self.state.active:
+            yield from procedure(self.state)
+
+    # ---- the two transitions
+
+    def _reelect(self) -> Steps:
+        won = yield from self.elector.run()
+        context = self.state.context
+        if self.state.active and (won is None or won[0] != context.epoch):
+            self._resign("/controller names another session")
+        if won is None or self.state.active:
+            return
+        self.state.active = True
+        self.state.context.epoch, self.state.context.epoch_version = won
+        self.shell.record(Name.CONTROLLER_ELECTED, controller_epoch=won[0])
+        if self.shell.options.leader_imbalance_check_ms:
+            self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_check_ms)
+        yield from fail_over(self.state)
+
+    def _expire(self) -> Steps:
+        if self.state.active:
+            self._resign("session expired")
+        yield from ()
+
+    def _resign(self, why: str) -> None:
+        if self.state.active:
+            self.shell.record(Name.CONTROLLER_RESIGNED, controller_epoch=self.state.context.epoch, cause=why)
+        self.shell.cancel_timer(BALANCE_TIMER)
+        self.state.reset()
+
+
+__all__ = ["BALANCE_TIMER", "CONTROL_TIMER", "Controller"]

@@ -1,0 +1,58 @@
+"""Controller election (C1): one multi decides.
+
+Owns the race for /controller. Must not know what a controller does.
+"""
+
+from collections.abc import Generator
+from typing import Any
+
+from attrs import define
+
+from fencepost.impl import znodes
+from fencepost.impl.shell import MILLISECOND, Shell
+from fencepost.impl.zookeeper import Create, Data, Exists, Failed, GetData, Multi, MultiDone, Request, SetData
+
+ATTEMPTS = 16
+"""Rounds of one election before it gives up until the next trigger: each round is lost to another write only."""
+
+
+@define
+class ControllerElector:
+    """Runs for controller."""
+
+    shell: Shell
+
+    def run(self) -> Generator[Request | tuple[Request, ...], Any, tuple[int, int] | None]:
+        """Returns (controller epoch, version of /controller_epoch) if this broker is the controller, None if another one is.
+        A watch on /controller is left behind in any case."""
+        for _ in range(ATTEMPTS):
+            yield Exists(znodes.CONTROLLER, watch=True)
+            current = yield GetData(znodes.CONTROLLER)
+            epoch = yield GetData(znodes.CONTROLLER_EPOCH)
+            if not isinstance(epoch, Data):
+                yield Create(znodes.CONTROLLER_EPOCH, b"0")
+                continue
+            if isinstance(current, Data):
+                return self._mine(current, epoch)
+            won = yield Multi(
+                (
+                    Create(
+                        znodes.CONTROLLER,
+                        znodes.encode_controller(self.shell.node, self.shell.now // MILLISECOND),
+                        ephemeral=True,
+                    ),
+                    SetData(znodes.CONTROLLER_EPOCH, str(int(epoch.data) + 1).encode(), epoch.stat.version),
+                )
+            )
+            if isinstance(won, MultiDone):
+                return int(epoch.data) + 1, epoch.stat.version + 1
+            assert isinstance(won, Failed), won
+            # lost the race, or the reply of an earlier attempt was lost: what stands there decides
+        return None
+
+    def _mine(self, controller: Data, epoch: Data) -> tuple[int, int] | None:
+        """Protection KAFKA-13407: /controller may name me because my own multi was done and its reply lost; then I am the controller."""
+        named = znodes.decode_controller(controller.data)
+        if named == self.shell.node and controller.stat.ephemeral_owner == self.shell.session_id:
+            return int(epoch.data), epoch.stat.version
+        return None

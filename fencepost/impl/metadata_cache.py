@@ -1,0 +1,36 @@
+"""What this broker tells clients about leaders, learnt from UpdateMetadata only. May be stale; must not be used to decide anything but liveness."""
+
+from attrs import define, field
+
+from fencepost.impl.messages import (
+    MetadataRequest,
+    MetadataResponse,
+    PartitionMetadata,
+    TopicPartition,
+    UpdateMetadataRequest,
+)
+
+
+@define
+class MetadataCache:
+    """leaders: (leader, leader epoch) per partition; live_brokers: sorted ids."""
+
+    leaders: dict[TopicPartition, tuple[int, int]] = field(factory=dict)
+    live_brokers: tuple[int, ...] = ()
+
+    def update(self, request: UpdateMetadataRequest) -> None:
+        """Take over what the controller said."""
+        self.live_brokers = request.live_brokers
+        for state in request.partitions:
+            self.leaders[state.partition] = (state.leader, state.leader_epoch)
+
+    def answer(self, request: MetadataRequest) -> MetadataResponse:
+        """The whole cache."""
+        return MetadataResponse(
+            correlation_id=request.correlation_id,
+            partitions=tuple(
+                PartitionMetadata(partition=key, leader=leader, leader_epoch=epoch)
+                for key, (leader, epoch) in sorted(self.leaders.items())
+            ),
+            live_brokers=self.live_brokers,
+        )

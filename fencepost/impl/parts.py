@@ -1,0 +1,34 @@
+"""The table of parts that a broker is assembled from. A planted bug swaps one entry for a small subclass (campaign/bugs); nothing else changes."""
+
+from attrs import frozen
+
+from fencepost.impl.control_gate import ControlGate
+from fencepost.impl.controller.elector import ControllerElector
+from fencepost.impl.controller.writer import ControllerWriter
+from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.log.log import Log
+from fencepost.impl.metadata_cache import MetadataCache
+from fencepost.impl.replication.fetcher import ReplicaFetcher
+from fencepost.impl.replication.high_watermark import HighWatermark
+from fencepost.impl.replication.isr import InSyncReplicas
+from fencepost.impl.replication.leader import LeaderRole
+from fencepost.impl.replication.manager import ReplicaManager
+from fencepost.impl.replication.truncation import FollowerTruncation
+
+
+@frozen(kw_only=True)
+class Parts:
+    """One class per role. The default table is the correct broker."""
+
+    log: type[Log] = Log
+    epoch_cache: type[LeaderEpochCache] = LeaderEpochCache
+    control_gate: type[ControlGate] = ControlGate
+    metadata_cache: type[MetadataCache] = MetadataCache
+    high_watermark: type[HighWatermark] = HighWatermark
+    in_sync_replicas: type[InSyncReplicas] = InSyncReplicas
+    leader: type[LeaderRole] = LeaderRole
+    truncation: type[FollowerTruncation] = FollowerTruncation
+    fetcher: type[ReplicaFetcher] = ReplicaFetcher
+    replica_manager: type[ReplicaManager] = ReplicaManager
+    controller_writer: type[ControllerWriter] = ControllerWriter
+    controller_elector: type[ControllerElector] = ControllerElector

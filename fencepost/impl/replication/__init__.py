@@ -1,0 +1,1 @@
+"""Replication of partitions: leader and follower, ISR, high watermark, fetcher, purgatory (SPEC.md section R)."""

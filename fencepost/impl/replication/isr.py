@@ -1,0 +1,143 @@
+"""The in-sync replicas of the partitions that this broker leads: shrink, expand, and the write to ZooKeeper (R2, R8).
+
+Owns the proposals and the notifications to the controller. A proposal counts toward the maximal ISR from the moment it
+is made; only ZooKeeper's answer settles it.
+"""
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+from fencepost.impl import znodes
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.metadata_cache import MetadataCache
+from fencepost.impl.procedures import Procedure, Procedures
+from fencepost.impl.replication.partition import FollowerState, Partition
+from fencepost.impl.shell import MILLISECOND, Shell
+from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.zookeeper import Create, Data, Done, Failed, GetData, SetData
+from fencepost.traces.events import Name
+
+SHRINK_TIMER = ("isr_shrink",)
+NOTIFY_TIMER = ("isr_notify",)
+
+
+@define
+class InSyncReplicas:
+    """changed: partitions whose ISR changed since the last notification to the controller, in order.
+    on_settled: called when a proposal is settled, so that the leader may move its high watermark."""
+
+    shell: Shell
+    procedures: Procedures
+    metadata: MetadataCache
+    changed: dict[TopicPartition, None] = field(factory=dict)
+    on_settled: list[Callable[[Partition], None]] = field(factory=list)
+    notifying: bool = False
+
+    # ---- what a fetch tells
+
+    def on_follower_fetch(self, partition: Partition, follower: FollowerState, offset: int) -> None:
+        """A follower asked for `offset`: it has everything below. Kafka's caught-up rule: it had, by now or at its last fetch, all that the leader had then."""
+        now, end = self.shell.now, partition.log.log_end_offset
+        if offset >= end:
+            follower.caught_up_at = now
+        elif offset >= follower.leader_end_at_fetch >= 0:
+            follower.caught_up_at = max(follower.caught_up_at, follower.last_fetch_at)
+        follower.last_fetch_at, follower.leader_end_at_fetch, follower.log_end_offset = now, end, offset
+
+    def maybe_expand(self, partition: Partition, member: int) -> None:
+        """Propose a follower for the ISR if it may join."""
+        if member in partition.isr or partition.pending_isr is not None:
+            return
+        follower = partition.followers[member]
+        if (
+            member in partition.replicas
+            and member in self.metadata.live_brokers
+            and follower.log_end_offset >= partition.high_watermark
+            and self.isr_expand_after_epoch_start(partition, follower)
+        ):
+            self._propose(partition, tuple(sorted((*partition.isr, member))), cause="expand")
+
+    def isr_expand_after_epoch_start(self, partition: Partition, follower: FollowerState) -> bool:
+        """Protection KAFKA-7128: a new leader's high watermark lags, so reaching it proves nothing; the start of the epoch does."""
+        return follower.log_end_offset >= partition.epoch_start_offset
+
+    # ---- what time tells
+
+    def maybe_shrink(self, partition: Partition) -> None:
+        """Propose to remove the members that have not caught up for replica.lag.time.max.ms."""
+        if partition.pending_isr is not None:
+            return
+        limit = self.shell.now - self.shell.options.replica_lag_time_max_ms * MILLISECOND
+        end = partition.log.log_end_offset
+        lagging = {
+            member
+            for member in partition.isr
+            if member in partition.followers
+            and partition.followers[member].log_end_offset != end
+            and partition.followers[member].caught_up_at < limit
+        }
+        if lagging:
+            kept = tuple(member for member in partition.isr if member not in lagging)
+            self._propose(partition, kept, cause="shrink")
+
+    # ---- the write
+
+    def _propose(self, partition: Partition, isr: tuple[int, ...], *, cause: str) -> None:
+        partition.pending_isr = isr
+        self.procedures.start(self._write(partition, isr, cause))
+
+    def _write(self, partition: Partition, isr: tuple[int, ...], cause: str) -> Procedure:
+        epoch = partition.leader_epoch
+        state = LeaderAndIsr(
+            leader=self.shell.node,
+            leader_epoch=epoch,
+            controller_epoch=partition.controller_epoch,
+            isr=isr,
+        )
+        path = znodes.state_path(partition.key)
+        reply = yield SetData(path, znodes.encode_state(state), partition.zk_version)
+        if isinstance(reply, Done):
+            assert reply.stat is not None
+            version: int | None = reply.stat.version
+        else:
+            assert isinstance(reply, Failed), reply
+            current = yield GetData(path)
+            version = self.accept_own_isr_write(current, state)
+        if not partition.is_leader or partition.leader_epoch != epoch:
+            return  # another LeaderAndIsr came meanwhile and said what holds
+        partition.pending_isr = None
+        if version is None:
+            self.shell.record(Name.ISR_REFUSED, partition.key, leader_epoch=epoch, isr=isr)
+            return
+        partition.isr, partition.zk_version = isr, version
+        self.shell.record(
+            Name.ISR_UPDATED, partition.key, leader_epoch=epoch, isr=isr, zk_version=version, cause=cause
+        )
+        self._notify_later(partition.key)
+        for settled in self.on_settled:
+            settled(partition)
+
+    def accept_own_isr_write(self, current: object, state: LeaderAndIsr) -> int | None:
+        """Protection KAFKA-1382: the write may have been done although its reply was lost; what stands there decides. Returns the version, or None."""
+        if isinstance(current, Data) and current.data == znodes.encode_state(state):
+            return current.stat.version
+        return None
+
+    # ---- notifications
+
+    def _notify_later(self, key: TopicPartition) -> None:
+        self.changed[key] = None
+        if not self.notifying:
+            self.notifying = True
+            self.shell.set_timer(NOTIFY_TIMER, self.shell.options.isr_change_propagation_ms)
+
+    def notify(self) -> None:
+        """Tell the controller through /isr_change_notification which ISRs changed (it reads them itself)."""
+        self.notifying = False
+        keys, self.changed = list(self.changed), {}
+        if keys:
+            self.procedures.start(self._notification(keys))
+
+    def _notification(self, keys: list[TopicPartition]) -> Procedure:
+        yield Create(znodes.ISR_CHANGE_PREFIX, znodes.encode_isr_changes(keys), sequential=True)

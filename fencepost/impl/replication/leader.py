@@ -1,0 +1,258 @@
+"""The leader's side of the data path: produce, fetch, list offsets, epoch queries (R1, R3 to R7).
+
+Owns the rules by which a leader answers. Must not know how a replica became leader. A request that must wait is parked
+in the purgatory; whatever moves the log end or the high watermark completes those that wait for it in the same step.
+"""
+
+from attrs import define
+
+from fencepost.impl.messages import (
+    EpochEnd,
+    EpochQuery,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest,
+    OffsetsForLeaderEpochResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicPartition,
+)
+from fencepost.impl.replication.high_watermark import HighWatermark
+from fencepost.impl.replication.isr import InSyncReplicas
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.replication.purgatory import DelayedFetch, DelayedProduce, Purgatory
+from fencepost.impl.shell import Shell
+from fencepost.traces.events import Name
+from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
+from fencepost.traces.outcomes import ErrorCode
+
+CLIENT = -1
+
+
+@define
+class LeaderRole:
+    """Answers requests about the partitions that this broker leads."""
+
+    shell: Shell
+    partitions: dict[TopicPartition, Partition]
+    isr: InSyncReplicas
+    high_watermark: HighWatermark
+    purgatory: Purgatory
+
+    # ---- who may ask
+
+    def fetch_fencing(self, partition: Partition, leader_epoch: int) -> ErrorCode:
+        """Protection KIP-320: the asker's leader epoch must be this leader's, if it says one (a follower always does)."""
+        if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
+            return ErrorCode.NONE
+        if leader_epoch < partition.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def _led(self, key: TopicPartition, leader_epoch: int = -1) -> tuple[Partition | None, ErrorCode]:
+        partition = self.partitions.get(key)
+        if partition is None:
+            return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        error = self.fetch_fencing(partition, leader_epoch)
+        if error is ErrorCode.NONE and not partition.is_leader:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return partition, error
+
+    # ---- produce
+
+    def produce(self, source: int, request: ProduceRequest) -> None:
+        """Append, then answer at once or when the high watermark has passed the batch."""
+        partition, error = self._led(request.partition)
+        if error is not ErrorCode.NONE:
+            self._produced(source, request, error)
+            return
+        assert partition is not None
+        minimum = self.shell.topic_options(request.partition.topic).min_insync_replicas
+        if request.acks == ACKS_ALL and len(partition.isr) < minimum:
+            self._produced(source, request, ErrorCode.NOT_ENOUGH_REPLICAS)
+            return
+        base_offset = partition.log.append_as_leader(request.values, partition.leader_epoch)
+        self.shell.record(
+            Name.APPENDED,
+            partition.key,
+            offset=base_offset,
+            leader_epoch=partition.leader_epoch,
+            values=request.values,
+            cause="leader",
+        )
+        if request.acks == ACKS_ALL:
+            delayed = DelayedProduce(
+                self.purgatory.next_id(),
+                source,
+                request.correlation_id,
+                partition.key,
+                base_offset,
+                partition.log.log_end_offset,
+                partition.leader_epoch,
+            )
+            self.purgatory.park(delayed, (partition.key,), request.timeout)
+        else:
+            self._produced(source, request, ErrorCode.NONE, base_offset, partition.leader_epoch)
+        self.high_watermark.advance(partition)
+        self.complete(partition)
+
+    def _produced(
+        self,
+        source: int,
+        request: ProduceRequest,
+        error: ErrorCode,
+        base_offset: int = -1,
+        leader_epoch: int = -1,
+    ) -> None:
+        if request.acks == ACKS_NONE:
+            return
+        response = ProduceResponse(
+            correlation_id=request.correlation_id,
+            error=error,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+        )
+        self.shell.reply(source, response, request.correlation_id)
+
+    # ---- fetch
+
+    def fetch(self, source: int, request: FetchRequest) -> None:
+        """Learn what a follower has, then answer what there is, or wait for more."""
+        if request.replica_id != CLIENT:
+            for wanted in request.partitions:
+                self._learn(request.replica_id, wanted)
+        answers = [self._read(request, wanted) for wanted in request.partitions]
+        if request.max_wait <= 0 or any(
+            answer.records or answer.error is not ErrorCode.NONE for answer in answers
+        ):
+            self._fetched(source, request, answers)
+            return
+        delayed = DelayedFetch(self.purgatory.next_id(), source, request)
+        self.purgatory.park(
+            delayed, tuple(wanted.partition for wanted in request.partitions), request.max_wait
+        )
+
+    def _learn(self, replica: int, wanted: FetchPartition) -> None:
+        partition, error = self._led(wanted.partition, wanted.leader_epoch)
+        if error is not ErrorCode.NONE or partition is None or replica not in partition.followers:
+            return
+        if wanted.offset > partition.log.log_end_offset:
+            return
+        self.isr.on_follower_fetch(partition, partition.followers[replica], wanted.offset)
+        self.isr.maybe_expand(partition, replica)
+        if self.high_watermark.advance(partition):
+            self.complete(partition)
+
+    def _read(self, request: FetchRequest, wanted: FetchPartition) -> FetchedPartition:
+        partition, error = self._led(wanted.partition, wanted.leader_epoch)
+        follower = request.replica_id != CLIENT
+        if error is ErrorCode.NONE and partition is not None:
+            if follower and request.replica_id not in partition.followers:
+                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # not assigned here (KAFKA-1097)
+            elif not partition.log.log_start_offset <= wanted.offset <= partition.log.log_end_offset:
+                error = ErrorCode.OFFSET_OUT_OF_RANGE
+        if error is not ErrorCode.NONE or partition is None:
+            self.shell.record(
+                Name.FETCH_REFUSED, wanted.partition, leader_epoch=wanted.leader_epoch, detail=error.value
+            )
+            return FetchedPartition(partition=wanted.partition, error=error)
+        log = partition.log
+        end = log.log_end_offset if follower else partition.high_watermark
+        return FetchedPartition(
+            partition=wanted.partition,
+            error=ErrorCode.NONE,
+            leader_epoch=partition.leader_epoch,
+            high_watermark=partition.high_watermark,
+            log_start_offset=log.log_start_offset,
+            records=log.read(wanted.offset, max_bytes=request.max_bytes, end_offset=end),
+        )
+
+    def _fetched(self, source: int, request: FetchRequest, answers: list[FetchedPartition]) -> None:
+        response = FetchResponse(correlation_id=request.correlation_id, partitions=tuple(answers))
+        self.shell.reply(source, response, request.correlation_id)
+
+    # ---- list offsets and epochs
+
+    def list_offsets(self, source: int, request: ListOffsetsRequest) -> None:
+        """The high watermark, if it may be shown."""
+        partition, error = self._led(request.partition, request.leader_epoch)
+        offset, epoch = -1, -1
+        if error is ErrorCode.NONE and partition is not None:
+            error, epoch = self.offset_not_available(partition), partition.leader_epoch
+            offset = partition.high_watermark if error is ErrorCode.NONE else -1
+        response = ListOffsetsResponse(
+            correlation_id=request.correlation_id, error=error, offset=offset, leader_epoch=epoch
+        )
+        self.shell.reply(source, response, request.correlation_id)
+
+    def offset_not_available(self, partition: Partition) -> ErrorCode:
+        """Protection KIP-207: a new leader's high watermark lags behind what the old one showed until it reaches the start of its own epoch."""
+        if partition.high_watermark < partition.epoch_start_offset:
+            return ErrorCode.OFFSET_NOT_AVAILABLE
+        return ErrorCode.NONE
+
+    def offsets_for_leader_epoch(self, source: int, request: OffsetsForLeaderEpochRequest) -> None:
+        """Where the asked epochs end in this leader's log."""
+        ends = tuple(self._epoch_end(query) for query in request.queries)
+        response = OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=ends)
+        self.shell.reply(source, response, request.correlation_id)
+
+    def _epoch_end(self, query: EpochQuery) -> EpochEnd:
+        partition, error = self._led(query.partition, query.current_leader_epoch)
+        if error is not ErrorCode.NONE or partition is None:
+            return EpochEnd(partition=query.partition, error=error)
+        epoch, end_offset = partition.log.epochs.end_offset(query.asked_epoch, partition.log.log_end_offset)
+        return EpochEnd(partition=query.partition, error=ErrorCode.NONE, epoch=epoch, end_offset=end_offset)
+
+    # ---- what waits
+
+    def complete(self, partition: Partition) -> None:
+        """Answer whatever waits for this partition and need wait no longer."""
+        for delayed in self.purgatory.waiting_for(partition.key):
+            if isinstance(delayed, DelayedProduce):
+                self._complete_produce(partition, delayed)
+            else:
+                self._complete_fetch(delayed)
+
+    def _complete_produce(self, partition: Partition, delayed: DelayedProduce) -> None:
+        if not partition.is_leader or partition.leader_epoch != delayed.leader_epoch:
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        elif partition.high_watermark < delayed.required_offset:
+            return
+        else:
+            minimum = self.shell.topic_options(partition.key.topic).min_insync_replicas
+            enough = len(partition.isr) >= minimum
+            error = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        self.purgatory.remove(delayed)
+        self._answer_produce(delayed, error)
+
+    def _answer_produce(self, delayed: DelayedProduce, error: ErrorCode) -> None:
+        response = ProduceResponse(
+            correlation_id=delayed.correlation_id,
+            error=error,
+            base_offset=delayed.base_offset,
+            leader_epoch=delayed.leader_epoch,
+        )
+        self.shell.reply(delayed.source, response, delayed.correlation_id)
+
+    def _complete_fetch(self, delayed: DelayedFetch) -> None:
+        answers = [self._read(delayed.request, wanted) for wanted in delayed.request.partitions]
+        if any(answer.records or answer.error is not ErrorCode.NONE for answer in answers):
+            self.purgatory.remove(delayed)
+            self._fetched(delayed.source, delayed.request, answers)
+
+    def expire(self, waiter_id: int) -> None:
+        """A waiter's time is up: an append times out (its fate unknown), a fetch gets what there is."""
+        delayed = self.purgatory.expire(waiter_id)
+        if isinstance(delayed, DelayedProduce):
+            self._answer_produce(delayed, ErrorCode.REQUEST_TIMED_OUT)
+        elif isinstance(delayed, DelayedFetch):
+            self._fetched(
+                delayed.source,
+                delayed.request,
+                [self._read(delayed.request, wanted) for wanted in delayed.request.partitions],
+            )

@@ -1,0 +1,84 @@
+"""The purgatory: requests that wait for something, with a deadline (R4).
+
+Owns who waits for which partition. Must not know what they wait for: the leader asks for those of a partition and decides.
+"""
+
+from attrs import define, field
+
+from fencepost.impl.messages import FetchRequest, TopicPartition
+from fencepost.impl.seam import CancelTimer, SetTimer
+from fencepost.impl.shell import Shell
+
+TIMER = "purgatory"
+
+
+@define
+class DelayedProduce:
+    """An acks=all append that waits until the high watermark reaches `required_offset`."""
+
+    waiter_id: int
+    source: int
+    correlation_id: int
+    partition: TopicPartition
+    base_offset: int
+    required_offset: int
+    leader_epoch: int
+
+
+@define
+class DelayedFetch:
+    """A fetch that found nothing and waits for more."""
+
+    waiter_id: int
+    source: int
+    request: FetchRequest
+
+
+Delayed = DelayedProduce | DelayedFetch
+
+
+@define
+class Purgatory:
+    """waiters: by id, in order of arrival; by_partition: ids per partition. A waiter leaves when it is answered or its timer fires."""
+
+    shell: Shell
+    waiters: dict[int, Delayed] = field(factory=dict)
+    by_partition: dict[TopicPartition, dict[int, None]] = field(factory=dict)
+    _last_id: int = 0
+
+    def next_id(self) -> int:
+        """An id for a new waiter."""
+        self._last_id += 1
+        return self._last_id
+
+    def park(self, delayed: Delayed, partitions: tuple[TopicPartition, ...], wait: int) -> None:
+        """Let it wait for at most `wait` nanoseconds."""
+        self.waiters[delayed.waiter_id] = delayed
+        for key in partitions:
+            self.by_partition.setdefault(key, {})[delayed.waiter_id] = None
+        self.shell.outbox.append(SetTimer((TIMER, delayed.waiter_id), self.shell.now + wait))
+
+    def waiting_for(self, key: TopicPartition) -> list[Delayed]:
+        """Those that wait for this partition, in order of arrival."""
+        return [self.waiters[waiter_id] for waiter_id in self.by_partition.get(key, ())]
+
+    def remove(self, delayed: Delayed) -> None:
+        """It was answered."""
+        self._forget(delayed.waiter_id)
+        self.shell.outbox.append(CancelTimer((TIMER, delayed.waiter_id)))
+
+    def expire(self, waiter_id: int) -> Delayed | None:
+        """Its time is up; None if it was answered meanwhile."""
+        return self._forget(waiter_id)
+
+    def _forget(self, waiter_id: int) -> Delayed | None:
+        delayed = self.waiters.pop(waiter_id, None)
+        if delayed is None:
+            return None
+        if isinstance(delayed, DelayedProduce):
+            keys: tuple[TopicPartition, ...] = (delayed.partition,)
+        else:
+            keys = tuple(wanted.partition for wanted in delayed.request.partitions)
+        for key in keys:
+            self.by_partition.get(key, {}).pop(waiter_id, None)
+        return delayed

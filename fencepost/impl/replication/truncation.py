@@ -1,0 +1,47 @@
+"""How a follower makes its log a prefix of its leader's before it fetches (R5: KIP-101, KIP-279).
+
+Owns the decision where to cut. Must not know how the question travels.
+
+    why not cut to the high watermark (KIP-101):
+    1. B leads; A has fetched m2 but not yet the high watermark past m2, so both hold m2 and it is committed
+    2. A becomes follower again and cuts to its own high watermark: m2 is gone at A
+    3. B fails before A has fetched m2 again; A is in the ISR and becomes leader: m2 is gone for ever
+"""
+
+from attrs import define
+
+from fencepost.impl.messages import EpochEnd
+from fencepost.impl.replication.partition import Partition
+
+
+@define
+class FollowerTruncation:
+    """The follower's part of epoch-based truncation."""
+
+    def question(self, partition: Partition) -> int:
+        """The epoch to ask the leader about; -1 to fetch at once (an empty log, or one without any epoch, has nothing to compare)."""
+        epoch = partition.log.epochs.latest_epoch()
+        if epoch < 0:
+            partition.truncate_to(partition.high_watermark, cause="high_watermark")
+        return epoch
+
+    def truncate_by_epoch(self, partition: Partition, answer: EpochEnd) -> bool:
+        """Protection KIP-101: cut to where the last common epoch ends on the leader. Returns whether the logs now agree;
+        if not, ask again about the new latest epoch (KIP-279)."""
+        log = partition.log
+        if answer.end_offset < 0:
+            # the leader knows no epoch at all: only then is the high watermark all there is
+            partition.truncate_to(partition.high_watermark, cause="high_watermark")
+            return True
+        own_epoch, own_end = log.epochs.end_offset(answer.epoch, log.log_end_offset)
+        if own_end >= 0 and own_epoch != answer.epoch:
+            return self.truncate_below_own_epoch(partition, own_end)
+        end = answer.end_offset if own_end < 0 else min(own_end, answer.end_offset)
+        partition.truncate_to(min(end, log.log_end_offset), cause="leader_epoch")
+        return True
+
+    def truncate_below_own_epoch(self, partition: Partition, own_end: int) -> bool:
+        """Protection KIP-279: the leader's epoch is one that this log never had; cut to the end of the largest own epoch below it and ask again."""
+        before = partition.log.log_end_offset
+        partition.truncate_to(min(own_end, before), cause="leader_epoch")
+        return partition.log.epochs.latest_epoch() < 0

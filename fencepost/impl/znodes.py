@@ -1,0 +1,147 @@
+"""Kafka's znodes: paths and JSON content (SPEC.md section Z). Owns the formats; must not know who reads or writes them."""
+
+import json
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.impl.messages import TopicPartition
+
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+BROKERS = "/brokers"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+ISR_CHANGES = "/isr_change_notification"
+ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
+ADMIN = "/admin"
+DELETE_TOPICS = "/admin/delete_topics"
+REASSIGN = "/admin/reassign_partitions"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
+PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPICS, CONTROLLER_EPOCH)
+"""Created at start-up by whoever comes first; parents before children."""
+
+
+@frozen(kw_only=True)
+class LeaderAndIsr:
+    """The content of a partition's state znode, with the znode's version (the CAS token)."""
+
+    leader: int
+    leader_epoch: int
+    controller_epoch: int
+    isr: tuple[int, ...]
+    zk_version: int = -1
+
+
+def _dump(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def broker_path(broker: int) -> str:
+    """/brokers/ids/N"""
+    return f"{BROKER_IDS}/{broker}"
+
+
+def topic_path(topic: str) -> str:
+    """/brokers/topics/T"""
+    return f"{TOPICS}/{topic}"
+
+
+def partition_paths(key: TopicPartition) -> tuple[str, str, str]:
+    """The three nodes from a topic's partitions to the partition's state, parents first."""
+    partitions = f"{TOPICS}/{key.topic}/partitions"
+    return partitions, f"{partitions}/{key.partition}", f"{partitions}/{key.partition}/state"
+
+
+def state_path(key: TopicPartition) -> str:
+    """/brokers/topics/T/partitions/P/state"""
+    return partition_paths(key)[2]
+
+
+def partition_of_state_path(path: str) -> TopicPartition | None:
+    """The partition whose state this path holds; None for any other path."""
+    parts = path.split("/")
+    if (
+        len(parts) == 7
+        and parts[1:3] == ["brokers", "topics"]
+        and parts[4] == "partitions"
+        and parts[6] == "state"
+    ):
+        return TopicPartition(parts[3], int(parts[5]))
+    return None
+
+
+def encode_controller(broker: int, timestamp_ms: int) -> bytes:
+    """/controller"""
+    return _dump({"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)})
+
+
+def decode_controller(data: bytes) -> int:
+    """The broker named in /controller."""
+    return int(json.loads(data)["brokerid"])
+
+
+def encode_broker(broker: int, timestamp_ms: int) -> bytes:
+    """/brokers/ids/N, version 4"""
+    host, port = "127.0.0.1", 9092 + broker
+    return _dump(
+        {
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+            "endpoints": [f"PLAINTEXT://{host}:{port}"],
+            "jmx_port": -1,
+            "host": host,
+            "timestamp": str(timestamp_ms),
+            "port": port,
+            "version": 4,
+        }
+    )
+
+
+def encode_topic(assignment: dict[int, tuple[int, ...]]) -> bytes:
+    """/brokers/topics/T"""
+    return _dump(
+        {"version": 1, "partitions": {str(number): list(ids) for number, ids in sorted(assignment.items())}}
+    )
+
+
+def decode_topic(data: bytes) -> dict[int, tuple[int, ...]]:
+    """Assigned replicas by partition number."""
+    partitions = json.loads(data)["partitions"]
+    return {int(number): tuple(ids) for number, ids in partitions.items()}
+
+
+def encode_state(state: LeaderAndIsr) -> bytes:
+    """/brokers/topics/T/partitions/P/state"""
+    return _dump(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_state(data: bytes, zk_version: int) -> LeaderAndIsr:
+    """The state with its version."""
+    content = json.loads(data)
+    return LeaderAndIsr(
+        leader=content["leader"],
+        leader_epoch=content["leader_epoch"],
+        controller_epoch=content["controller_epoch"],
+        isr=tuple(content["isr"]),
+        zk_version=zk_version,
+    )
+
+
+def encode_isr_changes(keys: list[TopicPartition]) -> bytes:
+    """/isr_change_notification/isr_change_*"""
+    return _dump(
+        {"version": 1, "partitions": [{"topic": key.topic, "partition": key.partition} for key in keys]}
+    )
+
+
+def decode_isr_changes(data: bytes) -> list[TopicPartition]:
+    """The partitions whose ISR changed."""
+    return [TopicPartition(entry["topic"], entry["partition"]) for entry in json.loads(data)["partitions"]]
