@@ -12,6 +12,8 @@ from attrs import frozen
 from fencepost.impl.messages import Message
 from fencepost.impl.zookeeper import Reply, Request, WatchEvent
 from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+from fencepost.traces.plan import PlannedOperation
 
 TimerKey = tuple[str | int, ...]
 """Names a timer within one core; setting a key again replaces its deadline."""
@@ -73,8 +75,16 @@ class ZooKeeperSessionExpired:
     """The session is gone. The driver opens a new one by itself; `ZooKeeperConnected(new=True)` follows."""
 
 
+@frozen
+class Invoke:
+    """For a client core: begin this operation (impl/client); the core must be idle."""
+
+    operation: PlannedOperation
+
+
 Input = (
     Started
+    | Invoke
     | MessageArrived
     | TimerFired
     | ZooKeeperReplied
@@ -130,9 +140,9 @@ class Record:
 
 @frozen
 class Complete:
-    """A client core finished an operation (impl/client); what it learned is in the payload."""
+    """A client core finished an operation. Its invoke and completion times are the world's to fill in."""
 
-    operation: object
+    operation: Operation
 
 
 @frozen

@@ -1,0 +1,1 @@
+"""Clients of the cluster: producer, consumer and admin requests, sans-IO like the brokers."""

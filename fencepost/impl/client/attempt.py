@@ -1,0 +1,83 @@
+"""The operation that a client has under way, and what becomes of it in a trace."""
+
+from attrs import define
+
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.seam import Complete
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.plan import PlannedOperation
+
+VALUES_PER_OPERATION = 1000
+"""Value ids of an append are op_id * 1000 + index."""
+
+
+@define
+class Attempt:
+    """correlation_id: of the request in flight, -1 for none. requests: sent, metadata included; attempts: to leaders only.
+    unknown: some attempt's fate is unknown. error: of the last attempt. The rest is what the answer said."""
+
+    operation: PlannedOperation
+    key: TopicPartition
+    position: int = 0
+    correlation_id: int = -1
+    requests: int = 0
+    attempts: int = 0
+    asking_metadata: bool = False
+    stale_metadata: bool = False
+    unknown: bool = False
+    error: ErrorCode = ErrorCode.NONE
+    node: int = -1
+    offset: int | None = None
+    end_offset: int | None = None
+    log_start_offset: int | None = None
+    leader_epoch: int | None = None
+    records: tuple[Record, ...] = ()
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The value ids that an append carries."""
+        base = self.operation.op_id * VALUES_PER_OPERATION
+        return tuple(range(base, base + self.operation.records))
+
+
+def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
+    """The effect that ends an operation. Times are 0: the driver stamps them."""
+    operation = attempt.operation
+    append = operation.function == "append"
+    records = attempt.records
+    if append:
+        known = outcome is Outcome.OK and operation.acks != ACKS_NONE
+        records = tuple(
+            Record(
+                topic=operation.topic,
+                partition=operation.partition,
+                offset=(attempt.offset or 0) + index if known else -1,
+                value=value,
+                leader_epoch=-1 if attempt.leader_epoch is None or not known else attempt.leader_epoch,
+            )
+            for index, value in enumerate(attempt.values)
+        )
+    return Complete(
+        Operation(
+            op_id=operation.op_id,
+            process=process,
+            function=Function(operation.function),
+            invoke_time=0,
+            outcome=outcome,
+            completion_time=None if outcome is Outcome.UNKNOWN else 0,
+            clock_id=0,
+            topic=operation.topic,
+            partition=operation.partition,
+            error=None if attempt.error is ErrorCode.NONE else attempt.error.value,
+            acks=operation.acks if append else None,
+            isolation=None if append else "read_uncommitted",
+            offset=attempt.offset if not append or outcome is Outcome.OK else None,
+            end_offset=attempt.end_offset,
+            log_start_offset=attempt.log_start_offset,
+            leader_epoch=attempt.leader_epoch,
+            node=attempt.node,
+            attempts=attempt.attempts,
+            records=records,
+        )
+    )

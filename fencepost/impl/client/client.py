@@ -1,0 +1,230 @@
+"""A single-threaded client: one operation at a time, retried until it is decided or its time is up.
+
+The part of SPEC.md section P that every client needs. Owns attempts, time-outs and the mapping of errors to outcomes
+(traces/outcomes.py). Must not know how operations are chosen or recorded. An attempt whose fate is unknown ends an append
+as unknown, unless the client was told to retry such attempts; reads are retried freely.
+"""
+
+from attrs import define, field
+
+from fencepost.impl import messages as kafka
+from fencepost.impl.client.attempt import Attempt, complete
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.log.records import decode_batches
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.seam import (
+    CancelTimer,
+    Effect,
+    Input,
+    Invoke,
+    MessageArrived,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+)
+from fencepost.impl.shell import MILLISECOND
+from fencepost.traces.operations import ACKS_NONE, Outcome, Record
+from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
+from fencepost.traces.plan import ClientOptions, PlannedOperation
+
+MAX_ATTEMPTS = 256
+"""Requests of one operation; also the room for attempts in a correlation id. Far more than the delivery time-out allows at the default back-off."""
+MAX_BYTES = 1_048_576
+REQUEST, BACKOFF, DELIVERY = ("request",), ("backoff",), ("delivery",)
+FETCH_BYTES_PER_RECORD = 36
+"""Bytes of a one-record batch: turns max.poll.records into a byte limit of a fetch."""
+
+
+@define
+class Client:
+    """process: of the trace. positions: the next offset to poll, per partition. current: the operation under way."""
+
+    process: int
+    options: ClientOptions
+    metadata: ClientMetadata
+    positions: dict[TopicPartition, int] = field(factory=dict)
+    current: Attempt | None = None
+    outbox: list[Effect] = field(factory=list)
+    now: int = 0
+    asked: int = 0
+
+    def step(self, input: Input, now: int) -> list[Effect]:
+        """Apply one input; returns the effects."""
+        self.now, self.outbox = now, []
+        if isinstance(input, MessageArrived):
+            self._on_message(input.message)
+        elif isinstance(input, TimerFired):
+            self._on_timer(input)
+        elif isinstance(input, Invoke):
+            self._invoke(input.operation)
+        else:
+            assert isinstance(input, Started), input
+        return self.outbox
+
+    # ---- the life of an operation
+
+    def _invoke(self, operation: PlannedOperation) -> None:
+        assert self.current is None, "a process has one operation in flight"
+        key = TopicPartition(operation.topic, operation.partition)
+        self.current = Attempt(operation, key, position=self.positions.get(key, 0))
+        self.outbox.append(SetTimer(DELIVERY, self.now + self.options.delivery_timeout_ms * MILLISECOND))
+        self._attempt(self.current)
+
+    def _attempt(self, current: Attempt) -> None:
+        """Send the request to the leader, or ask for metadata first."""
+        leader = None if current.stale_metadata else self.metadata.leader(current.key)
+        current.requests += 1
+        if current.requests > MAX_ATTEMPTS - 1:
+            self._give_up(current)
+            return
+        current.correlation_id = current.operation.op_id * MAX_ATTEMPTS + current.requests
+        self.outbox.append(SetTimer(REQUEST, self.now + self.options.request_timeout_ms * MILLISECOND))
+        if leader is None:
+            self.asked += 1
+            target = self.metadata.whom_to_ask(current.operation.op_id + current.requests)
+            current.asking_metadata = True
+            request: kafka.Request = kafka.MetadataRequest(correlation_id=current.correlation_id)
+        else:
+            target, epoch = leader
+            current.asking_metadata = False
+            current.node = target
+            current.attempts += 1
+            request = self._request(current, epoch)
+        self.outbox.append(Send(target, request, (current.correlation_id,)))
+        if isinstance(request, kafka.ProduceRequest) and request.acks == ACKS_NONE:
+            self._finish(current, Outcome.OK)
+
+    def _request(self, current: Attempt, leader_epoch: int) -> kafka.Request:
+        operation = current.operation
+        if operation.function == "append":
+            return kafka.ProduceRequest(
+                correlation_id=current.correlation_id,
+                partition=current.key,
+                acks=operation.acks,
+                values=current.values,
+                timeout=self.options.request_timeout_ms * MILLISECOND,
+            )
+        if operation.function == "list_offsets":
+            return kafka.ListOffsetsRequest(
+                correlation_id=current.correlation_id, partition=current.key, leader_epoch=leader_epoch
+            )
+        wanted = kafka.FetchPartition(
+            partition=current.key, offset=current.position, leader_epoch=leader_epoch
+        )
+        return kafka.FetchRequest(
+            correlation_id=current.correlation_id,
+            replica_id=-1,
+            max_wait=self.options.fetch_wait_max_ms * MILLISECOND,
+            max_bytes=self.options.max_poll_records * FETCH_BYTES_PER_RECORD,
+            partitions=(wanted,),
+        )
+
+    def _retry(self, current: Attempt, error: ErrorCode) -> None:
+        """Try again after the back-off, with fresh metadata."""
+        current.error, current.stale_metadata, current.correlation_id = error, True, -1
+        self.outbox.append(CancelTimer(REQUEST))
+        self.outbox.append(SetTimer(BACKOFF, self.now + self.options.retry_backoff_ms * MILLISECOND))
+
+    def _give_up(self, current: Attempt) -> None:
+        """The delivery time-out: what is known by now decides. A read learnt nothing; an append in flight may still happen."""
+        in_flight = current.correlation_id >= 0 and not current.asking_metadata
+        undecided = current.operation.function == "append" and (current.unknown or in_flight)
+        if in_flight and current.error is ErrorCode.NONE:
+            current.error = ErrorCode.REQUEST_TIMED_OUT
+        self._finish(current, Outcome.UNKNOWN if undecided else Outcome.FAIL)
+
+    def _finish(self, current: Attempt, outcome: Outcome) -> None:
+        self.current = None
+        self.outbox += [CancelTimer(REQUEST), CancelTimer(BACKOFF), CancelTimer(DELIVERY)]
+        self.outbox.append(complete(self.process, current, outcome))
+
+    # ---- timers
+
+    def _on_timer(self, fired: TimerFired) -> None:
+        current = self.current
+        if current is None:
+            return
+        if fired.key == BACKOFF:
+            self._attempt(current)
+        elif fired.key == DELIVERY:
+            self._give_up(current)
+        elif current.asking_metadata or current.operation.function != "append":
+            self._retry(current, ErrorCode.NETWORK_EXCEPTION)
+        else:
+            self._unknown_attempt(current, ErrorCode.NETWORK_EXCEPTION)
+
+    def _unknown_attempt(self, current: Attempt, error: ErrorCode) -> None:
+        current.unknown = True
+        if self.options.retry_unknown:
+            self._retry(current, error)
+        else:
+            current.error = error
+            self._finish(current, Outcome.UNKNOWN)
+
+    # ---- answers
+
+    def _on_message(self, message: kafka.Message) -> None:
+        current = self.current
+        if current is None or current.correlation_id != message.correlation_id:
+            return  # the answer to an attempt that was given up
+        if isinstance(message, kafka.MetadataResponse):
+            self._on_metadata(current, message)
+        elif isinstance(message, kafka.ProduceResponse):
+            self._on_produced(current, message)
+        elif isinstance(message, kafka.ListOffsetsResponse):
+            self._on_listed(current, message)
+        else:
+            assert isinstance(message, kafka.FetchResponse), message
+            self._on_fetched(current, message.partitions[0])
+
+    def _on_metadata(self, current: Attempt, response: kafka.MetadataResponse) -> None:
+        self.metadata.update(response)
+        current.stale_metadata = False
+        if self.metadata.leader(current.key) is None:
+            self._retry(current, ErrorCode.LEADER_NOT_AVAILABLE)
+        else:
+            self._attempt(current)
+
+    def _on_produced(self, current: Attempt, response: kafka.ProduceResponse) -> None:
+        outcome = outcome_of_attempt(response.error, appended=response.base_offset >= 0)
+        if outcome is Outcome.OK:
+            current.error, current.offset = ErrorCode.NONE, response.base_offset
+            current.leader_epoch = response.leader_epoch
+            self._finish(current, Outcome.OK)
+        elif outcome is Outcome.FAIL:
+            self._retry(current, response.error)
+        else:
+            self._unknown_attempt(current, response.error)
+
+    def _on_listed(self, current: Attempt, response: kafka.ListOffsetsResponse) -> None:
+        if response.error is not ErrorCode.NONE:
+            self._retry(current, response.error)
+            return
+        current.error, current.offset, current.end_offset = ErrorCode.NONE, response.offset, response.offset
+        current.leader_epoch = response.leader_epoch
+        self._finish(current, Outcome.OK)
+
+    def _on_fetched(self, current: Attempt, answer: kafka.FetchedPartition) -> None:
+        if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            current.position = 0  # auto.offset.reset=earliest
+        if answer.error is not ErrorCode.NONE:
+            self._retry(current, answer.error)
+            return
+        records = [
+            Record(
+                topic=current.key.topic,
+                partition=current.key.partition,
+                offset=batch.base_offset + index,
+                value=value,
+                leader_epoch=batch.leader_epoch,
+            )
+            for batch in decode_batches(answer.records)
+            for index, value in enumerate(batch.values)
+            if batch.base_offset + index >= current.position
+        ]
+        current.error, current.offset, current.records = ErrorCode.NONE, current.position, tuple(records)
+        current.end_offset, current.leader_epoch = answer.high_watermark, answer.leader_epoch
+        current.log_start_offset = answer.log_start_offset
+        self.positions[current.key] = records[-1].offset + 1 if records else current.position
+        self._finish(current, Outcome.OK)
