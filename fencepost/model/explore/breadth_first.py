@@ -1,0 +1,149 @@
+"""Breadth-first exploration: every state within the limits once, a shortest path to the first violation.
+
+Owns: the frontier, the fingerprints, the way back. Must not know what a state means.
+
+Visited states are kept as 64-bit fingerprints of their canonical bytes, with the fingerprint they came from and the action taken; a counterexample is replayed
+from its actions, so states are kept for the frontier only. Two of n states collide with probability about n^2 / 2^65 (3e-8 for a million), and a collision can only
+hide a state, never invent a violation. Breadth first and in one process, so the counterexample is a shortest one, and the same one every time.
+"""
+
+from collections import Counter
+from hashlib import blake2b
+
+from attrs import define, field
+from msgspec.msgpack import Encoder
+
+from fencepost.model.explore.system import Action, Limits, Outcome, Result, State, Step, System, Value
+
+_encode = Encoder().encode
+"""MessagePack of integers and tuples (named ones too): equal values give equal bytes."""
+
+
+def fingerprint(state: Value) -> bytes:
+    """Eight bytes that name a state, the same in every process and on every machine."""
+    return blake2b(_encode(state), digest_size=8).digest()
+
+
+_Violation = tuple[str, bytes, Action | None]
+"""The invariant, the fingerprint of the state that breaks it, and for a step invariant the step from there that does."""
+
+
+@define
+class _Search:
+    """came_from: fingerprint -> (parent's fingerprint, action), b"" for an initial state. unreached: `sometimes` not seen yet."""
+
+    came_from: dict[bytes, tuple[bytes, Action]] = field(factory=dict)
+    taken: Counter[str] = field(factory=Counter)
+    unreached: set[str] = field(factory=set)
+    transitions: int = 0
+    depth: int = 0
+
+
+def explore(system: System[State], limits: Limits | None = None) -> Result:
+    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is met."""
+    limits = limits or Limits()
+    search = _Search(unreached=set(system.sometimes))
+    frontier: list[tuple[bytes, State]] = []
+    for state in system.initial():
+        name = fingerprint(state)
+        if name not in search.came_from:
+            search.came_from[name] = (b"", ("init",))
+            broken = _first_broken(system, search, state)
+            if broken is not None:
+                return _result(system, search, Outcome.VIOLATED, (broken, name, None))
+            frontier.append((name, state))
+    while frontier:
+        if limits.depth is not None and search.depth >= limits.depth:
+            return _result(system, search, Outcome.BOUNDED)
+        level: list[tuple[bytes, State]] = []
+        for name, state in frontier:
+            violated = _expand(system, search, name, state, level)
+            if violated is not None:
+                search.depth += 1
+                return _result(system, search, Outcome.VIOLATED, violated)
+            if limits.states is not None and len(search.came_from) > limits.states:
+                return _result(system, search, Outcome.BOUNDED)
+        if level:
+            search.depth += 1
+        frontier = level
+    return _result(system, search, Outcome.HOLDS)
+
+
+def _expand(
+    system: System[State], search: _Search, name: bytes, state: State, level: list[tuple[bytes, State]]
+) -> _Violation | None:
+    """Add the new successors of `state` to `level`; the first violation, if any."""
+    came_from, step_invariants = search.came_from, system.step_invariants
+    for action in system.actions(state):
+        after = system.apply(state, action)
+        search.transitions += 1
+        search.taken[str(action[0])] += 1
+        after_name = fingerprint(after)
+        is_new = after_name not in came_from
+        if is_new:
+            came_from[after_name] = (name, action)
+        for invariant, holds in step_invariants.items():
+            if not holds(state, action, after):
+                return invariant, name, action
+        if is_new:
+            broken = _first_broken(system, search, after)
+            if broken is not None:
+                return broken, after_name, None
+            level.append((after_name, after))
+    return None
+
+
+def _first_broken(system: System[State], search: _Search, state: State) -> str | None:
+    """The first invariant that `state` breaks; notes the `sometimes` that it reaches."""
+    if search.unreached:
+        search.unreached -= {name for name in search.unreached if system.sometimes[name](state)}
+    return next((name for name, holds in system.invariants.items() if not holds(state)), None)
+
+
+def _result(
+    system: System[State],
+    search: _Search,
+    outcome: Outcome,
+    violation: _Violation | None = None,
+) -> Result:
+    """The answer, with the path to the violation replayed from the initial states."""
+    return Result(
+        outcome=outcome,
+        distinct=len(search.came_from),
+        depth=search.depth,
+        transitions=search.transitions,
+        taken=dict(sorted(search.taken.items())),
+        never_taken=tuple(name for name in system.action_names if name not in search.taken),
+        never_reached=tuple(sorted(search.unreached)),
+        invariant=violation[0] if violation else None,
+        path=_path(system, search, *violation[1:]) if violation else (),
+    )
+
+
+def _path(system: System[State], search: _Search, name: bytes, last: Action | None) -> tuple[Step, ...]:
+    """The steps from an initial state to the state `name`, and the step `last` from there."""
+    actions: list[Action] = [] if last is None else [last]
+    while search.came_from[name][0]:
+        parent, action = search.came_from[name]
+        actions.append(action)
+        name = parent
+    state = next(initial for initial in system.initial() if fingerprint(initial) == name)
+    steps = [Step(("init",), state)]
+    for action in reversed(actions):
+        state = system.apply(state, action)
+        steps.append(Step(action, state))
+    return tuple(steps)
+
+
+def render(system: System[State], result: Result) -> str:
+    """The outcome and, for a violation, the path: numbered actions, each with the state after it."""
+    head = f"{result.outcome}: {result.distinct:,} distinct states, depth {result.depth}"
+    if result.invariant is None:
+        return head
+    lines = [f"{head}; {result.invariant} is violated in {len(result.path) - 1} steps"]
+    for number, step in enumerate(result.path):
+        arguments = ", ".join(str(argument) for argument in step.action[1:])
+        lines.append(f"{number}. {step.action[0]}" + (f"({arguments})" if arguments else ""))
+        described = system.describe(step.state)  # type: ignore[arg-type]
+        lines += [f"     {line}" for line in described.splitlines()]
+    return "\n".join(lines)

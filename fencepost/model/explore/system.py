@@ -1,0 +1,104 @@
+"""What the explorer explores: the shape of a transition system, and what an exploration answers.
+
+Owns: the protocol `System`, limits, results. Must not know any particular system.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+from attrs import Factory, frozen
+
+Value = int | tuple["Value", ...]
+"""States and actions' arguments: integers, and tuples of them, so that a fingerprint is canonical."""
+
+State = TypeVar("State", bound=Value)
+Action = tuple[str | int, ...]
+"""A name and its integer arguments, e.g. ("fetch", 1)."""
+
+
+class System(Protocol[State]):
+    """A transition system. Pure: the same state gives the same actions in the same order, in every process."""
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Every action that these constants allow in principle; one that is never taken is reported."""
+        ...
+
+    @property
+    def invariants(self) -> Mapping[str, Callable[[State], bool]]:
+        """Must hold in each reachable state. The first that fails, in this order, names the violation."""
+        ...
+
+    @property
+    def step_invariants(self) -> Mapping[str, Callable[[State, Action, State], bool]]:
+        """Must hold for each step."""
+        ...
+
+    @property
+    def sometimes(self) -> Mapping[str, Callable[[State], bool]]:
+        """Should hold in some reachable state; those never seen are reported."""
+        ...
+
+    def initial(self) -> Iterable[State]:
+        """The initial states."""
+        ...
+
+    def actions(self, state: State) -> Iterable[Action]:
+        """The actions enabled in `state`."""
+        ...
+
+    def apply(self, state: State, action: Action) -> State:
+        """The state after an enabled action."""
+        ...
+
+    def describe(self, state: State) -> str:
+        """The state for a person, on few lines."""
+        ...
+
+
+class Outcome(StrEnum):
+    """HOLDS: every reachable state was visited; BOUNDED: a limit came first; VIOLATED: a counterexample was found."""
+
+    HOLDS = "holds"
+    BOUNDED = "bounded"
+    VIOLATED = "violated"
+
+
+@frozen(kw_only=True)
+class Limits:
+    """Where an exploration stops: distinct states (memory: about 200 bytes each) and depth in steps; None is no limit."""
+
+    states: int | None = 5_000_000
+    depth: int | None = None
+
+
+@frozen
+class Step:
+    """One step of a counterexample: the action ("init" for the first) and the state that it led to."""
+
+    action: Action
+    state: Value
+
+
+@frozen(kw_only=True)
+class Result:
+    """distinct: states visited; depth: steps to the farthest of them; transitions: steps examined; taken: how often each action was.
+
+    invariant, path: the violated invariant and a shortest path to it. never_taken, never_reached: actions and `sometimes` that did not occur.
+    """
+
+    outcome: Outcome
+    distinct: int
+    depth: int
+    transitions: int
+    taken: Mapping[str, int] = Factory(dict)
+    never_taken: tuple[str, ...] = ()
+    never_reached: tuple[str, ...] = ()
+    invariant: str | None = None
+    path: tuple[Step, ...] = ()
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The counterexample's actions, in order."""
+        return tuple(step.action for step in self.path[1:])

@@ -1,0 +1,104 @@
+"""The state of the replication model: compact tuples, and the words to read them.
+
+Owns: the layout of states, constants, and their description. Must not know actions or invariants.
+"""
+
+from typing import NamedTuple
+
+from attrs import field, frozen
+
+from fencepost.model.epochs import Epochs
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.protections import BY_NAME
+
+DATA_PATH = frozenset(
+    {
+        "truncate_by_epoch",
+        "truncate_below_own_epoch",
+        "assign_epoch_on_election",
+        "fetch_fencing",
+        "isr_expand_after_epoch_start",
+        "leader_epoch_fencing",
+        "broker_epoch_fencing",
+    }
+)
+"""The registered protections (traces/protections.py) that this model can drop."""
+
+DOWN, NOBODY = -2, -1
+"""In `Replica.leader`: the process is down; it runs and has no role."""
+
+Record = tuple[int, int]
+"""(leader epoch, value id)."""
+
+
+class Replica(NamedTuple):
+    """One replica.
+
+    log: its records. epochs: the leader epoch cache. high_watermark: what it believes to be committed. epoch: the highest leader epoch learned (after a restart: one
+    below the lowest that it may learn). leader: whom it follows, itself if it leads, NOBODY or DOWN. truncating: a follower that has not yet agreed with its
+    leader. ends: of a leader, each follower's log end as its last fetch in this epoch said (-1: none yet); the own slot holds the start offset of the epoch.
+    """
+
+    log: tuple[Record, ...]
+    epochs: Epochs
+    high_watermark: int
+    epoch: int
+    leader: int
+    truncating: bool
+    ends: tuple[int, ...]
+
+
+class State(NamedTuple):
+    """replicas: by number. quorum: ZooKeeper's (leader, ISR as a bit set) of each leader epoch so far, the last one current, each with the ISR that its leader
+    wrote last: LeaderAndIsr of any of them may still be on its way. committed: a ghost: per offset (epoch, value, lowest leader epoch that exposed it).
+    values, crashes, lost: how much of the bounds is used.
+    """
+
+    replicas: tuple[Replica, ...]
+    quorum: tuple[tuple[int, int], ...]
+    committed: tuple[tuple[int, int, int], ...]
+    values: int
+    crashes: int
+    lost: int
+
+
+def _known_protections(drop: frozenset[str]) -> frozenset[str]:
+    """`drop`, or the caller's mistake in one sentence."""
+    unknown = sorted(drop - DATA_PATH)
+    if unknown:
+        seen = ", ".join(name if name in BY_NAME else f"{name} (not registered)" for name in unknown)
+        raise FencepostError(
+            expected="names of protections of the data path", seen=seen, where="drop", hint=", ".join(sorted(DATA_PATH))
+        )
+    return drop
+
+
+@frozen(kw_only=True)
+class Constants:
+    """The bounds of the model. replicas; log_size: records in a log; epochs: highest leader epoch; values: appends; crashes: of all replicas together;
+    losses: records that crashes may take from the ends of logs, together (any loss is an accepted hazard for COMMIT-SAFE: SPEC.md, docs/model.md).
+    drop: protections to do without, by registered name.
+    """
+
+    replicas: int = 3
+    log_size: int = 2
+    epochs: int = 1
+    values: int = 2
+    crashes: int = 0
+    losses: int = 0
+    drop: frozenset[str] = field(default=frozenset(), converter=lambda names: _known_protections(frozenset(names)))
+
+
+def describe(state: State) -> str:
+    """The state on one line per replica, one for ZooKeeper."""
+    leader, isr = state.quorum[-1]
+    members = [replica for replica in range(len(state.replicas)) if isr >> replica & 1]
+    lines = [f"ZooKeeper: epoch {len(state.quorum) - 1}, leader {leader}, ISR {members}"]
+    for number, replica in enumerate(state.replicas):
+        role = {DOWN: "down", NOBODY: "no role", number: f"leads epoch {replica.epoch}"}.get(
+            replica.leader, f"follows {replica.leader} in epoch {replica.epoch}"
+        )
+        records = " ".join(f"{epoch}:{value}" for epoch, value in replica.log)
+        waiting = ", truncating" if replica.truncating else ""
+        lines.append(f"{number}: [{records}] high watermark {replica.high_watermark}, {role}{waiting}")
+    return "\n".join(lines)
