@@ -1,0 +1,154 @@
+"""A trace as entries in order of time: who, what, and how much it matters.
+
+Owns: which events and operations a timeline shows, their order, and which of them are routine.
+Must not know: folding, layout, colours.
+
+An operation stands at its completion (at its invocation while nothing was heard); one that convicts stands at both,
+because its proof is about the interval. Equal times keep the order events, then operations.
+"""
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+from attrs import frozen
+
+from fencepost.report.words import answer_in_words, duration, event_in_words, partition_name, request_in_words
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Operation, Outcome
+from fencepost.traces.trace import Trace
+
+Partition = tuple[str | None, int]
+
+
+class Level(IntEnum):
+    """How much an entry matters; a timeline that is too long drops the highest numbers first."""
+
+    CONVICTS = 0
+    TURNING_POINT = 1
+    NOTABLE = 2
+    ROUTINE = 3
+
+
+TURNING_POINTS = frozenset(
+    {
+        Name.PHASE,
+        Name.FAULT_BEGAN,
+        Name.FAULT_ENDED,
+        Name.CONTROLLER_ELECTED,
+        Name.BECAME_LEADER,
+        Name.TRUNCATED,
+        Name.LIVENESS_FAILED,
+        Name.CONTROLLER_WRITE_REFUSED,
+        Name.SESSION_EXPIRED,
+    }
+)
+ROUTINE = frozenset(
+    {
+        Name.APPENDED,
+        Name.HIGH_WATERMARK,
+        Name.CONTROL_REQUEST_APPLIED,
+        Name.FETCH_REFUSED,
+        Name.MARK,
+        Name.REPLICA_LOG,
+    }
+)
+"""Events that fill a trace while nothing is the matter."""
+
+
+@frozen(kw_only=True)
+class Entry:
+    """One moment. who: broker, client or run; kind: what a fold counts it as.
+
+    event: the event behind it, None for an operation.
+    """
+
+    time: int
+    order: int
+    who: str
+    what: str
+    kind: str
+    level: Level
+    partition: Partition | None = None
+    event: Event | None = None
+
+    @property
+    def marked(self) -> bool:
+        """Whether it is one of those that prove a finding."""
+        return self.level is Level.CONVICTS
+
+
+def _who(event: Event) -> str:
+    if event.name in (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED):
+        return "fault"
+    return f"broker {event.node}" if event.node >= 0 else "run"
+
+
+def _event_entry(position: int, event: Event, marked: bool) -> Entry:
+    partition = (event.topic, event.partition) if event.topic is not None else None
+    where = f"{partition_name(*partition)}: " if partition else ""
+    if marked:
+        level = Level.CONVICTS
+    elif event.name in TURNING_POINTS:
+        level = Level.TURNING_POINT
+    else:
+        level = Level.ROUTINE if event.name in ROUTINE else Level.NOTABLE
+    return Entry(
+        time=event.time,
+        order=position,
+        who=_who(event),
+        what=where + event_in_words(event),
+        kind=event.name.value.replace("_", " "),
+        level=level,
+        partition=partition,
+        event=event,
+    )
+
+
+def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterator[Entry]:
+    partition = (operation.topic, operation.partition if operation.partition is not None else -1)
+    who, number = f"client {operation.process}", f"op {operation.op_id}: "
+    request, answer = request_in_words(operation), answer_in_words(operation)
+    level = Level.ROUTINE if operation.outcome is Outcome.OK else Level.NOTABLE
+    level = Level.CONVICTS if marked else level
+    kind = f"{operation.function.value.replace('_', ' ')} {operation.outcome.value}"
+
+    def entry(time: int, what: str) -> Entry:
+        return Entry(
+            time=time,
+            order=order,
+            who=who,
+            what=number + what,
+            kind=kind,
+            level=level,
+            partition=partition,
+        )
+
+    if operation.completion_time is None:
+        yield entry(operation.invoke_time, f"{request} ... {answer}, nothing was heard")
+    elif marked:
+        yield entry(operation.invoke_time, f"invokes {request}")
+        yield entry(operation.completion_time, f"{request} -> {answer}")
+    else:
+        took = duration(operation.completion_time - operation.invoke_time)
+        yield entry(operation.completion_time, f"{request} -> {answer} after {took}")
+
+
+def entries_of(
+    trace: Trace,
+    *,
+    operations: frozenset[int] = frozenset(),
+    events: frozenset[int] = frozenset(),
+    focus: frozenset[Partition] = frozenset(),
+) -> list[Entry]:
+    """All entries in order of time. operations, events: op ids and event positions that convict.
+
+    focus: partitions to show; empty for all. What concerns no partition, and what convicts, is always shown.
+    """
+    entries = [
+        _event_entry(position, event, position in events) for position, event in enumerate(trace.events)
+    ]
+    for order, operation in enumerate(trace.operations, len(entries)):
+        entries.extend(_operation_entries(operation, order, operation.op_id in operations))
+    if focus:
+        entries = [e for e in entries if e.marked or e.partition is None or e.partition in focus]
+    return sorted(entries, key=lambda entry: (entry.time, entry.order))

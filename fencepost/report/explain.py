@@ -1,0 +1,105 @@
+"""A finding explained: what was expected, what was seen, the operations and events that prove it, how to replay it.
+
+Owns: the order in which a finding is told.
+Must not know: how it was found, where the trace is stored.
+"""
+
+from attrs import frozen
+from rich.text import Text
+
+from fencepost.checkers.verdict import Finding
+from fencepost.report.timeline import Line, as_plain, as_text, timeline
+from fencepost.report.words import (
+    answer_in_words,
+    duration,
+    event_in_words,
+    partition_name,
+    printable,
+    request_in_words,
+    seconds,
+)
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.operations import Operation
+from fencepost.traces.trace import Trace
+
+
+@frozen(kw_only=True)
+class Explanation:
+    """A finding in words. proof: one line per convicting operation or event; lines: the timeline with those marked."""
+
+    headline: str
+    facts: tuple[tuple[str, str], ...]
+    proof: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    def plain(self) -> str:
+        """Without colours."""
+        facts = [f"  {name + ':':<10} {text}" for name, text in self.facts]
+        proof = [f"  >>> {line}" for line in self.proof]
+        return "\n".join([self.headline, *facts, "", "Proof", *proof, "", "Timeline", as_plain(self.lines)])
+
+    def text(self) -> Text:
+        """With colours for a terminal."""
+        parts = [Text(self.headline, style="bold red")]
+        parts += [
+            Text(f"  {name + ':':<10} ", style="bold").append(text, style="not bold")
+            for name, text in self.facts
+        ]
+        parts += [Text(), Text("Proof", style="bold")]
+        parts += [Text(f"  >>> {line}", style="red") for line in self.proof]
+        parts += [Text(), Text("Timeline", style="bold"), as_text(self.lines)]
+        return Text("\n").join(parts)
+
+
+def _operation_line(operation: Operation) -> str:
+    start = seconds(operation.invoke_time)
+    end = seconds(operation.completion_time) if operation.completion_time is not None else "never"
+    return (
+        f"op {operation.op_id}, client {operation.process}, [{start} .. {end}]:"
+        f" {request_in_words(operation)} -> {answer_in_words(operation)}"
+    )
+
+
+def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
+    """The convicting operations, then the convicting events. One that the trace does not hold is said to be missing."""
+    by_id = {operation.op_id: operation for operation in trace.operations}
+    lines = []
+    for op_id in finding.operations:
+        lines.append(_operation_line(by_id[op_id]) if op_id in by_id else f"op {op_id}: not in the trace")
+    for position in finding.events:
+        if not 0 <= position < len(trace.events):
+            lines.append(f"event {position}: not in the trace")
+            continue
+        event = trace.events[position]
+        who = f"broker {event.node}" if event.node >= 0 else "the run"
+        where = f" {partition_name(event.topic, event.partition)}" if event.topic is not None else ""
+        lines.append(f"event {position} at {seconds(event.time)}, {who}{where}: {event_in_words(event)}")
+    return tuple(lines)
+
+
+def explain(finding: Finding, trace: Trace, *, replay: str = "") -> Explanation:
+    """Tell a finding. replay: the command that shows it again ("" if there is none, as for a foreign trace)."""
+    anomaly = BY_NAME[finding.anomaly]
+    where = partition_name(finding.topic, finding.partition) if finding.topic is not None else ""
+    if where and finding.offset >= 0:
+        where += f" at offset {finding.offset}"
+    facts = [
+        ("means", f"{anomaly.definition} (breaks {anomaly.breaks})"),
+        ("expected", printable(finding.expected, 300)),
+        ("seen", printable(finding.seen, 300)),
+    ]
+    if where:
+        facts.append(("where", where))
+    if finding.uncertainty_ns >= 0:
+        facts.append(("severity", f"clocks that err by {duration(finding.uncertainty_ns)} would clear it"))
+    if replay:
+        facts.append(("replay", replay))
+    partitions = [(finding.topic, finding.partition)] if finding.topic is not None else []
+    return Explanation(
+        headline=f"{finding.anomaly} in trace {trace.trace_id}, found by {printable(finding.check, 40)}",
+        facts=tuple(facts),
+        proof=_proof(finding, trace),
+        lines=tuple(
+            timeline(trace, operations=finding.operations, events=finding.events, partitions=partitions)
+        ),
+    )

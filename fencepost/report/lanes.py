@@ -1,0 +1,93 @@
+"""The lanes of a timeline: one letter per broker and partition, as it stands at each moment.
+
+L leads; l believes that it leads while ZooKeeper names another; f follows inside the ISR; o follows outside it;
+x is down; z is paused; . is not known yet.
+"""
+
+from attrs import Factory, define
+
+from fencepost.report.entries import Partition
+from fencepost.report.words import fault_nodes, partition_name
+from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import Trace
+
+LEGEND = "L leads   l believes that it leads   f follows in ISR   o follows outside ISR   x down   z paused"
+STOPPING = frozenset({"crash", "power_loss", "bounce"})
+PAUSING = frozenset({"pause"})
+MOST_PARTITIONS = 3
+"""More lanes than these would push the words off a terminal."""
+_REPLICA_EVENTS = frozenset(
+    {Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.BROKER_STARTED, Name.LOG_RECOVERED}
+)
+
+
+@define(kw_only=True)
+class Lanes:
+    """Where each replica stands, updated event by event.
+
+    roles: what a replica believes of itself, leader or follower; leader, isr: ZooKeeper's view; down, paused: hosts.
+    """
+
+    brokers: tuple[int, ...]
+    partitions: tuple[Partition, ...]
+    roles: dict[tuple[Partition, int], Name] = Factory(dict)
+    leader: dict[Partition, int] = Factory(dict)
+    isr: dict[Partition, tuple[int, ...]] = Factory(dict)
+    down: set[int] = Factory(set)
+    paused: set[int] = Factory(set)
+
+    def apply(self, event: Event) -> None:
+        """Move on by one event."""
+        partition = (event.topic, event.partition)
+        if event.name in (Name.BECAME_LEADER, Name.BECAME_FOLLOWER):
+            self.roles[partition, event.node] = event.name
+        elif event.name is Name.PARTITION_STATE:
+            self.leader[partition] = event.leader
+            self.isr[partition] = event.isr
+        elif event.name is Name.BROKER_STARTED:
+            self.down.discard(event.node)
+            for lane in self.partitions:
+                self.roles.pop((lane, event.node), None)
+        elif event.name is Name.FAULT_BEGAN and event.cause in STOPPING:
+            self.down.update(fault_nodes(event))
+        elif event.name is Name.FAULT_BEGAN and event.cause in PAUSING:
+            self.paused.update(fault_nodes(event))
+        elif event.name is Name.FAULT_ENDED and event.cause in PAUSING:
+            self.paused.difference_update(fault_nodes(event))
+
+    def _letter(self, partition: Partition, broker: int) -> str:
+        if broker in self.down:
+            return "x"
+        if broker in self.paused:
+            return "z"
+        role = self.roles.get((partition, broker))
+        if role is Name.BECAME_LEADER:
+            return "L" if self.leader.get(partition, broker) == broker else "l"
+        if role is Name.BECAME_FOLLOWER:
+            return "f" if broker in self.isr.get(partition, (broker,)) else "o"
+        return "."
+
+    def strip(self) -> str:
+        """The letters now, a group per partition."""
+        return "  ".join(
+            " ".join(self._letter(partition, broker) for broker in self.brokers)
+            for partition in self.partitions
+        )
+
+    def heading(self) -> tuple[str, str]:
+        """Two lines above the letters: partitions, brokers."""
+        brokers = " ".join(str(broker)[-1] for broker in self.brokers)
+        names = [partition_name(*partition)[: len(brokers)] for partition in self.partitions]
+        return "  ".join(name.ljust(len(brokers)) for name in names), "  ".join(
+            brokers for _ in self.partitions
+        )
+
+
+def lanes_of(trace: Trace, focus: frozenset[Partition]) -> Lanes:
+    """Lanes for the partitions in focus, or for all while they are few."""
+    brokers = sorted(
+        {event.node for event in trace.events if event.name in _REPLICA_EVENTS and event.node >= 0}
+    )
+    seen = {(e.topic, e.partition) for e in trace.events if e.name in _REPLICA_EVENTS and e.topic is not None}
+    chosen = sorted(focus & seen if focus else seen, key=str)
+    return Lanes(brokers=tuple(brokers), partitions=tuple(chosen) if len(chosen) <= MOST_PARTITIONS else ())

@@ -1,0 +1,204 @@
+"""One sentence for each event and each operation of a trace.
+
+Owns: the words, and the escaping of everything that a trace may carry from elsewhere.
+Must not know: colours, folding, findings, the terminal.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import ACKS_ALL, ACKS_NONE, Function, Operation, Outcome
+
+NANOSECONDS = 1_000_000_000
+LONGEST_TEXT = 120
+LONGEST_VALUES = 6
+"""Values named in one sentence; the rest is counted."""
+
+
+def printable(text: str, longest: int = LONGEST_TEXT) -> str:
+    """`text` on one line: control characters and other unprintable ones as escapes, cut to `longest`."""
+    safe = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+    return safe if len(safe) <= longest else safe[: longest - 3] + "..."
+
+
+def seconds(nanoseconds: int) -> str:
+    """Virtual time in seconds, exact to the microsecond."""
+    return f"{nanoseconds // NANOSECONDS}.{nanoseconds % NANOSECONDS // 1000:06d}"
+
+
+def duration(nanoseconds: int) -> str:
+    """A span of time in the unit that reads best."""
+    if nanoseconds >= NANOSECONDS:
+        return f"{nanoseconds / NANOSECONDS:.1f} s"
+    if nanoseconds >= 1_000_000:
+        return f"{nanoseconds / 1_000_000:.1f} ms"
+    return f"{nanoseconds // 1000} us"
+
+
+def partition_name(topic: str | None, partition: int | None) -> str:
+    """Kafka's own short form, t-0."""
+    return f"{printable(topic or '?', 40)}-{'?' if partition is None else partition}"
+
+
+def values_in_words(values: tuple[int, ...]) -> str:
+    """A few values by name, many by count."""
+    if not values:
+        return "nothing"
+    named = ", ".join(f"v{value}" for value in values[:LONGEST_VALUES])
+    return named if len(values) <= LONGEST_VALUES else f"{named} and {len(values) - LONGEST_VALUES} more"
+
+
+def _brokers(ids: tuple[int, ...]) -> str:
+    return "{" + ", ".join(str(broker) for broker in ids) + "}"
+
+
+def fault_detail(event: Event) -> dict[str, Any]:
+    """The detail of a fault event as an object; empty if it is not one."""
+    try:
+        detail = msgspec.json.decode(event.detail) if event.detail else {}
+    except msgspec.DecodeError:
+        return {}
+    return detail if isinstance(detail, dict) else {}
+
+
+def fault_nodes(event: Event) -> tuple[int, ...]:
+    """The hosts that a fault event hits."""
+    nodes = fault_detail(event).get("nodes")
+    if isinstance(nodes, list) and all(isinstance(node, int) for node in nodes):
+        return tuple(nodes)
+    return (event.node,) if event.node >= 0 else ()
+
+
+def _fault(event: Event, verb: str) -> str:
+    detail = fault_detail(event)
+    number = f" {detail['fault']}" if "fault" in detail else ""
+    target = f" on {detail['target']}" if detail.get("target") else ""
+    nodes = fault_nodes(event)
+    hosts = f" (broker {', '.join(str(node) for node in nodes)})" if nodes else ""
+    reason = f": {detail['reason']}" if detail.get("reason") else ""
+    return printable(f"fault{number} {verb}: {event.cause}{target}{hosts}{reason}")
+
+
+def _partition_state(event: Event) -> str:
+    leader = f"leader {event.leader}" if event.leader >= 0 else "no leader"
+    return (
+        f"ZooKeeper: {leader}, leader epoch {event.leader_epoch}, ISR {_brokers(event.isr)}"
+        f" (written by controller epoch {event.controller_epoch})"
+    )
+
+
+def _controller_znode(event: Event) -> str:
+    return (
+        f"ZooKeeper: /controller names broker {event.leader}"
+        if event.leader >= 0
+        else "ZooKeeper: /controller is gone"
+    )
+
+
+def _control_request(event: Event, verb: str) -> str:
+    request = printable(event.cause or event.detail or "control request")
+    error = f": {printable(event.detail)}" if verb == "refuses" and event.detail and event.cause else ""
+    return f"{verb} {request} of controller epoch {event.controller_epoch}{error}"
+
+
+def _truncated(event: Event) -> str:
+    cut = event.end_offset - event.offset
+    records = f"{cut} record{'s' if cut != 1 else ''}"
+    return (
+        f"cuts its log from {event.end_offset} to {event.offset} ({records}; by {printable(event.cause)},"
+        f" leader epoch {event.leader_epoch}, its high watermark was {event.high_watermark})"
+    )
+
+
+def _appended(event: Event) -> str:
+    role = "appends" if event.cause == "leader" else "copies"
+    return (
+        f"{role} {values_in_words(event.values)} at offset {event.offset}, leader epoch {event.leader_epoch}"
+    )
+
+
+def _replica_log(event: Event) -> str:
+    return f"at the end holds {values_in_words(event.values)} from offset {event.offset} in leader epoch {event.leader_epoch}"
+
+
+EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
+    Name.CONTROLLER_EPOCH: lambda e: f"ZooKeeper: /controller_epoch becomes {e.controller_epoch}",
+    Name.CONTROLLER_ZNODE: _controller_znode,
+    Name.PARTITION_STATE: _partition_state,
+    Name.BROKER_STARTED: lambda e: "starts",
+    Name.BROKER_REGISTERED: lambda e: f"registers in ZooKeeper, broker epoch {e.broker_epoch}",
+    Name.SESSION_EXPIRED: lambda e: "learns that its ZooKeeper session has expired",
+    Name.LOG_RECOVERED: lambda e: (
+        f"opens its log: end {e.offset}, high watermark {e.high_watermark} from the checkpoint"
+    ),
+    Name.CONTROLLER_ELECTED: lambda e: f"is the controller of epoch {e.controller_epoch}",
+    Name.CONTROLLER_RESIGNED: lambda e: (
+        f"resigns as controller of epoch {e.controller_epoch}: {printable(e.cause)}"
+    ),
+    Name.CONTROLLER_WRITE_REFUSED: lambda e: (
+        f"ZooKeeper refuses its write as controller of epoch {e.controller_epoch}"
+    ),
+    Name.CONTROL_REQUEST_APPLIED: lambda e: _control_request(e, "obeys"),
+    Name.CONTROL_REQUEST_REFUSED: lambda e: _control_request(e, "refuses"),
+    Name.BECAME_LEADER: lambda e: (
+        f"LEADS in epoch {e.leader_epoch} from offset {e.offset}, high watermark {e.high_watermark}"
+    ),
+    Name.BECAME_FOLLOWER: lambda e: (
+        f"follows broker {e.leader} in epoch {e.leader_epoch}, log end {e.offset}, high watermark {e.high_watermark}"
+    ),
+    Name.APPENDED: _appended,
+    Name.TRUNCATED: _truncated,
+    Name.HIGH_WATERMARK: lambda e: (
+        f"high watermark {e.high_watermark}" + (" (as leader)" if e.cause == "leader" else "")
+    ),
+    Name.ISR_UPDATED: lambda e: f"ISR {printable(e.cause)}s to {_brokers(e.isr)}",
+    Name.ISR_REFUSED: lambda e: f"ZooKeeper refuses its ISR change to {_brokers(e.isr)}",
+    Name.FETCH_REFUSED: lambda e: f"refuses a fetch of leader epoch {e.leader_epoch}: {printable(e.detail)}",
+    Name.REPLICA_LOG: _replica_log,
+    Name.PHASE: lambda e: f"{printable(e.cause)} phase",
+    Name.FAULT_BEGAN: lambda e: _fault(e, "begins"),
+    Name.FAULT_ENDED: lambda e: _fault(e, "ends"),
+    Name.FAULT_SKIPPED: lambda e: _fault(e, "skipped"),
+    Name.LIVENESS_FAILED: lambda e: f"never ended: {printable(e.cause)}",
+    Name.MARK: lambda e: f"mark: {printable(e.cause)}",
+}
+
+
+def event_in_words(event: Event) -> str:
+    """What happened, without when and where. A name that this version has no words for is given as it is."""
+    words = EVENT_WORDS.get(event.name)
+    return words(event) if words else printable(str(event.name).replace("_", " "))
+
+
+def request_in_words(operation: Operation) -> str:
+    """What the client asked for."""
+    where = partition_name(operation.topic, operation.partition)
+    if operation.function is Function.APPEND:
+        acks = {ACKS_ALL: "all", ACKS_NONE: "0"}.get(
+            operation.acks if operation.acks is not None else ACKS_ALL, "1"
+        )
+        return f"append {values_in_words(tuple(record.value for record in operation.records))} to {where}, acks={acks}"
+    if operation.function is Function.POLL:
+        start = "its position" if operation.offset is None else f"offset {operation.offset}"
+        return f"poll {where} from {start}"
+    return printable(f"{operation.function.value.replace('_', ' ')} {where}")
+
+
+def answer_in_words(operation: Operation) -> str:
+    """What the client was told."""
+    error = f" ({printable(operation.error)})" if operation.error and operation.error != "NONE" else ""
+    if operation.outcome is not Outcome.OK:
+        return f"{'refused' if operation.outcome is Outcome.FAIL else 'outcome unknown'}{error}"
+    if operation.function is Function.APPEND:
+        return "ok" if operation.offset is None else f"ok at offset {operation.offset}"
+    if operation.function is Function.POLL:
+        values = values_in_words(tuple(record.value for record in operation.records))
+        end = "" if operation.end_offset is None else f", end {operation.end_offset}"
+        return f"read {values}{end}{' (final read)' if operation.strong else ''}"
+    result = operation.offset if operation.offset is not None else operation.result
+    return f"ok: {printable(str(result))}" if result is not None else "ok"
