@@ -188,7 +188,7 @@ class Disk:
     def list(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
         self._alive()
-        return self._names.list(path)
+        return self._names.children(path)
 
     def rename(self, source: str, target: str) -> None:
         """Atomically replace `target` by `source`."""

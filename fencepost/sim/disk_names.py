@@ -19,6 +19,8 @@ class Directory:
     made_as: str
     names: dict[str, object] = Factory(dict)
     durable: dict[str, object] = Factory(dict)
+    allowance: int = 0
+    """Inside `Names.settle` only: how many more steps survive."""
 
 
 @frozen(eq=False)
@@ -64,7 +66,7 @@ class Names(Generic[F]):
         assert place is None or isinstance(place, self._file_type)
         return place
 
-    def list(self, path: str) -> list[str]:
+    def children(self, path: str) -> list[str]:
         """Names in a directory, sorted; empty if it is absent."""
         place = self.find(path)
         return sorted(place.names) if isinstance(place, Directory) else []
@@ -134,24 +136,22 @@ class Names(Generic[F]):
 
     def settle(self, draw: Callable[[str, int], int]) -> int:
         """The power is gone: of each directory's n unsynced steps keep the first draw(made_as, n). Returns how many steps are lost."""
-        allowed: list[tuple[Directory, int]] = []
         for directory in self._changed():
-            steps = sum(step.touches([directory]) for step in self.unsynced)
-            allowed.append((directory, draw(directory.made_as, steps)))
-        lost: list[Step] = []
+            directory.allowance = draw(
+                directory.made_as, sum(step.touches([directory]) for step in self.unsynced)
+            )
+        lost = 0
         for step in self.unsynced:
-            places = [index for index, (directory, _) in enumerate(allowed) if step.touches([directory])]
-            if all(allowed[index][1] > 0 for index in places):
-                left = [allowed[index][1] - 1 for index in places]
+            kept = all(directory.allowance for directory in step.directories())
+            for directory in step.directories():
+                directory.allowance = directory.allowance - 1 if kept else 0  # a directory keeps a prefix
+            if kept:
                 self._make_durable(step)
             else:
-                left = [0 for _ in places]  # a directory keeps a prefix
-                lost.append(step)
-            for index, count in zip(places, left, strict=True):
-                allowed[index] = (allowed[index][0], count)
+                lost += 1
         self.unsynced = []
         self._forget_the_rest()
-        return len(lost)
+        return lost
 
     def _changed(self) -> list[Directory]:
         """The directories with unsynced steps, in the order of their first one."""

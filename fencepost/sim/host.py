@@ -1,0 +1,314 @@
+"""A host: one process that runs one sans-IO core, on a disk, a clock and a network.
+
+Owns the order of a core's inputs, the release of its effects, its timers, and what ends, stops or delays it. Must not know what the core does.
+
+A host is a single thread. An input is stepped at once, or waits until the step before it is done; file calls of a step cost virtual time, and
+the step's effects leave only after that: persist before send. Crash: the process ends, with its timers, its queue and the effects not yet
+released; files stay as written; ZooKeeper finds out by silence. Power loss: a crash that also loses what the disk had not synced. Pause:
+inputs wait, timers fire late, the process does not know. Final.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from fencepost.impl.files import FileSystem
+from fencepost.impl.seam import (
+    AskZooKeeper,
+    CancelTimer,
+    Complete,
+    Core,
+    Effect,
+    Halt,
+    MessageArrived,
+    Record,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+    TimerKey,
+)
+from fencepost.sim.clock import Clock
+from fencepost.sim.disk import Disk, PowerLoss, PowerLossReport
+from fencepost.sim.network import Network
+from fencepost.sim.scheduler import Scheduler
+from fencepost.sim.zookeeper_client import ZooKeeperClient
+from fencepost.traces.events import Event
+
+MAXIMUM_WAITING_MESSAGES = 100_000
+"""Most inputs that wait for a busy or paused process; further messages are lost, as full socket buffers lose them (TCP would push back, and
+the sender's time-out would tell). Timers and ZooKeeper's words are never lost."""
+
+CoreFactory = Callable[[FileSystem, int], Core]
+"""make_core(files, now): a new process on what the disk kept; now: the host's clock."""
+
+Invocation = Callable[[Any, int], list[Effect]]
+"""call(core, now) -> effects: something that the harness asks of a core beside the seam's inputs."""
+
+
+class Observer:
+    """What a host tells the run. Every method may be overridden; by default nobody listens."""
+
+    def recorded(self, event: Event) -> None:
+        """A Record effect, stamped with the world's time and the node."""
+
+    def completed(self, node: int, operation: Any) -> None:
+        """A Complete effect."""
+
+    def halted(self, node: int, reason: str) -> None:
+        """A process ended itself; the host is down now."""
+
+    def lost_power(self, node: int, report: PowerLossReport) -> None:
+        """A host lost its power, by an armed fault or by `Host.power_loss`; it is down now."""
+
+
+class Host:
+    """up: a process runs. paused: it stands still. incarnation: processes that have ended so far. steps: inputs stepped so far."""
+
+    def __init__(
+        self,
+        *,
+        node: int,
+        scheduler: Scheduler,
+        network: Network,
+        disk: Disk,
+        clock: Clock,
+        make_core: CoreFactory,
+        observer: Observer,
+    ) -> None:
+        self.node, self.disk, self.clock = node, disk, clock
+        self.zookeeper: ZooKeeperClient | None = None
+        self.core: Any = None
+        self.up = self.paused = False
+        self.incarnation = 0
+        self.steps = 0
+        self._scheduler, self._network = scheduler, network
+        self._make_core, self._observer = make_core, observer
+        self._queue: deque[Any] = deque()
+        self._timers: dict[
+            TimerKey, int
+        ] = {}  # -> the scheduler's handle; negative once it is due and waits in the queue
+        self._engaged = False  # a step is running, or its cost has not passed
+        self._unreleased: list[Effect] = []
+        self._end_of_step: int | None = None  # the event that releases them
+        self._step_is_over = False  # that event came during a pause
+        self._release = {
+            Send: self._send,
+            SetTimer: self._set_timer,
+            CancelTimer: self._cancel_timer,
+            AskZooKeeper: self._ask_zookeeper,
+            Record: self._record,
+            Complete: self._complete,
+            Halt: self._halt,
+        }
+
+    # ---- the process
+
+    def start(self) -> None:
+        """Start a process. Opening its files may cost time, or power: then the host stays down."""
+        assert not self.up, f"node {self.node} is already up"
+        self.up = True
+        try:
+            self.core = self._make_core(self.disk, self.clock.now())
+        except PowerLoss:
+            self.power_loss()
+            return
+        if self.zookeeper is not None:
+            self.zookeeper.start()
+        self.accept(Started())
+
+    def crash(self) -> None:
+        """The process dies now. Nothing happens if it is down."""
+        if not self.up:
+            return
+        self.disk.crash()
+        self._end_process()
+
+    def power_loss(self) -> PowerLossReport:
+        """The power fails now; the host is down, its disk has lost what was not synced. Also for a host that is down already."""
+        report = self.disk.power_loss()
+        if self.up:
+            self._end_process()
+        self._observer.lost_power(self.node, report)
+        return report
+
+    def pause(self) -> None:
+        """The process stands still (SIGSTOP, a long garbage collection). Nothing happens if it is down."""
+        if self.up and not self.paused:
+            self.paused = True
+            if self.zookeeper is not None:
+                self.zookeeper.pause()
+
+    def resume(self) -> None:
+        """The process goes on. Nothing happens if it is not paused."""
+        if not self.paused:
+            return
+        self.paused = False
+        if self.zookeeper is not None:
+            self.zookeeper.resume()
+        if self._step_is_over:
+            self._step_is_over = False
+            self._finish_step()
+        elif not self._engaged:
+            self._drain()
+
+    def _end_process(self) -> None:
+        self.up = self.paused = self._engaged = self._step_is_over = False
+        self.core = None
+        self.incarnation += 1
+        self._queue.clear()
+        self._unreleased = []
+        for handle in self._timers.values():
+            if handle > 0:
+                self._scheduler.cancel(handle)
+        self._timers.clear()
+        if self._end_of_step is not None:
+            self._scheduler.cancel(self._end_of_step)
+            self._end_of_step = None
+        if self.zookeeper is not None:
+            self.zookeeper.stop()
+
+    # ---- inputs
+
+    def receive(self, source: int, message: Any) -> None:
+        """A message from the network."""
+        if self.up and len(self._queue) < MAXIMUM_WAITING_MESSAGES:
+            self.accept(MessageArrived(source, message))
+
+    def invoke(self, call: Invocation) -> None:
+        """Let the harness call the core, in its turn, like an input. Nothing happens if the process is down."""
+        if self.up:
+            self.accept(call)
+
+    def accept(self, input: Any) -> None:
+        """Queue an input; it is stepped now if the process is free."""
+        self._queue.append(input)
+        if not self._engaged and not self.paused:
+            self._drain()
+
+    def _drain(self) -> None:
+        """Step what waits until a step costs time."""
+        core, queue, disk = self.core, self._queue, self.disk
+        self._engaged = True
+        while queue and not self.paused:
+            try:
+                effects = self._step(queue.popleft())
+            except PowerLoss:
+                self.power_loss()
+                return
+            if disk.cost:
+                self._unreleased = effects
+                self._end_of_step = self._scheduler.after(disk.take_cost(), self._step_ended)
+                return
+            if effects:
+                self._release_all(effects)
+                if self.core is not core:
+                    return
+        self._engaged = False
+
+    def _step(self, input: Any) -> list[Effect]:
+        kind = type(input)
+        if kind is tuple:  # a timer that came due while the process was not free
+            key, handle = input
+            if self._timers.get(key) != handle:
+                return []
+            del self._timers[key]
+            input = TimerFired(key)
+        elif kind not in _INPUTS_WITHOUT_CALL and callable(input):
+            self.steps += 1
+            effects: list[Effect] = input(self.core, self.clock.now())
+            return effects
+        self.steps += 1
+        stepped: list[Effect] = self.core.step(input, self.clock.now())
+        return stepped
+
+    def _step_ended(self) -> None:
+        self._end_of_step = None
+        if self.paused:
+            self._step_is_over = True
+        else:
+            self._finish_step()
+
+    def _finish_step(self) -> None:
+        core, effects = self.core, self._unreleased
+        self._unreleased = []
+        self._release_all(effects)
+        if self.core is core:
+            self._drain()
+
+    # ---- effects
+
+    def _release_all(self, effects: list[Effect]) -> None:
+        core, release = self.core, self._release
+        for effect in effects:
+            release[type(effect)](effect)  # type: ignore[operator]
+            if self.core is not core:
+                return
+
+    def _send(self, effect: Send) -> None:
+        self._network.send(self.node, effect.target, effect.message, effect.cause)
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        key, timers, scheduler = effect.key, self._timers, self._scheduler
+        handle = timers.get(key, 0)
+        if handle > 0:
+            scheduler.cancel(handle)
+        timers[key] = scheduler.at(self.clock.to_global(effect.at), self._timer_due, key)
+
+    def _cancel_timer(self, effect: CancelTimer) -> None:
+        handle = self._timers.pop(effect.key, 0)
+        if handle > 0:
+            self._scheduler.cancel(handle)
+
+    def _timer_due(self, key: TimerKey) -> None:
+        if self._engaged or self.paused:
+            self._timers[key] = waiting = -self._timers[key]
+            self._queue.append((key, waiting))
+        else:
+            del self._timers[key]
+            self.accept(TimerFired(key))
+
+    def _ask_zookeeper(self, effect: AskZooKeeper) -> None:
+        assert self.zookeeper is not None, f"node {self.node} has no ZooKeeper client"
+        self.zookeeper.ask(effect.request_id, effect.request)
+
+    def _record(self, effect: Record) -> None:
+        event, now, node = effect.event, self._scheduler.now, self.node
+        if event.time != now or event.node != node:
+            event = _stamped(event, now, node)
+        self._observer.recorded(event)
+
+    def _complete(self, effect: Complete) -> None:
+        self._observer.completed(self.node, effect.operation)
+
+    def _halt(self, effect: Halt) -> None:
+        self.crash()
+        self._observer.halted(self.node, effect.reason)
+
+
+_INPUTS_WITHOUT_CALL = frozenset((MessageArrived, TimerFired, Started))
+
+
+def _stamped(event: Event, time: int, node: int) -> Event:
+    """The event with this time and node (attrs.evolve costs ten times as much)."""
+    return Event(
+        time=time,
+        name=event.name,
+        node=node,
+        topic=event.topic,
+        partition=event.partition,
+        controller_epoch=event.controller_epoch,
+        broker_epoch=event.broker_epoch,
+        leader=event.leader,
+        leader_epoch=event.leader_epoch,
+        zk_version=event.zk_version,
+        offset=event.offset,
+        end_offset=event.end_offset,
+        high_watermark=event.high_watermark,
+        log_start_offset=event.log_start_offset,
+        isr=event.isr,
+        replicas=event.replicas,
+        values=event.values,
+        cause=event.cause,
+        detail=event.detail,
+    )

@@ -1,0 +1,192 @@
+"""The simulated world: hosts, their disks, the network between them and ZooKeeper, in one virtual time.
+
+Owns the assembly and the faults, as methods. Must not know what the cores do, which fault comes when, or what is judged.
+
+The story of a run, told by its caller: make a `World`, add hosts, start them, `run_until` a time, break something, heal it, run on, read what
+the observer and the commit listener were told. The same seed and the same calls give the same run, event by event.
+
+Node ids: ZooKeeper 0, brokers 1.., clients from 1000. Final.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fencepost.impl.messages import ProduceRequest
+from fencepost.impl.zookeeper import Reply, Request
+from fencepost.sim.clock import Clock
+from fencepost.sim.disk import Disk, PowerLossReport
+from fencepost.sim.host import CoreFactory, Host, Observer
+from fencepost.sim.network import LinkFault, Network, Pair
+from fencepost.sim.randomness import Randomness
+from fencepost.sim.scheduler import MAXIMUM_EVENTS, MICROSECOND, MILLISECOND, Scheduler
+from fencepost.sim.zookeeper import ZOOKEEPER_NODE, Commit, ZooKeeper
+from fencepost.sim.zookeeper_client import ZooKeeperClient
+from fencepost.traces.plan import DiskOptions, NetworkOptions, Plan
+
+FIRST_CLIENT_NODE = 1_000
+
+
+def _may_duplicate(message: Any) -> bool:
+    """TCP does not repeat a produce request; a client's retry does."""
+    return type(message) is not ProduceRequest
+
+
+class World:
+    """scheduler, network, zookeeper, randomness: the parts, to look at. hosts: by node id, in the order in which they were added."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        network: NetworkOptions | None = None,
+        disk: DiskOptions | None = None,
+        session_timeout: int = 6_000 * MILLISECOND,
+        observer: Observer | None = None,
+        on_commit: Callable[[Commit], None] | None = None,
+        maximum_events: int = MAXIMUM_EVENTS,
+    ) -> None:
+        """session_timeout: of ZooKeeper sessions, nanoseconds. on_commit: called at every ZooKeeper commit, in order."""
+        self.randomness = Randomness(seed)
+        self.scheduler = Scheduler(maximum_events)
+        self.network = Network(
+            self.scheduler, self.randomness, network or NetworkOptions(), may_duplicate=_may_duplicate
+        )
+        self.zookeeper = ZooKeeper(self.scheduler, self.network, on_commit)
+        self.observer = observer or Observer()
+        self.hosts: dict[int, Host] = {}
+        self._disk_options = disk or DiskOptions()
+        self._session_timeout = session_timeout
+
+    @classmethod
+    def from_plan(
+        cls, plan: Plan, *, observer: Observer, on_commit: Callable[[Commit], None] | None = None
+    ) -> "World":
+        """The world that a plan describes, without hosts."""
+        return cls(
+            plan.seed,
+            network=plan.network,
+            disk=plan.disk,
+            session_timeout=plan.cluster.zookeeper_session_timeout_ms * MILLISECOND,
+            observer=observer,
+            on_commit=on_commit,
+        )
+
+    # ---- building and running
+
+    def add_host(self, node: int, make_core: CoreFactory, *, zookeeper: bool, clock_offset: int = 0) -> Host:
+        """A host that is down until `start`. zookeeper: its core talks to ZooKeeper."""
+        assert node != ZOOKEEPER_NODE and node not in self.hosts, f"node id {node} is taken"
+        host = Host(
+            node=node,
+            scheduler=self.scheduler,
+            network=self.network,
+            disk=Disk(node=node, randomness=self.randomness, options=self._disk_options),
+            clock=Clock(self.scheduler, clock_offset),
+            make_core=make_core,
+            observer=self.observer,
+        )
+        if zookeeper:
+            host.zookeeper = ZooKeeperClient(
+                node=node,
+                scheduler=self.scheduler,
+                randomness=self.randomness,
+                server=self.zookeeper,
+                session_timeout=self._session_timeout,
+                emit=host.accept,
+            )
+        self.network.attach(node, host)
+        self.hosts[node] = host
+        return host
+
+    @property
+    def now(self) -> int:
+        """Virtual nanoseconds since the world began."""
+        return self.scheduler.now
+
+    def run_until(self, time: int) -> None:
+        """Let everything up to this virtual time happen; `stop` ends it early."""
+        self.scheduler.run_until(time)
+
+    def stop(self) -> None:
+        """Make `run_until` return after the current event."""
+        self.scheduler.stop()
+
+    def admin(self, request: Request) -> Reply:
+        """A ZooKeeper request of the harness, carried out at once."""
+        return self.zookeeper.admin(request)
+
+    # ---- hosts
+
+    def start(self, node: int) -> None:
+        """Start the process of a host that is down."""
+        self.hosts[node].start()
+
+    restart = start
+
+    def crash(self, node: int) -> None:
+        """The process dies; its files stay as written."""
+        self.hosts[node].crash()
+
+    def power_loss(self, node: int) -> PowerLossReport:
+        """The host goes down and loses what its disk had not synced."""
+        return self.hosts[node].power_loss()
+
+    def arm_power_loss(self, node: int, calls: int) -> None:
+        """The power fails inside the `calls`-th changing file call from now; `Observer.lost_power` tells when it does."""
+        self.hosts[node].disk.arm_power_loss(calls)
+
+    def pause(self, node: int) -> None:
+        """The process stands still until `resume`."""
+        self.hosts[node].pause()
+
+    def resume(self, node: int) -> None:
+        """The process goes on."""
+        self.hosts[node].resume()
+
+    # ---- links
+
+    def partition(self, name: str, *groups: Iterable[int]) -> None:
+        """Nothing gets from one group to another, either way, until `heal(name)`; nodes in no group notice nothing."""
+        sides = [tuple(group) for group in groups]
+        self.network.partition(
+            name,
+            (
+                (source, target)
+                for index, sources in enumerate(sides)
+                for other, targets in enumerate(sides)
+                if index != other
+                for source in sources
+                for target in targets
+            ),
+        )
+
+    def block(self, name: str, links: Iterable[Pair]) -> None:
+        """Nothing gets over these directed links until `heal(name)`."""
+        self.network.partition(name, links)
+
+    def degrade(self, name: str, links: Iterable[Pair], *, loss_ppm: int = 0, delay_us: int = 0) -> None:
+        """These directed links lose more, or take longer, until `heal(name)`."""
+        self.network.add_fault(
+            name, LinkFault(links=frozenset(links), loss_ppm=loss_ppm, delay=delay_us * MICROSECOND)
+        )
+
+    def heal(self, name: str) -> None:
+        """End the partition, block, degradation or cut of this name; nothing happens if there is none."""
+        self.network.heal(name)
+
+    # ---- ZooKeeper
+
+    def cut_from_zookeeper(self, name: str, nodes: Iterable[int]) -> None:
+        """These nodes (all: ZooKeeper is down for everybody) and ZooKeeper do not reach each other until `heal(name)`."""
+        self.partition(name, (ZOOKEEPER_NODE,), nodes)
+
+    def expire_session(self, node: int) -> bool:
+        """ZooKeeper ends the youngest session of this node now. False if it has none."""
+        sessions = self.zookeeper.sessions(node)
+        if sessions:
+            self.zookeeper.expire(sessions[-1])
+        return bool(sessions)
+
+    def lose_zookeeper_replies(self, node: int, count: int = 1) -> None:
+        """The next `count` writes of this node are committed but not answered: its connection breaks after each."""
+        self.zookeeper.lose_replies(node, count)

@@ -1,0 +1,267 @@
+"""The simulated ZooKeeper service: sessions, connections and commits over the data tree.
+
+Owns the server's side: who is connected, when a session expires, what is told to whom and in which order. Must not know what the znodes mean.
+
+One server, always consistent with itself; it fails by being cut off (network.partition of node ZOOKEEPER_NODE), by losing a reply after the
+commit (`lose_replies`) and by ending sessions (`expire`). Each connection is a pair of FIFO streams: a watch that fires at a commit is on its
+stream before any reply that shows the change. A session expires when nothing was heard of it for its time-out. The server's side of a
+watch lives as long as the connection; a client that reconnects to its session sets its watches again (client's side: zookeeper_client.py).
+Final.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+from attrs import frozen
+
+from fencepost.impl.zookeeper import Multi, Reply, Request, WatchEvent
+from fencepost.sim.network import Channel, Network
+from fencepost.sim.scheduler import Scheduler
+from fencepost.sim.zookeeper_tree import Change, Outcome, Tree
+
+ZOOKEEPER_NODE = 0
+NO_SESSION = 0
+ADMIN_NODE = -1
+
+
+# ---- frames of a connection, client to server
+
+
+@frozen(kw_only=True)
+class Connect:
+    """session: to go on with, or NO_SESSION for a new one. seen: the last zxid the client knows of; the lists are its watches' paths."""
+
+    session: int
+    timeout: int
+    seen: int = 0
+    data_watches: tuple[str, ...] = ()
+    exists_watches: tuple[str, ...] = ()
+    child_watches: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Ask:
+    """One request. cause: keys the network's randomness for it and for its answer."""
+
+    request_id: int
+    request: Request
+    cause: tuple[int, ...]
+
+
+@frozen
+class Ping:
+    """The client lives."""
+
+
+# ---- frames, server to client
+
+
+@frozen
+class ConnectAnswer:
+    """session: the one that is connected, or NO_SESSION: yours has expired."""
+
+    session: int
+
+
+@frozen(kw_only=True)
+class Answer:
+    """zxid: of the server when it answered."""
+
+    request_id: int
+    reply: Reply
+    zxid: int
+
+
+@frozen
+class Notify:
+    """A watch of this session fired."""
+
+    event: WatchEvent
+
+
+@frozen
+class Pong:
+    """The server lives."""
+
+
+@frozen
+class Hangup:
+    """The server closed the connection."""
+
+
+@frozen(kw_only=True)
+class Commit:
+    """What ZooKeeper committed. node: whose session wrote it (ADMIN_NODE: the harness); by_expiry: ephemerals of a session that ended."""
+
+    time: int
+    node: int
+    changes: tuple[Change, ...]
+    by_expiry: bool = False
+
+
+class Connection:
+    """Two streams between a client and the server. session: what the server knows of it, None before Connect and after Hangup."""
+
+    __slots__ = ("down", "node", "session", "up")
+
+    def __init__(
+        self, network: Network, node: int, server: "ZooKeeper", receive: Callable[[Any], None]
+    ) -> None:
+        self.node = node
+        self.session: Session | None = None
+        self.up: Channel = network.channel(node, ZOOKEEPER_NODE, lambda frame: server.receive(self, frame))
+        self.down: Channel = network.channel(ZOOKEEPER_NODE, node, receive)
+
+    def close(self) -> None:
+        """The client lets go of it; the server finds out by silence."""
+        self.up.close()
+        self.down.close()
+
+
+class Session:
+    """One session. connection: None while its client is away. last_heard: virtual time of its client's last frame."""
+
+    __slots__ = ("connection", "last_heard", "node", "number", "timeout")
+
+    def __init__(self, number: int, node: int, timeout: int, now: int) -> None:
+        self.number, self.node, self.timeout, self.last_heard = number, node, timeout, now
+        self.connection: Connection | None = None
+
+
+class ZooKeeper:
+    """on_commit is called at each commit that changed something, in commit order, before anybody hears of it."""
+
+    def __init__(
+        self, scheduler: Scheduler, network: Network, on_commit: Callable[[Commit], None] | None = None
+    ) -> None:
+        self.tree = Tree()
+        self._scheduler, self._network, self._on_commit = scheduler, network, on_commit
+        self._sessions: dict[int, Session] = {}
+        self._replies_to_lose: dict[int, int] = {}
+        self._sessions_made = 0
+
+    # ---- the harness
+
+    def admin(self, request: Request) -> Reply:
+        """Carry out a request at once, as nobody's session (no ephemerals, no watches)."""
+        outcome = self.tree.apply(NO_SESSION, request)
+        self._commit(outcome, ADMIN_NODE)
+        return outcome.reply
+
+    def sessions(self, node: int) -> list[int]:
+        """Ids of this node's sessions that have not expired, oldest first."""
+        return [number for number, session in self._sessions.items() if session.node == node]
+
+    def expire(self, session_id: int) -> None:
+        """End a session now: its ephemerals go, its client learns of it when it next hears from the server."""
+        session = self._sessions.pop(session_id)
+        self._hang_up(session)
+        self._commit(self.tree.end_session(session_id), session.node, by_expiry=True)
+
+    def lose_replies(self, node: int, count: int = 1) -> None:
+        """The next `count` writes that this node commits are not answered: the connection breaks after the commit."""
+        self._replies_to_lose[node] = count
+
+    # ---- connections
+
+    def connect(self, node: int, receive: Callable[[Any], None]) -> Connection:
+        """A connection for a client, which must now send Connect."""
+        return Connection(self._network, node, self, receive)
+
+    def receive(self, connection: Connection, frame: Connect | Ask | Ping) -> None:
+        """A frame from a client."""
+        if isinstance(frame, Connect):
+            self._open_session(connection, frame)
+            return
+        session = connection.session
+        if session is None:
+            return
+        session.last_heard = self._scheduler.now
+        if isinstance(frame, Ping):
+            connection.down.send(Pong())
+        else:
+            self._answer(connection, session, frame)
+
+    def _answer(self, connection: Connection, session: Session, frame: Ask) -> None:
+        outcome = self.tree.apply(session.number, frame.request)
+        self._commit(outcome, session.node)
+        if outcome.changes and self._loses_reply(session.node):
+            self._hang_up(session)
+            return
+        connection.down.send(
+            Answer(request_id=frame.request_id, reply=outcome.reply, zxid=self.tree.zxid), frame.cause
+        )
+
+    def _loses_reply(self, node: int) -> bool:
+        left = self._replies_to_lose.get(node, 0)
+        if left:
+            self._replies_to_lose[node] = left - 1
+        return left > 0
+
+    def _open_session(self, connection: Connection, frame: Connect) -> None:
+        if frame.session == NO_SESSION:
+            session = self._new_session(connection.node, frame.timeout)
+        elif frame.session in self._sessions:
+            session = self._sessions[frame.session]
+            self._hang_up(session)
+        else:
+            connection.down.send(ConnectAnswer(NO_SESSION))
+            return
+        session.last_heard = self._scheduler.now
+        session.connection, connection.session = connection, session
+        connection.down.send(ConnectAnswer(session.number))
+        for event in self.tree.set_watches(
+            session.number, frame.seen, frame.data_watches, frame.exists_watches, frame.child_watches
+        ):
+            self._notify(session, event)
+
+    def _new_session(self, node: int, timeout: int) -> Session:
+        self._sessions_made += 1
+        self.tree.begin_session()
+        session = Session(self._sessions_made, node, timeout, self._scheduler.now)
+        self._sessions[session.number] = session
+        self._scheduler.after(timeout, self._check_expiry, session)
+        return session
+
+    def _check_expiry(self, session: Session) -> None:
+        if session.number not in self._sessions:
+            return
+        deadline = session.last_heard + session.timeout
+        if deadline <= self._scheduler.now:
+            self.expire(session.number)
+        else:
+            self._scheduler.at(deadline, self._check_expiry, session)
+
+    def _hang_up(self, session: Session) -> None:
+        """Close the session's connection and forget the watches that hang on it."""
+        connection = session.connection
+        if connection is not None:
+            connection.down.send(Hangup())
+            connection.session = session.connection = None
+        self.tree.forget_watches(session.number)
+
+    # ---- commits
+
+    def _commit(self, outcome: Outcome, node: int, *, by_expiry: bool = False) -> None:
+        if not outcome.changes:
+            return
+        if self._on_commit is not None:
+            self._on_commit(
+                Commit(time=self._scheduler.now, node=node, changes=outcome.changes, by_expiry=by_expiry)
+            )
+        for number, event in outcome.watches:
+            session = self._sessions.get(number)
+            if session is not None:
+                self._notify(session, event)
+
+    def _notify(self, session: Session, event: WatchEvent) -> None:
+        if session.connection is not None:
+            session.connection.down.send(Notify(event), (crc32(event.path.encode()),))
+
+
+def cause_of(request: Request) -> tuple[int, ...]:
+    """What keys the network's randomness for a request: its kind and paths, never its running number or its data."""
+    members = request.operations if isinstance(request, Multi) else (request,)
+    text = " ".join(f"{type(member).__name__} {member.path}" for member in members)
+    return (crc32(text.encode()),)

@@ -1,0 +1,248 @@
+"""A host's ZooKeeper client: one session after another, as ZooKeeper's own client library keeps them.
+
+Owns the client's side: connection, pings, time-outs, watches to set again, requests without an answer. Must not know what is asked.
+
+Timing, as ClientCnxn does it for a session time-out T: a ping each T/3; no word from the server for 2T/3 means that the connection is lost;
+then a new connection for the same session, after a wait of up to T/6 (at most 1 s), given up after T. If the server says that the session has
+expired, a new one is opened at once. Requests without an answer end in CONNECTION_LOSS; a request made while there is no connection does so
+at once. On reconnection to the same session the watches are set again and those that missed a change fire then.
+
+A paused process does not ping. When it goes on after more than 2T/3 it first finds the connection lost; frames that came meanwhile are unread.
+Final.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from fencepost.impl.seam import (
+    Input,
+    ZooKeeperConnected,
+    ZooKeeperDisconnected,
+    ZooKeeperReplied,
+    ZooKeeperSessionExpired,
+    ZooKeeperWatchFired,
+)
+from fencepost.impl.zookeeper import (
+    Exists,
+    Failed,
+    GetChildren,
+    GetData,
+    Reply,
+    Request,
+    WatchEvent,
+    WatchKind,
+    ZooKeeperError,
+)
+from fencepost.sim.randomness import Randomness
+from fencepost.sim.scheduler import SECOND, Scheduler
+from fencepost.sim.zookeeper import (
+    NO_SESSION,
+    Answer,
+    Ask,
+    Connect,
+    ConnectAnswer,
+    Connection,
+    Hangup,
+    Notify,
+    Ping,
+    ZooKeeper,
+    cause_of,
+)
+
+
+class ZooKeeperClient:
+    """session: its id, NO_SESSION if it has none. connected: requests go out. emit takes the inputs for the core, in order."""
+
+    def __init__(
+        self,
+        *,
+        node: int,
+        scheduler: Scheduler,
+        randomness: Randomness,
+        server: ZooKeeper,
+        session_timeout: int,
+        emit: Callable[[Input], None],
+    ) -> None:
+        self._node, self._scheduler, self._randomness, self._server = node, scheduler, randomness, server
+        self._timeout, self._emit = session_timeout, emit
+        self._ping_interval, self._read_timeout = session_timeout // 3, session_timeout * 2 // 3
+        self._attempts = 0
+        self._generation = 0  # of ticks: one of an earlier generation means nothing any more
+        self._running = self._paused = False
+        self._unread: list[Any] = []
+        self._last_received = self._last_sent = 0
+        self._connection: Connection | None = None
+        self._outstanding: deque[tuple[int, Request]] = deque()
+        self.connected = False
+        self._forget_session()
+
+    def _forget_session(self) -> None:
+        self.session = NO_SESSION
+        self._seen_zxid = 0
+        self._data_watches: dict[str, None] = {}
+        self._exists_watches: dict[str, None] = {}
+        self._child_watches: dict[str, None] = {}
+
+    # ---- the process
+
+    def start(self) -> None:
+        """The process is up: open a session."""
+        self._running = True
+        self._connect()
+
+    def stop(self) -> None:
+        """The process is gone: nothing of it speaks any more; the session is left to expire."""
+        self._close()
+        self._outstanding.clear()
+        self._forget_session()
+        self._running = self._paused = False
+
+    def pause(self) -> None:
+        """The process stands still."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """The process goes on."""
+        self._paused = False
+        if self._connection is None:
+            if self._running:
+                self._connect()
+            return
+        if self._scheduler.now - self._last_received >= self._limit():
+            self._disconnect()
+            return
+        unread, self._unread = self._unread, []
+        for frame in unread:
+            self._receive(frame)
+        if self._connection is not None:
+            self._generation += 1
+            self._tick(self._generation)
+
+    def ask(self, request_id: int, request: Request) -> None:
+        """Send a request on the current session."""
+        if not self.connected or self._connection is None:
+            self._emit(ZooKeeperReplied(request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
+            return
+        self._outstanding.append((request_id, request))
+        cause = cause_of(request)
+        self._connection.up.send(Ask(request_id=request_id, request=request, cause=cause), cause)
+
+    # ---- the connection
+
+    def _connect(self) -> None:
+        self._attempts += 1
+        self._generation += 1
+        self._last_received = self._last_sent = self._scheduler.now
+        self._connection = self._server.connect(self._node, self._receive)
+        self._connection.up.send(
+            Connect(
+                session=self.session,
+                timeout=self._timeout,
+                seen=self._seen_zxid,
+                data_watches=tuple(sorted(self._data_watches)),
+                exists_watches=tuple(sorted(self._exists_watches)),
+                child_watches=tuple(sorted(self._child_watches)),
+            )
+        )
+        self._tick(self._generation)
+
+    def _connect_again(self, generation: int) -> None:
+        if generation == self._generation and not self._paused:
+            self._connect()
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        self._generation += 1
+        self._unread.clear()
+        self.connected = False
+
+    def _disconnect(self) -> None:
+        """The connection is lost: tell the core, then try again."""
+        told = self.connected
+        self._close()
+        if told:
+            lost, self._outstanding = self._outstanding, deque()
+            for request_id, _ in lost:
+                self._emit(ZooKeeperReplied(request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
+            self._emit(ZooKeeperDisconnected())
+        longest = min(self._timeout // 6, SECOND)
+        wait = self._randomness.below(longest + 1, "zookeeper reconnection", self._node, self._attempts)
+        self._scheduler.after(wait, self._connect_again, self._generation)
+
+    def _limit(self) -> int:
+        """The longest silence that is not yet a lost connection."""
+        return self._read_timeout if self.connected else self._timeout
+
+    def _tick(self, generation: int) -> None:
+        """Ping when it is time, give up when nothing was heard for too long."""
+        if generation != self._generation or self._paused or self._connection is None:
+            return
+        now, limit = self._scheduler.now, self._limit()
+        if now - self._last_received >= limit:
+            self._disconnect()
+            return
+        due = self._last_received + limit
+        if self.connected:
+            if now - self._last_sent >= self._ping_interval:
+                self._last_sent = now
+                self._connection.up.send(Ping())
+            due = min(due, self._last_sent + self._ping_interval)
+        self._scheduler.at(due, self._tick, generation)
+
+    # ---- what the server says
+
+    def _receive(self, frame: Any) -> None:
+        if self._paused:
+            self._unread.append(frame)
+            return
+        self._last_received = self._scheduler.now
+        if isinstance(frame, Answer):
+            self._answered(frame)
+        elif isinstance(frame, Notify):
+            self._forget_watch(frame.event)
+            self._emit(ZooKeeperWatchFired(frame.event))
+        elif isinstance(frame, ConnectAnswer):
+            self._session_answered(frame.session)
+        elif isinstance(frame, Hangup):
+            self._disconnect()
+
+    def _session_answered(self, session: int) -> None:
+        if session == NO_SESSION:
+            self._close()
+            self._forget_session()
+            self._emit(ZooKeeperSessionExpired())
+            self._connect()
+            return
+        new, self.session = session != self.session, session
+        self.connected = True
+        self._generation += 1
+        self._tick(self._generation)
+        self._emit(ZooKeeperConnected(session, new))
+
+    def _answered(self, frame: Answer) -> None:
+        request_id, request = self._outstanding.popleft()
+        assert request_id == frame.request_id, f"answer to {frame.request_id}, expected {request_id}"
+        self._seen_zxid = max(self._seen_zxid, frame.zxid)
+        self._remember_watch(request, frame.reply)
+        self._emit(ZooKeeperReplied(request_id, frame.reply))
+
+    def _remember_watch(self, request: Request, reply: Reply) -> None:
+        if not isinstance(request, (GetData, Exists, GetChildren)) or not request.watch:
+            return
+        if isinstance(reply, Failed):
+            if isinstance(request, Exists):
+                self._exists_watches[request.path] = None
+        elif isinstance(request, GetChildren):
+            self._child_watches[request.path] = None
+        else:
+            self._data_watches[request.path] = None
+
+    def _forget_watch(self, event: WatchEvent) -> None:
+        if event.kind is not WatchKind.CHILD:
+            self._data_watches.pop(event.path, None)
+            self._exists_watches.pop(event.path, None)
+        if event.kind in (WatchKind.CHILD, WatchKind.DELETED):
+            self._child_watches.pop(event.path, None)
