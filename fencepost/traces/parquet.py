@@ -1,0 +1,171 @@
+"""Parquet parts: writing the three files of a part together, and reading one row group with its errors told.
+
+Owns: how a part is encoded, that row group i of its three files holds the same traces, each whole, and the refusal of files that
+are truncated, foreign or of another version. Must not know: which parts a folder has, journals, sealing (store.py, sealing.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import define, frozen
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.rows import Tables
+from fencepost.traces.schema import SCHEMAS, TABLES, Table, check_schema
+
+
+@frozen(kw_only=True)
+class Part:
+    """The three files of one part; `number` is the same in all three names."""
+
+    number: int
+    traces: Path
+    operations: Path
+    events: Path
+
+    def of(self, table: Table) -> Path:
+        """The file of a table."""
+        return {"traces": self.traces, "operations": self.operations, "events": self.events}[table]
+
+
+@frozen(kw_only=True)
+class Group:
+    """One row group of a part, the unit of reading. operations: its rows; size_bytes: of all three tables, compressed."""
+
+    part: Part
+    index: int
+    operations: int
+    size_bytes: int
+
+
+@define
+class PartWriter:
+    """Writes whole traces into the three open files of a part.
+
+    sinks, writers: by table; every `write` adds one row group to each, so that the same index means the same traces.
+    """
+
+    sinks: dict[Table, BinaryIO]
+    writers: dict[Table, pq.ParquetWriter]
+
+    @classmethod
+    def open(cls, sinks: dict[Table, BinaryIO]) -> Self:
+        """A writer on three open files, which stay the caller's to sync and close."""
+        return cls(
+            sinks,
+            {table: pq.ParquetWriter(sinks[table], SCHEMAS[table], compression="zstd") for table in TABLES},
+        )
+
+    def write(self, tables: Tables) -> None:
+        """Add one row group to each file; an empty table adds an empty one, which keeps the indices aligned."""
+        for table in TABLES:
+            rows = tables.of(table)
+            self.writers[table].write_table(rows, row_group_size=max(1, rows.num_rows))
+
+    def bytes_written(self) -> int:
+        """Compressed bytes of the finished row groups."""
+        return sum(sink.tell() for sink in self.sinks.values())
+
+    def close(self) -> None:
+        """Write the footers."""
+        for table in TABLES:
+            self.writers[table].close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_part(path: Path, table: Table, *, dictionary: Sequence[str] = ()) -> pq.ParquetFile:
+    """An open file of a part, its schema checked. dictionary: string columns to read as dictionaries. Raises TraceError."""
+    try:
+        file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(dictionary) or None)
+        schema = file.schema_arrow
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+    try:
+        check_schema(file.schema_arrow if not dictionary else _plain(schema), table, where=str(path))
+    except TraceError:
+        file.close()
+        raise
+    return file
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """The schema with dictionaries of strings told as strings, as they were written."""
+    for index, field in enumerate(schema):
+        if pa.types.is_dictionary(field.type):
+            schema = schema.set(index, field.with_type(pa.string()))
+    return schema
+
+
+def _unreadable(path: Path, error: Exception) -> TraceError:
+    seen = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return TraceError(expected="a whole Parquet file", seen=seen, where=str(path))
+
+
+def read_group(
+    path: Path,
+    table: Table,
+    group: int,
+    *,
+    columns: Sequence[str] | None = None,
+    dictionary: Sequence[str] = (),
+) -> pa.Table:
+    """One row group of a file. columns: default all of the schema, in its order. Raises TraceError."""
+    with open_part(path, table, dictionary=dictionary) as file:
+        if not 0 <= group < file.metadata.num_row_groups:
+            raise TraceError(
+                expected=f"a row group {group}",
+                seen=f"{file.metadata.num_row_groups} row groups",
+                where=str(path),
+            )
+        names = list(columns or SCHEMAS[table].names)
+        try:
+            return file.read_row_group(group, columns=names).select(names)
+        except (OSError, pa.ArrowException) as error:
+            raise _unreadable(path, error) from None
+
+
+def read_tables(part: Part, group: int) -> Tables:
+    """The whole traces of one row group, all columns. Raises TraceError."""
+    found: dict[str, Any] = {table: read_group(part.of(table), table, group) for table in TABLES}
+    return Tables(**found)
+
+
+def groups_of(part: Part) -> tuple[Group, ...]:
+    """The row groups of a part. Raises TraceError if a file is unreadable or the three do not fit together."""
+    metadata = {}
+    for table in TABLES:
+        with open_part(part.of(table), table) as file:
+            metadata[table] = file.metadata
+    counts = {table: found.num_row_groups for table, found in metadata.items()}
+    if len(set(counts.values())) != 1:
+        raise TraceError(
+            expected="as many row groups in all three tables",
+            seen=", ".join(f"{count} in {table}" for table, count in counts.items()),
+            where=str(part.traces),
+        )
+    return tuple(
+        Group(
+            part=part,
+            index=index,
+            operations=metadata["operations"].row_group(index).num_rows,
+            size_bytes=sum(_group_bytes(found.row_group(index)) for found in metadata.values()),
+        )
+        for index in range(counts["traces"])
+    )
+
+
+def _group_bytes(group: Any) -> int:
+    return sum(group.column(column).total_compressed_size for column in range(group.num_columns))

@@ -1,0 +1,162 @@
+"""A folder of traces: sealed parts, the journals beside them, and every finished run found once.
+
+Owns: the layout, which runs are there, reading one or all. Must not know: how parts are made of journals (sealing.py).
+
+    DIR/traces/part-00000.parquet        a part exists from the moment its file in `traces` does
+    DIR/operations/part-00000.parquet
+    DIR/events/part-00000.parquet
+    DIR/journal/worker-0.journal         finished runs that are not sealed yet, one file per worker
+
+A file in `operations` or `events` whose number has none in `traces` is what a killed sealing left behind: it is not
+read, and the next sealing replaces it. A run that stands both in a part and in a journal (killed between the two) is
+read from the part.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from attrs import define, field, frozen
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
+from fencepost.traces.parquet import Group, Part, groups_of, read_group, read_tables
+from fencepost.traces.rows import rows_of_tables, trace_of
+from fencepost.traces.schema import TABLES
+from fencepost.traces.trace import Trace
+
+JOURNAL_FOLDER = "journal"
+_PART = re.compile(r"part-(\d{5,})\.parquet")
+
+
+def part_at(path: Path, number: int) -> Part:
+    """Where the three files of part `number` lie."""
+    name = f"part-{number:05}.parquet"
+    return Part(
+        number=number,
+        traces=path / "traces" / name,
+        operations=path / "operations" / name,
+        events=path / "events" / name,
+    )
+
+
+@frozen
+class InGroup:
+    """A run lies in a row group of a part."""
+
+    group: Group
+
+
+@frozen
+class InJournal:
+    """A run lies in a frame of a journal."""
+
+    journal: Path
+    frame: Frame
+
+
+@define
+class TraceStore:
+    """A folder of traces.
+
+    path: the folder. _places: where each finished run lies, found on first use; `refresh` forgets it, and only a folder
+    that somebody else writes to needs that.
+    """
+
+    path: Path
+    _places: dict[int, InGroup | InJournal] | None = field(default=None, init=False)
+
+    @classmethod
+    def create(cls, path: Path) -> Self:
+        """The store at `path`, its folders made where they are missing."""
+        for name in (*TABLES, JOURNAL_FOLDER):
+            (path / name).mkdir(parents=True, exist_ok=True)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """The store at `path`. Raises TraceError if there is none."""
+        if not any((path / name).is_dir() for name in ("traces", JOURNAL_FOLDER)):
+            seen = "a folder without traces/ or journal/" if path.is_dir() else "no such folder"
+            raise TraceError(expected="a folder of traces", seen=seen, where=str(path))
+        return cls(path)
+
+    def writer(self, worker: int | str = 0) -> JournalWriter:
+        """The journal of one worker, opened, its torn tail cut. Each process takes a worker name of its own. Raises TraceError."""
+        self.refresh()
+        return JournalWriter.open(self.path / JOURNAL_FOLDER / f"worker-{worker}{SUFFIX}")
+
+    def parts(self) -> tuple[Part, ...]:
+        """The sealed parts, by number."""
+        names = (_PART.fullmatch(path.name) for path in (self.path / "traces").glob("part-*.parquet"))
+        return tuple(part_at(self.path, number) for number in sorted(int(name[1]) for name in names if name))
+
+    def journals(self) -> tuple[Path, ...]:
+        """The journals, by name."""
+        return tuple(sorted((self.path / JOURNAL_FOLDER).glob(f"*{SUFFIX}")))
+
+    def refresh(self) -> None:
+        """Look at the folder anew on the next question."""
+        self._places = None
+
+    def places(self) -> dict[int, InGroup | InJournal]:
+        """Where each finished run lies, by trace id. Raises TraceError for an unreadable file."""
+        if self._places is None:
+            places: dict[int, InGroup | InJournal] = {}
+            for part in self.parts():
+                for group in groups_of(part):
+                    for trace_id in group_trace_ids(group):
+                        places.setdefault(trace_id, InGroup(group))
+            for journal in self.journals():
+                for frame in scan(journal).frames:
+                    places.setdefault(frame.trace_id, InJournal(journal, frame))
+            self._places = places
+        return self._places
+
+    def trace_ids(self) -> frozenset[int]:
+        """Every finished run, sealed or not: what `--resume` need not run again. Raises TraceError."""
+        return frozenset(self.places())
+
+    def read(self, trace_id: int) -> Trace:
+        """One run. Raises TraceError if it is not here or cannot be read."""
+        place = self.places().get(trace_id)
+        if place is None:
+            raise TraceError(
+                expected=f"trace {trace_id}", seen=f"{len(self.places())} other traces", where=str(self.path)
+            )
+        if isinstance(place, InJournal):
+            rows = next(read_frames(place.journal, [place.frame]))
+            return trace_of(rows, where=str(place.journal))
+        where = str(place.group.part.traces)
+        tables = read_tables(place.group.part, place.group.index)
+        found = next(rows for rows in rows_of_tables(tables, where=where) if rows.trace_id == trace_id)
+        return trace_of(found, where=where)
+
+    def __iter__(self) -> Iterator[Trace]:
+        """Every run once: parts in order, then journals. Memory is bounded by a row group. Raises TraceError."""
+        places = self.places()
+        for part in self.parts():
+            for group in groups_of(part):
+                for rows in rows_of_tables(read_tables(part, group.index), where=str(part.traces)):
+                    if places[rows.trace_id] == InGroup(group):
+                        yield trace_of(rows, where=str(part.traces))
+        for journal, frames in self.unsealed().items():
+            for rows in read_frames(journal, frames):
+                yield trace_of(rows, where=str(journal))
+
+    def unsealed(self) -> dict[Path, list[Frame]]:
+        """The runs that only a journal has, by journal, in the order they finished. Raises TraceError."""
+        found: dict[Path, list[Frame]] = {}
+        for place in self.places().values():
+            if isinstance(place, InJournal):
+                found.setdefault(place.journal, []).append(place.frame)
+        return found
+
+
+def group_trace_ids(group: Group) -> list[int]:
+    """The trace ids of a row group, in order. Raises TraceError."""
+    ids: Any = (
+        read_group(group.part.traces, "traces", group.index, columns=["trace_id"]).column(0).to_pylist()
+    )
+    return list(ids)

@@ -1,0 +1,186 @@
+"""Every codec gives back exactly the trace that it was given, and the digest is a function of the run alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fencepost.traces import jsonlines
+from fencepost.traces.digest import digest_of
+from fencepost.traces.errors import TraceError
+from fencepost.traces.events import Event, Name
+from fencepost.traces.journal import JournalWriter, decode_payload, encode_frame, scan
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.rows import rows_of, rows_of_tables, tables_of, trace_of, traces_of_tables
+from fencepost.traces.store import TraceStore
+from fencepost.traces.trace import Claims, LossRange, Trace
+
+INTS = st.integers(-(2**63), 2**63 - 1)
+TEXT = st.text(max_size=8)
+FIELD = {
+    int: INTS,
+    int | None: st.none() | INTS,
+    str: TEXT,
+    str | None: st.none() | TEXT,
+    bool: st.booleans(),
+}
+
+
+def values_of(cls: type, **special: st.SearchStrategy) -> st.SearchStrategy:
+    """Any value of an attrs class: each field by its type."""
+    plain = {field.name: FIELD[field.type] for field in attrs.fields(cls) if field.name not in special}
+    return st.builds(cls, **plain, **special)
+
+
+def tuples(strategy: st.SearchStrategy) -> st.SearchStrategy:
+    return st.lists(strategy, max_size=3).map(tuple)
+
+
+OPERATIONS = values_of(
+    Operation,
+    function=st.sampled_from(Function),
+    outcome=st.sampled_from(Outcome),
+    records=tuples(values_of(Record)),
+    positions=tuples(values_of(Position)),
+)
+EVENTS = values_of(
+    Event, name=st.sampled_from(Name), isr=tuples(INTS), replicas=tuples(INTS), values=tuples(INTS)
+)
+TRACES = values_of(
+    Trace,
+    claims=values_of(Claims, loss=tuples(values_of(LossRange)), reasons=tuples(TEXT)),
+    operations=tuples(OPERATIONS),
+    events=tuples(EVENTS),
+)
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@given(st.lists(TRACES, max_size=3, unique_by=lambda trace: trace.trace_id))
+@QUICK
+def test_tables_give_back_the_traces(traces: list[Trace]) -> None:
+    """Arrow tables hold whole traces without loss, in order."""
+    tables = tables_of([rows_of(trace) for trace in traces])
+    assert list(traces_of_tables(tables)) == traces
+
+
+@given(TRACES)
+@QUICK
+def test_a_frame_gives_back_the_trace(trace: Trace) -> None:
+    """A journal's frame holds a run without loss, and its rows digest as the run does."""
+    frame = encode_frame(rows_of(trace))
+    header = frame[:20]
+    from fencepost.traces import journal
+
+    found, end = journal._frame_at(frame, 0)
+    assert header and found is not None and end == len(frame) and found.trace_id == trace.trace_id
+    assert trace_of(decode_payload(frame[found.offset :], found, where="frame")) == trace
+
+
+@given(st.lists(TRACES, max_size=3))
+@QUICK
+def test_json_lines_give_back_the_traces(traces: list[Trace]) -> None:
+    """JSON lines hold traces without loss though they leave out what is default."""
+    lines = [line for trace in traces for line in jsonlines.lines_of(trace)]
+    assert list(jsonlines.read_lines(lines, where="x")) == traces
+
+
+@given(TRACES)
+@QUICK
+def test_the_digest_survives_the_tables(trace: Trace) -> None:
+    """A run digests the same before it is stored and after it was read."""
+    (back,) = rows_of_tables(tables_of([rows_of(trace)]))
+    assert digest_of(trace_of(back)) == digest_of(trace)
+
+
+def test_parts_and_journals_give_back_the_traces(tmp_path: Path, make_trace) -> None:
+    """A store gives back what was appended, with its digest filled in, before sealing and after."""
+    from fencepost.traces.sealing import seal
+
+    traces = [make_trace(number) for number in range(5)]
+    expected = [attrs.evolve(trace, digest=digest_of(trace)) for trace in traces]
+    store = TraceStore.create(tmp_path)
+    with store.writer() as writer:
+        for trace in traces:
+            writer.append(trace)
+    assert list(store) == expected
+    assert seal(store).traces == 5
+    store.refresh()
+    assert list(store) == expected
+    assert store.read(3) == expected[3]
+    assert store.trace_ids() == frozenset(range(5))
+
+
+def test_what_the_digest_leaves_out(make_trace) -> None:
+    """The digest ignores trace_id, digest, version, target and profile, and nothing else of a trace."""
+    trace = make_trace(1)
+    ignored = {
+        "trace_id": 2,
+        "digest": "x",
+        "software_version": "y",
+        "target": "processes",
+        "profile": "chaos",
+    }
+    other = {
+        "plan": "{}",
+        "seed": 5,
+        "claims": Claims(dense=True),
+        "unique_values": False,
+        "concurrent_processes": True,
+        "operations": trace.operations[:-1],
+        "events": trace.events[1:] + trace.events[:1],
+    }
+    assert {*ignored, *other} == {field.name for field in attrs.fields(Trace)}
+    for name, value in ignored.items():
+        assert digest_of(attrs.evolve(trace, **{name: value})) == digest_of(trace), name
+    for name, value in other.items():
+        assert digest_of(attrs.evolve(trace, **{name: value})) != digest_of(trace), name
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4711"])
+def test_the_digest_ignores_the_hash_seed(hash_seed: str) -> None:
+    """The digest of the golden trace is the same in another process with another PYTHONHASHSEED."""
+    golden = Path(__file__).parent / "golden" / "v1"
+    program = (
+        "import sys; from pathlib import Path; from fencepost.traces import jsonlines, digest;"
+        "print([digest.digest_of(t) for t in jsonlines.read_traces(Path(sys.argv[1]))])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(golden / "traces.jsonl")],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+    )
+    assert done.stdout.strip() == str((golden / "digests").read_text().split())
+
+
+@pytest.mark.parametrize(
+    ("change", "column"),
+    [
+        ({"op_id": 2**63}, "op_id"),
+        ({"topic": 7}, "topic"),
+        ({"records": (Record(topic="t", partition=0, offset=0, value=2**70),)}, "value"),
+    ],
+)
+def test_a_value_without_a_place_is_refused_by_column(make_trace, change: dict, column: str) -> None:
+    """A value that no column can hold is refused, naming the column."""
+    trace = make_trace(1)
+    bad = attrs.evolve(trace, operations=(attrs.evolve(trace.operations[0], **change),))
+    with pytest.raises(TraceError, match=f"column {column}"):
+        tables_of([rows_of(bad)])
+    if column != "topic":
+        with pytest.raises(TraceError):
+            encode_frame(rows_of(attrs.evolve(trace, seed=2**70)))
+
+
+def test_unpaired_surrogates_are_refused(make_trace, tmp_path: Path) -> None:
+    """Text that UTF-8 cannot hold is the caller's mistake, not a traceback."""
+    bad = attrs.evolve(make_trace(1), plan="\ud800")
+    with pytest.raises(TraceError), JournalWriter.open(tmp_path / "a.journal") as writer:
+        writer.append(bad)
+    assert scan(tmp_path / "a.journal").frames == ()
