@@ -116,6 +116,17 @@ class Log:
         """Every batch of the log."""
         return list(decode_batches(self.file.read_at(0, self.size)))
 
+    def runs(self) -> list[tuple[int, int, tuple[int, ...]]]:
+        """(leader epoch, base offset, values) of each run of records of one epoch; one empty run for an empty log."""
+        runs: list[tuple[int, int, tuple[int, ...]]] = []
+        for batch in self.batches():
+            if runs and runs[-1][0] == batch.leader_epoch:
+                epoch, base, values = runs[-1]
+                runs[-1] = (epoch, base, values + batch.values)
+            else:
+                runs.append((batch.leader_epoch, batch.base_offset, batch.values))
+        return runs or [(-1, self.log_end_offset, ())]
+
     # ---- recovery
 
     def recover(self) -> None:

@@ -1,0 +1,57 @@
+"""What may be demanded of a run, derived from its options and its recorded facts (docs/claims.md).
+
+Owns the rules from facts to claims. Must not switch a check off: a claim only says which offsets may be lost and which anomaly is allowed.
+"""
+
+from fencepost.campaign.facts import Facts
+from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
+from fencepost.traces.plan import Plan
+from fencepost.traces.trace import Claims, LossRange
+
+EVERYTHING = 1 << 62
+"""An end above every offset: an unclean election may lose anything."""
+
+
+def derive_claims(
+    plan: Plan, facts: Facts, operations: tuple[Operation, ...], *, setup_failed: str = ""
+) -> Claims:
+    """The claims of a finished run. setup_failed: why the cluster never came up before any fault ("" if it did)."""
+    losses: dict[LossRange, None] = {}
+    for loss in facts.losses:
+        topic, partition = loss.key
+        reason = f"broker {loss.node} was in the ISR after a power loss that cut its log to {loss.start}"
+        losses[LossRange(topic=topic, partition=partition, start=loss.start, end=loss.end, reason=reason)] = (
+            None
+        )
+    for (topic, partition), known in sorted(facts.partitions.items()):
+        if known.unclean:
+            reason = "a leader was elected outside the ISR"
+            losses[LossRange(topic=topic, partition=partition, start=0, end=EVERYTHING, reason=reason)] = None
+    duplicates = plan.client.retry_unknown
+    reasons = [loss.reason for loss in losses]
+    if duplicates:
+        reasons.append("the producer retries appends of unknown outcome without idempotence")
+    return Claims(
+        loss=tuple(losses),
+        duplicates=duplicates,
+        dense=not duplicates and not losses,
+        assumption_broken=setup_failed or _too_weak(plan, operations),
+        reasons=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def _too_weak(plan: Plan, operations: tuple[Operation, ...]) -> str:
+    """Why nothing can be concluded from this run; "" if something can."""
+    if not any(planned.function == "append" and planned.acks == ACKS_ALL for planned in plan.operations):
+        return ""
+    acknowledged = any(
+        operation.function is Function.APPEND
+        and operation.acks == ACKS_ALL
+        and operation.outcome is Outcome.OK
+        for operation in operations
+    )
+    if not acknowledged:
+        return "no append with acks=all was ever acknowledged"
+    if not any(operation.function is Function.POLL and operation.records for operation in operations):
+        return "no read ever returned a record"
+    return ""

@@ -1,0 +1,200 @@
+"""The simulated cluster of a run: brokers, clients, topics, and the faults that are under way.
+
+Owns the assembly of world and cores, and carries faults out within the budget. Must not know phases or claims.
+"""
+
+from functools import partial
+
+from attrs import define, field
+
+from fencepost.campaign.budget import outside_budget
+from fencepost.campaign.bugs import parts_with
+from fencepost.campaign.faults import FAULTS
+from fencepost.campaign.recorder import Recorder
+from fencepost.campaign.roles import resolve
+from fencepost.impl import znodes
+from fencepost.impl.broker import make_broker
+from fencepost.impl.client.client import Client
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.files import FileSystem
+from fencepost.impl.parts import Parts
+from fencepost.impl.seam import Core
+from fencepost.impl.zookeeper import Create
+from fencepost.sim.disk import PowerLossReport
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.sim.world import FIRST_CLIENT_NODE, World
+from fencepost.traces.errors import PlanError
+from fencepost.traces.events import Name
+from fencepost.traces.plan import Fault, Plan, TopicOptions
+
+RESTART_AFTER_POWER_LOSS_MS = 500
+"""When the power failed by a fault that is over by then."""
+
+
+@define(eq=False)
+class Cluster(Recorder):
+    """active: faults under way, with the broker hit. armed: power losses that wait for file calls, by broker."""
+
+    plan: Plan
+    world: World = field(init=False)
+    parts: Parts = field(init=False)
+    broker_ids: tuple[int, ...] = field(init=False)
+    active: dict[int, tuple[Fault, int]] = field(factory=dict)
+    armed: dict[int, Fault] = field(factory=dict)
+    healing: bool = False
+
+    def __attrs_pre_init__(self) -> None:
+        Recorder.__init__(self)
+
+    def __attrs_post_init__(self) -> None:
+        self.world = World.from_plan(self.plan, observer=self, on_commit=self.committed)
+        self.scheduler = self.world.scheduler
+        self.parts = parts_with(self.plan.cluster.bugs)
+        self.broker_ids = tuple(range(1, self.plan.cluster.brokers + 1))
+        for broker in self.broker_ids:
+            self.world.add_host(broker, partial(self._make_broker, broker), zookeeper=True)
+
+    # ---- assembly
+
+    def _make_broker(self, broker: int, files: FileSystem, now: int) -> Core:
+        return make_broker(broker, self.plan.cluster, files, self.parts)
+
+    def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
+        return Client(process, self.plan.client, ClientMetadata(self.broker_ids))
+
+    def add_client(self, process: int) -> int:
+        """A client host for this process; returns its node id."""
+        node = FIRST_CLIENT_NODE + process
+        self.world.add_host(node, partial(self._make_client, process), zookeeper=False)
+        self.world.start(node)
+        return node
+
+    def create_topic(self, topic: TopicOptions) -> None:
+        """Write the topic's assignment, as the admin tool does: round robin, each partition shifted by one."""
+        brokers, count = self.broker_ids, self.plan.cluster.brokers
+        if topic.replication_factor > count:
+            raise PlanError(
+                expected=f"a replication factor of at most {count}, the number of brokers",
+                seen=str(topic.replication_factor),
+                where=f"plan.cluster.topics: {topic.name}",
+            )
+        assignment = {
+            number: tuple(brokers[(number + place) % count] for place in range(topic.replication_factor))
+            for number in range(topic.partitions)
+        }
+        self.world.admin(Create(znodes.topic_path(topic.name), znodes.encode_topic(assignment)))
+
+    # ---- what stands
+
+    def stopped(self) -> tuple[int, ...]:
+        """Brokers that do not run now."""
+        hosts = self.world.hosts
+        return tuple(broker for broker in self.broker_ids if not hosts[broker].up or hosts[broker].paused)
+
+    def _powerless(self) -> set[int]:
+        """Brokers whose power failed and that are down, or hold a log that is not whole again; and those whose power is about to fail."""
+        behind = {
+            node
+            for partition in self.facts.partitions.values()
+            for node, replica in partition.replicas.items()
+            if replica.lost_from >= 0
+        }
+        return (
+            behind
+            | set(self.armed)
+            | {node for node in self.facts.power_lost if not self.world.hosts[node].up}
+        )
+
+    # ---- faults
+
+    def begin(self, fault: Fault) -> None:
+        """Carry a fault out, if its target exists and the budget allows it."""
+        kind = FAULTS[fault.kind]
+        node = resolve(fault.target, self.facts, len(self.broker_ids))
+        other = resolve(fault.other, self.facts, len(self.broker_ids)) if fault.other else None
+        reason = self._why_not(fault, node)
+        if node is None or reason:
+            self.note(
+                Name.FAULT_SKIPPED, cause=fault.kind, detail={"fault": fault.fault_id, "reason": reason}
+            )
+            return
+        if fault.kind != "power_loss":
+            self._began(fault, node, other)
+        self.active[fault.fault_id] = (fault, node)
+        kind.begin(self, fault, node, None if other == node else other)
+        self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
+
+    def _why_not(self, fault: Fault, node: int | None) -> str:
+        kind = FAULTS[fault.kind]
+        if self.healing:
+            return "the cluster is healing"
+        if node is None:
+            return f"nobody is {fault.target} now"
+        if kind.needs_up and (not self.world.hosts[node].up or self.world.hosts[node].paused):
+            return f"broker {node} does not run"
+        if fault.kind == "power_loss" and node in self.armed:
+            return f"broker {node} is about to lose its power already"
+        if self.plan.budget.outside == "allow":
+            return ""
+        return outside_budget(
+            kind,
+            node,
+            plan=self.plan,
+            facts=self.facts,
+            stopped=self.stopped(),
+            powerless=self._powerless(),
+        )
+
+    def _began(self, fault: Fault, node: int, other: int | None = None) -> None:
+        detail = {"fault": fault.fault_id, "target": fault.target, "parameter": fault.parameter}
+        if other is not None:
+            detail["other"] = other
+        self.note(Name.FAULT_BEGAN, node=node, cause=fault.kind, detail=detail)
+
+    def end(self, fault_id: int) -> None:
+        """End a fault that is under way; nothing happens if it ended before."""
+        entry = self.active.pop(fault_id, None)
+        if entry is None:
+            return
+        fault, node = entry
+        FAULTS[fault.kind].end(self, fault, node)
+        if self.armed.get(node) is fault:
+            del self.armed[node]
+            self.world.hosts[node].disk.disarm_power_loss()
+            return
+        self.note(Name.FAULT_ENDED, node=node, cause=fault.kind, detail={"fault": fault.fault_id})
+
+    def restart_later(self, node: int, delay_ms: int) -> None:
+        """Start the host's process after so much virtual time, if it is down then."""
+        self.world.scheduler.after(delay_ms * MILLISECOND, self._restart, node)
+
+    def _restart(self, node: int) -> None:
+        if not self.world.hosts[node].up:
+            self.world.start(node)
+
+    def arm_power_loss(self, fault: Fault, node: int) -> None:
+        """Let the power fail at the host's n-th file call from now, or at once."""
+        self.armed[node] = fault
+        if fault.parameter:
+            self.world.arm_power_loss(node, fault.parameter)
+        else:
+            self.world.power_loss(node)
+
+    def lost_power(self, node: int, report: PowerLossReport) -> None:
+        """The power failed: now it is known when."""
+        fault = self.armed.pop(node, None)
+        if fault is None:
+            self.restart_later(node, RESTART_AFTER_POWER_LOSS_MS)
+            return
+        self._began(fault, node)
+        self.restart_later(node, fault.duration_ms)
+
+    def heal(self) -> None:
+        """End every fault, and let every broker run."""
+        self.healing = True
+        for fault_id in sorted(self.active):
+            self.end(fault_id)
+        for broker in self.broker_ids:
+            self.world.lose_zookeeper_replies(broker, 0)
+            self.world.resume(broker)
+            self._restart(broker)

@@ -1,0 +1,195 @@
+"""The kinds of fault: how each begins and how it ends.
+
+Owns the table. A new fault is one more row: a function that begins it and one that ends it. Must not decide whether a fault may happen
+(budget.py) or whom it hits (roles.py).
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import frozen
+
+from fencepost.sim.world import World
+from fencepost.traces.plan import Fault
+
+NOTHING = (0, 0)
+
+
+class Breakable(Protocol):
+    """What a fault acts on."""
+
+    world: World
+    broker_ids: tuple[int, ...]
+
+    def restart_later(self, node: int, delay_ms: int) -> None:
+        """Start the host's process after so much virtual time, if it is down then."""
+        ...
+
+    def arm_power_loss(self, fault: Fault, node: int) -> None:
+        """Let the power fail at the host's next file calls; the restart follows by itself."""
+        ...
+
+
+Begin = Callable[[Breakable, Fault, int, "int | None"], None]
+End = Callable[[Breakable, Fault, int], None]
+
+
+@frozen(kw_only=True)
+class FaultKind:
+    """says: for --help and docs/plans.md. stops: the broker does not run meanwhile; loses: unsynced data may be lost; needs_up: makes no sense on a
+    broker that is down. parameter: bounds of the swarm's draw, and what it means."""
+
+    says: str
+    begin: Begin
+    end: End
+    stops: bool = False
+    loses: bool = False
+    needs_up: bool = True
+    parameter: tuple[int, int] = NOTHING
+    parameter_says: str = "not used"
+
+
+def _name(fault: Fault) -> str:
+    return f"{fault.kind} {fault.fault_id}"
+
+
+def _nothing(cluster: Breakable, fault: Fault, node: int) -> None:
+    """Ends by itself."""
+
+
+def _heal(cluster: Breakable, fault: Fault, node: int) -> None:
+    cluster.world.heal(_name(fault))
+
+
+def _crash(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.crash(node)
+    cluster.restart_later(node, fault.duration_ms)
+
+
+def _bounce(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.crash(node)
+    cluster.restart_later(node, fault.parameter)
+
+
+def _power_loss(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.arm_power_loss(fault, node)
+
+
+def _pause(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.pause(node)
+
+
+def _resume(cluster: Breakable, fault: Fault, node: int) -> None:
+    cluster.world.resume(node)
+
+
+def _links(cluster: Breakable, fault: Fault, node: int, other: int | None) -> list[tuple[int, int]]:
+    """Between the target and the other one, or all other brokers. parameter: 0 both ways, 1 what the target sends, 2 what it receives."""
+    others = [broker for broker in cluster.broker_ids if broker != node] if other is None else [other]
+    sent = [(node, broker) for broker in others] if fault.parameter != 2 else []
+    received = [(broker, node) for broker in others] if fault.parameter != 1 else []
+    return sent + received
+
+
+def _partition(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.block(_name(fault), _links(cluster, fault, node, other))
+
+
+def _isolate_zookeeper(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.cut_from_zookeeper(_name(fault), (node,))
+
+
+def _expire_session(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.expire_session(node)
+
+
+def _lose_replies(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.lose_zookeeper_replies(node, fault.parameter)
+
+
+def _both_ways(cluster: Breakable, node: int, other: int | None) -> list[tuple[int, int]]:
+    others = [broker for broker in cluster.broker_ids if broker != node] if other is None else [other]
+    return [pair for broker in others for pair in ((node, broker), (broker, node))]
+
+
+def _slow_link(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.degrade(_name(fault), _both_ways(cluster, node, other), delay_us=fault.parameter)
+
+
+def _loss(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.degrade(_name(fault), _both_ways(cluster, node, other), loss_ppm=fault.parameter)
+
+
+FAULTS: dict[str, FaultKind] = {
+    "crash": FaultKind(
+        says="the process dies (kill -9) and is started again after the duration; files stay as written",
+        begin=_crash,
+        end=_nothing,
+        stops=True,
+    ),
+    "bounce": FaultKind(
+        says="the process dies and is started again at once, usually before its ZooKeeper session expires",
+        begin=_bounce,
+        end=_nothing,
+        stops=True,
+        parameter=(1, 400),
+        parameter_says="milliseconds until it is started",
+    ),
+    "power_loss": FaultKind(
+        says="the host loses its power: what was not synced is lost, the last write may be torn; started after the duration",
+        begin=_power_loss,
+        end=_nothing,
+        stops=True,
+        loses=True,
+        parameter=(0, 6),
+        parameter_says="fails inside the n-th changing file call from the onset; 0: at the onset",
+    ),
+    "pause": FaultKind(
+        says="the process stands still (SIGSTOP, a long garbage collection) and goes on as if nothing had been",
+        begin=_pause,
+        end=_resume,
+        stops=True,
+    ),
+    "partition": FaultKind(
+        says="the target and the other broker (all others, if there is none) do not reach each other; ZooKeeper and clients do",
+        begin=_partition,
+        end=_heal,
+        needs_up=False,
+        parameter=(0, 2),
+        parameter_says="0 both ways, 1 only what the target sends is lost, 2 only what it receives",
+    ),
+    "isolate_zookeeper": FaultKind(
+        says="the target and ZooKeeper do not reach each other; its session may expire",
+        begin=_isolate_zookeeper,
+        end=_heal,
+        needs_up=False,
+    ),
+    "expire_session": FaultKind(
+        says="ZooKeeper ends the target's session at once",
+        begin=_expire_session,
+        end=_nothing,
+    ),
+    "lose_zookeeper_replies": FaultKind(
+        says="the target's next writes to ZooKeeper are committed, but the connection breaks before the reply",
+        begin=_lose_replies,
+        end=_nothing,
+        parameter=(1, 3),
+        parameter_says="how many writes",
+    ),
+    "slow_link": FaultKind(
+        says="messages between the target and the other broker (all others) take longer",
+        begin=_slow_link,
+        end=_heal,
+        needs_up=False,
+        parameter=(1_000, 2_000_000),
+        parameter_says="microseconds more",
+    ),
+    "loss": FaultKind(
+        says="messages between the target and the other broker (all others) are lost more often",
+        begin=_loss,
+        end=_heal,
+        needs_up=False,
+        parameter=(10_000, 900_000),
+        parameter_says="per million, in addition",
+    ),
+}

@@ -1,0 +1,132 @@
+"""The record of a run: events and operations as they happen, and the facts they add up to.
+
+Owns the lists. It hears ZooKeeper's commits and the hosts' effects; must not act on what it hears.
+"""
+
+from typing import Any
+
+import msgspec
+from attrs import evolve
+
+from fencepost.campaign.facts import Facts
+from fencepost.impl import znodes
+from fencepost.impl.client.attempt import Attempt, complete
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.zookeeper import WatchKind
+from fencepost.sim.host import Observer
+from fencepost.sim.scheduler import Scheduler
+from fencepost.sim.zookeeper import Commit
+from fencepost.sim.zookeeper_tree import Change
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.plan import PlannedOperation
+
+
+class Recorder(Observer):
+    """events: in the order in which they happened. operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id."""
+
+    def __init__(self) -> None:
+        self.facts = Facts()
+        self.events: list[Event] = []
+        self.operations: list[Operation] = []
+        self.invoked: dict[int, tuple[PlannedOperation, int]] = {}
+        self.scheduler: Scheduler | None = None
+        self.strong = False
+
+    @property
+    def now(self) -> int:
+        """Virtual time."""
+        assert self.scheduler is not None
+        return self.scheduler.now
+
+    # ---- events
+
+    def recorded(self, event: Event) -> None:
+        """Take one event down."""
+        self.events.append(event)
+        self.facts.learn(event)
+
+    def note(
+        self, name: Name, *, node: int = -1, cause: str = "", detail: dict[str, Any] | None = None
+    ) -> None:
+        """An event of the run itself."""
+        text = msgspec.json.encode(detail).decode() if detail else ""
+        self.recorded(Event(time=self.now, name=name, node=node, cause=cause, detail=text))
+
+    def committed(self, commit: Commit) -> None:
+        """ZooKeeper committed a write."""
+        for change in commit.changes:
+            if change.path == znodes.CONTROLLER:
+                self._controller(commit, change)
+            elif change.path == znodes.CONTROLLER_EPOCH:
+                epoch = int(change.data or b"0")
+                self.recorded(
+                    Event(
+                        time=commit.time, name=Name.CONTROLLER_EPOCH, node=commit.node, controller_epoch=epoch
+                    )
+                )
+            else:
+                self._state(commit, change)
+
+    def _controller(self, commit: Commit, change: Change) -> None:
+        named = -1 if change.kind is WatchKind.DELETED else znodes.decode_controller(change.data)
+        self.recorded(Event(time=commit.time, name=Name.CONTROLLER_ZNODE, node=commit.node, leader=named))
+
+    def _state(self, commit: Commit, change: Change) -> None:
+        key = znodes.partition_of_state_path(change.path)
+        if key is None or change.kind is WatchKind.DELETED:
+            return
+        state = znodes.decode_state(change.data, change.version)
+        self.recorded(
+            Event(
+                time=commit.time,
+                name=Name.PARTITION_STATE,
+                node=commit.node,
+                topic=key.topic,
+                partition=key.partition,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                controller_epoch=state.controller_epoch,
+                isr=state.isr,
+                zk_version=state.zk_version,
+            )
+        )
+
+    # ---- operations
+
+    def invoke(self, operation: PlannedOperation) -> None:
+        """A client is about to begin an operation."""
+        self.invoked[operation.op_id] = (operation, self.now)
+
+    def completed(self, node: int, operation: Operation) -> None:
+        """A client finished one."""
+        _, invoke_time = self.invoked.pop(operation.op_id)
+        reads = operation.function is not Function.APPEND and operation.outcome is Outcome.OK
+        self.operations.append(
+            evolve(
+                operation,
+                invoke_time=invoke_time,
+                completion_time=None if operation.completion_time is None else self.now,
+                clock_id=0,
+                strong=self.strong and reads,
+            )
+        )
+
+    def finished_operations(self) -> tuple[Operation, ...]:
+        """All operations by invoke time. Of those still under way an append is unknown and a read has learnt nothing."""
+        hanging = [
+            unfinished(
+                planned, invoke_time, Outcome.UNKNOWN if planned.function == "append" else Outcome.FAIL
+            )
+            for planned, invoke_time in self.invoked.values()
+        ]
+        everything = self.operations + hanging
+        return tuple(sorted(everything, key=lambda operation: (operation.invoke_time, operation.op_id)))
+
+
+def unfinished(planned: PlannedOperation, invoke_time: int, outcome: Outcome) -> Operation:
+    """An operation that nobody answered."""
+    attempt = Attempt(planned, TopicPartition(planned.topic, planned.partition))
+    return evolve(
+        complete(planned.process, attempt, outcome).operation, invoke_time=invoke_time, completion_time=None
+    )

@@ -1,0 +1,56 @@
+"""Roles: who a fault hits, said by what a broker is and not by its number, and resolved when the fault begins.
+
+controller                 the broker named in /controller
+leader of t-0              the partition's leader in ZooKeeper
+follower 1 of t-0          the first replica in ISR order, then the rest, that is not the leader (0 is the first too)
+broker 2                   broker 2
+"""
+
+import re
+
+from fencepost.campaign.facts import Facts
+from fencepost.traces.errors import PlanError
+
+_ROLE = re.compile(
+    r"controller|leader of (?P<led>.+)-(?P<led_number>\d+)"
+    r"|follower (?P<place>\d+) of (?P<followed>.+)-(?P<followed_number>\d+)|broker (?P<broker>\d+)"
+)
+
+
+def parse_role(role: str) -> "re.Match[str]":
+    """The role's parts. Raises PlanError for what is no role."""
+    match = _ROLE.fullmatch(role)
+    if match is None:
+        raise PlanError(
+            expected='a role such as "controller", "leader of t-0", "follower 1 of t-0" or "broker 2"',
+            seen=repr(role),
+            where="plan.faults: target",
+            hint="docs/plans.md lists the roles",
+        )
+    return match
+
+
+def resolve(role: str, facts: Facts, brokers: int) -> int | None:
+    """The broker that plays the role now; None if nobody does."""
+    match = parse_role(role)
+    if match["broker"]:
+        broker = int(match["broker"])
+        return broker if 1 <= broker <= brokers else None
+    if match["led"]:
+        partition = facts.partitions.get((match["led"], int(match["led_number"])))
+        return partition.leader if partition and partition.leader >= 1 else None
+    if match["followed"]:
+        return _follower(facts, (match["followed"], int(match["followed_number"])), int(match["place"]))
+    return facts.controller if facts.controller >= 1 else None
+
+
+def _follower(facts: Facts, key: tuple[str, int], place: int) -> int | None:
+    partition = facts.partitions.get(key)
+    if partition is None:
+        return None
+    in_sync = [member for member in partition.isr if member != partition.leader]
+    others = [
+        node for node in sorted(partition.replicas) if node not in partition.isr and node != partition.leader
+    ]
+    candidates = in_sync + others
+    return candidates[max(place, 1) - 1] if 0 < max(place, 1) <= len(candidates) else None

@@ -1,0 +1,255 @@
+"""One run, from plan to trace: set-up, safety phase, heal, liveness phase, final reads.
+
+Owns the phases and their bounds. The story in order:
+
+1. set-up    brokers start, a controller is elected, topics are created and get leaders
+2. safety    clients work while faults begin and end
+3. heal      every fault ends, every broker runs
+4. liveness  registered brokers, leaders, full ISRs, no operation hanging, one acknowledged append per partition: within a bound of virtual time
+5. final     one client reads every partition to its end; all replicas' logs are written into the trace
+"""
+
+from collections.abc import Callable
+
+from attrs import define, evolve, field
+
+import fencepost
+from fencepost.campaign.claims import derive_claims
+from fencepost.campaign.cluster import Cluster
+from fencepost.campaign.workload import Workload
+from fencepost.impl import znodes
+from fencepost.impl.zookeeper import Children, GetChildren
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.traces.digest import digest_of
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Operation, Outcome
+from fencepost.traces.plan import Plan, PlannedOperation
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.trace import Trace
+
+SETUP_MS = 60_000
+"""Bound of the set-up, without any fault: far above a session time-out and an election."""
+STEP_MS = 50
+"""How often a wait looks whether it is over."""
+FINAL_OPERATION = 1_000_000
+"""Op ids from here on are the run's own: probes and final reads."""
+MAX_FINAL_READS = 10_000
+"""Final reads of one partition: each returns at least one record or ends the reading."""
+
+
+def run(plan: Plan) -> Trace:
+    """Run the plan in the simulated world. Deterministic: the same plan gives the same digest on every machine.
+
+    Raises PlanError for a plan that asks for something impossible (an unknown fault, bug or process).
+    """
+    return Run(plan).run()
+
+
+@define(eq=False)
+class Run:
+    """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up."""
+
+    plan: Plan
+    cluster: Cluster = field(init=False)
+    workload: Workload = field(init=False)
+    next_op_id: int = FINAL_OPERATION
+    setup_failed: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        self.cluster = _WorkingCluster(plan=self.plan)
+        self.workload = Workload(self.cluster)
+        self.cluster.workload = self.workload
+
+    # ---- the story
+
+    def run(self) -> Trace:
+        """All phases."""
+        if self._set_up():
+            self._safety()
+            if self._heal_and_live():
+                self._final_reads()
+        self._dump_logs()
+        return self._trace()
+
+    def _set_up(self) -> bool:
+        world = self.cluster.world
+        for broker in self.cluster.broker_ids:
+            world.start(broker)
+        if not self._wait(self._registered, SETUP_MS):
+            self.setup_failed = "the brokers never registered"
+            return False
+        for topic in self.plan.cluster.topics:
+            self.cluster.create_topic(topic)
+        for process in sorted({operation.process for operation in self.plan.operations}):
+            self.workload.add_process(process)
+        if not self._wait(self._led, SETUP_MS):
+            self.setup_failed = "the partitions never got leaders"
+            return False
+        return True
+
+    def _safety(self) -> None:
+        cluster, scheduler = self.cluster, self.cluster.world.scheduler
+        cluster.note(Name.PHASE, cause="safety")
+        start = cluster.now
+        self.workload.schedule(self.plan.operations)
+        for fault in self.plan.faults:
+            scheduler.after(fault.at_ms * MILLISECOND, cluster.begin, fault)
+        cluster.world.run_until(start + self.plan.safety_ms * MILLISECOND)
+
+    def _heal_and_live(self) -> bool:
+        self.cluster.note(Name.PHASE, cause="heal")
+        self.cluster.heal()
+        self.cluster.note(Name.PHASE, cause="liveness")
+        self.workload.add_process(self._reader)
+        waits: tuple[tuple[str, Callable[[], bool]], ...] = (
+            ("every broker is registered", self._registered),
+            ("every partition has a live leader", self._led),
+            ("every ISR is full", self._in_sync),
+            ("no operation hangs", self.workload.idle),
+        )
+        for name, reached in waits:
+            if not self._wait(reached, self.plan.liveness_ms):
+                self.cluster.note(Name.LIVENESS_FAILED, cause=name)
+                return False
+        for topic, partition in self._partitions():
+            probe = self._own(topic, partition, "append")
+            if not self._do(probe):
+                self.cluster.note(
+                    Name.LIVENESS_FAILED, cause=f"an append to {topic}-{partition} is acknowledged"
+                )
+                return False
+        return True
+
+    def _final_reads(self) -> None:
+        self.cluster.note(Name.PHASE, cause="final")
+        self.cluster.strong = True
+        for topic, partition in self._partitions():
+            end = self._do(self._own(topic, partition, "list_offsets"))
+            read = end
+            for _ in range(MAX_FINAL_READS):
+                read = self._do(self._own(topic, partition, "poll"))
+                if (
+                    not read
+                    or not end
+                    or not read.records
+                    or read.records[-1].offset + 1 >= (end.offset or 0)
+                ):
+                    break
+            if not end or not read:
+                self.cluster.note(Name.LIVENESS_FAILED, cause=f"{topic}-{partition} is read to its end")
+                return
+
+    def _dump_logs(self) -> None:
+        self.cluster.note(Name.PHASE, cause="end")
+        for broker in self.cluster.broker_ids:
+            core = self.cluster.world.hosts[broker].core
+            if core is None:
+                continue
+            for key, partition in sorted(core.replicas.partitions.items()):
+                for epoch, base, values in partition.log.runs():
+                    self.cluster.recorded(
+                        Event(
+                            time=self.cluster.now,
+                            name=Name.REPLICA_LOG,
+                            node=broker,
+                            topic=key.topic,
+                            partition=key.partition,
+                            leader_epoch=epoch,
+                            offset=base,
+                            values=values,
+                            end_offset=partition.log.log_end_offset,
+                            high_watermark=partition.high_watermark,
+                            leader=partition.leader,
+                        )
+                    )
+
+    def _trace(self) -> Trace:
+        operations = self.cluster.finished_operations()
+        trace = Trace(
+            trace_id=self.plan.seed,
+            plan=plan_to_json(self.plan),
+            seed=self.plan.seed,
+            software_version=fencepost.__version__,
+            profile=self.plan.profile,
+            claims=derive_claims(self.plan, self.cluster.facts, operations, setup_failed=self.setup_failed),
+            operations=operations,
+            events=tuple(self.cluster.events),
+        )
+        return evolve(trace, digest=digest_of(trace))
+
+    # ---- the run's own operations
+
+    @property
+    def _reader(self) -> int:
+        return max((operation.process for operation in self.plan.operations), default=-1) + 1
+
+    def _own(self, topic: str, partition: int, function: str) -> PlannedOperation:
+        self.next_op_id += 1
+        return PlannedOperation(
+            op_id=self.next_op_id,
+            process=self._reader,
+            at_ms=0,
+            function=function,
+            topic=topic,
+            partition=partition,
+        )
+
+    def _do(self, operation: PlannedOperation) -> Operation | None:
+        """Carry one operation out; None if it did not succeed."""
+        self.workload.due(operation)
+        self._wait(self.workload.idle, self.plan.liveness_ms)
+        done = self.workload.last.get(self._reader)
+        succeeded = done is not None and done.op_id == operation.op_id and done.outcome is Outcome.OK
+        return done if succeeded else None
+
+    # ---- waits
+
+    def _wait(self, reached: Callable[[], bool], bound_ms: int) -> bool:
+        """Run until `reached`, at most so long; returns whether it was."""
+        world = self.cluster.world
+        deadline = world.now + bound_ms * MILLISECOND
+        while not reached():
+            if world.now >= deadline:
+                return False
+            world.run_until(min(deadline, world.now + STEP_MS * MILLISECOND))
+        return True
+
+    def _partitions(self) -> list[tuple[str, int]]:
+        return [
+            (topic.name, number) for topic in self.plan.cluster.topics for number in range(topic.partitions)
+        ]
+
+    def _registered(self) -> bool:
+        listed = self.cluster.world.admin(GetChildren(znodes.BROKER_IDS))
+        everybody = sorted(str(broker) for broker in self.cluster.broker_ids)
+        return (
+            isinstance(listed, Children)
+            and sorted(listed.names) == everybody
+            and self.cluster.facts.controller > 0
+        )
+
+    def _led(self) -> bool:
+        facts = self.cluster.facts
+        return all(
+            key in facts.partitions
+            and facts.partitions[key].leader > 0
+            and facts.partitions[key].led_by
+            == (facts.partitions[key].leader, facts.partitions[key].leader_epoch)
+            for key in self._partitions()
+        )
+
+    def _in_sync(self) -> bool:
+        factor = {topic.name: topic.replication_factor for topic in self.plan.cluster.topics}
+        partitions = self.cluster.facts.partitions
+        return self._led() and all(len(partitions[key].isr) == factor[key[0]] for key in self._partitions())
+
+
+class _WorkingCluster(Cluster):
+    """A cluster whose clients go on working: the workload hears of every completion."""
+
+    workload: Workload
+
+    def completed(self, node: int, operation: Operation) -> None:
+        """Record it, then let the process go on."""
+        super().completed(node, operation)
+        self.workload.on_completed(operation)
