@@ -1,7 +1,7 @@
 """The guards of the data path: when an action is allowed. Pure functions on offsets, epochs and ISRs.
 
-Owns the *when* of SPEC.md R; both users (the explorable system in replication.py, the map from real events in refinement.py) own the *what*. Each guard that is a
-registered protection takes it as an argument, so that a variant is a parameter and never a copy.
+Owns the *when* of SPEC.md R; both users (the explorable system in replication.py, the map from real events in refinement/) own the *what*.
+A guard that is a registered protection takes it as an argument, so that a variant is a parameter and never a copy.
 """
 
 from collections.abc import Collection, Iterable
@@ -9,7 +9,9 @@ from collections.abc import Collection, Iterable
 NO_LEADER = -1
 
 
-def may_elect(leader: int, isr_before: Collection[int], isr_after: Collection[int], *, unclean: bool = False) -> bool:
+def may_elect(
+    leader: int, isr_before: Collection[int], isr_after: Collection[int], *, unclean: bool = False
+) -> bool:
     """A clean election takes a leader from the ISR and adds nobody to it; nobody may lead (-1) while the last member is kept (KAFKA-708).
 
     unclean: the topic allows a leader from outside, who is then the whole ISR.

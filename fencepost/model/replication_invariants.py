@@ -84,10 +84,9 @@ OF_STEPS: Mapping[str, Callable[[State, Action, State], bool]] = {
 }
 SOMETIMES: Mapping[str, Callable[[State], bool]] = {
     "a record is committed": lambda state: bool(state.committed),
-    "two replicas lead at once": lambda state: sum(
-        replica.leader == number for number, replica in enumerate(state.replicas)
-    )
-    > 1,
+    "two replicas lead at once": lambda state: (
+        sum(replica.leader == number for number, replica in enumerate(state.replicas)) > 1
+    ),
     "two logs fork": lambda state: any(
         one.log[: len(other.log)] != other.log[: len(one.log)]
         for one in state.replicas

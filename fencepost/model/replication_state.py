@@ -3,6 +3,7 @@
 Owns: the layout of states, constants, and their description. Must not know actions or invariants.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from attrs import field, frozen
@@ -34,9 +35,10 @@ Record = tuple[int, int]
 class Replica(NamedTuple):
     """One replica.
 
-    log: its records. epochs: the leader epoch cache. high_watermark: what it believes to be committed. epoch: the highest leader epoch learned (after a restart: one
-    below the lowest that it may learn). leader: whom it follows, itself if it leads, NOBODY or DOWN. truncating: a follower that has not yet agreed with its
-    leader. ends: of a leader, each follower's log end as its last fetch in this epoch said (-1: none yet); the own slot holds the start offset of the epoch.
+    log: its records. epochs: the leader epoch cache. high_watermark: what it believes to be committed. epoch: the highest leader epoch
+    learned (after a restart: one below the lowest that it may learn). leader: whom it follows, itself if it leads, NOBODY or DOWN. truncating: a
+    follower that has not yet agreed with its leader. ends: of a leader, each follower's log end as its last fetch in this epoch said (-1: none
+    yet); the own slot holds the start offset of the epoch.
     """
 
     log: tuple[Record, ...]
@@ -62,13 +64,17 @@ class State(NamedTuple):
     lost: int
 
 
-def _known_protections(drop: frozenset[str]) -> frozenset[str]:
-    """`drop`, or the caller's mistake in one sentence."""
+def _known_protections(names: Iterable[str]) -> frozenset[str]:
+    """`names` as a set, or the caller's mistake in one sentence."""
+    drop = frozenset(names)
     unknown = sorted(drop - DATA_PATH)
     if unknown:
         seen = ", ".join(name if name in BY_NAME else f"{name} (not registered)" for name in unknown)
         raise FencepostError(
-            expected="names of protections of the data path", seen=seen, where="drop", hint=", ".join(sorted(DATA_PATH))
+            expected="names of protections of the data path",
+            seen=seen,
+            where="drop",
+            hint=", ".join(sorted(DATA_PATH)),
         )
     return drop
 
@@ -86,7 +92,7 @@ class Constants:
     values: int = 2
     crashes: int = 0
     losses: int = 0
-    drop: frozenset[str] = field(default=frozenset(), converter=lambda names: _known_protections(frozenset(names)))
+    drop: frozenset[str] = field(default=(), converter=_known_protections)
 
 
 def describe(state: State) -> str:

@@ -2,15 +2,18 @@
 
 Owns: the frontier, the fingerprints, the way back. Must not know what a state means.
 
-Visited states are kept as 64-bit fingerprints of their canonical bytes, with the fingerprint they came from and the action taken; a counterexample is replayed
-from its actions, so states are kept for the frontier only. Two of n states collide with probability about n^2 / 2^65 (3e-8 for a million), and a collision can only
-hide a state, never invent a violation. Breadth first and in one process, so the counterexample is a shortest one, and the same one every time.
+Visited states are kept as 64-bit fingerprints of their canonical bytes, with the fingerprint they came from and the action taken; a counterexample
+is replayed from its actions, so states are kept for the frontier only. Two of n states collide with probability about n^2 / 2^65 (3e-8 for a
+million), and a collision can only hide a state, never invent a violation. Breadth first and in one process, so that the counterexample is a
+shortest one, and the same one every time.
 """
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
+from typing import Any, Generic
 
-from attrs import define, field
+from attrs import define, field, frozen
 from msgspec.msgpack import Encoder
 
 from fencepost.model.explore.system import Action, Limits, Outcome, Result, State, Step, System, Value
@@ -32,6 +35,9 @@ _Violation = tuple[str, bytes, Action | None]
 class _Search:
     """came_from: fingerprint -> (parent's fingerprint, action), b"" for an initial state. unreached: `sometimes` not seen yet."""
 
+    invariants: Mapping[str, Callable[[Any], bool]]
+    step_invariants: Mapping[str, Callable[[Any, Action, Any], bool]]
+    sometimes: Mapping[str, Callable[[Any], bool]]
     came_from: dict[bytes, tuple[bytes, Action]] = field(factory=dict)
     taken: Counter[str] = field(factory=Counter)
     unreached: set[str] = field(factory=set)
@@ -42,13 +48,18 @@ class _Search:
 def explore(system: System[State], limits: Limits | None = None) -> Result:
     """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is met."""
     limits = limits or Limits()
-    search = _Search(unreached=set(system.sometimes))
+    search = _Search(
+        invariants=system.invariants,
+        step_invariants=system.step_invariants,
+        sometimes=system.sometimes,
+        unreached=set(system.sometimes),
+    )
     frontier: list[tuple[bytes, State]] = []
     for state in system.initial():
         name = fingerprint(state)
         if name not in search.came_from:
             search.came_from[name] = (b"", ("init",))
-            broken = _first_broken(system, search, state)
+            broken = _first_broken(search, state)
             if broken is not None:
                 return _result(system, search, Outcome.VIOLATED, (broken, name, None))
             frontier.append((name, state))
@@ -73,7 +84,7 @@ def _expand(
     system: System[State], search: _Search, name: bytes, state: State, level: list[tuple[bytes, State]]
 ) -> _Violation | None:
     """Add the new successors of `state` to `level`; the first violation, if any."""
-    came_from, step_invariants = search.came_from, system.step_invariants
+    came_from, step_invariants = search.came_from, search.step_invariants
     for action in system.actions(state):
         after = system.apply(state, action)
         search.transitions += 1
@@ -86,18 +97,18 @@ def _expand(
             if not holds(state, action, after):
                 return invariant, name, action
         if is_new:
-            broken = _first_broken(system, search, after)
+            broken = _first_broken(search, after)
             if broken is not None:
                 return broken, after_name, None
             level.append((after_name, after))
     return None
 
 
-def _first_broken(system: System[State], search: _Search, state: State) -> str | None:
+def _first_broken(search: _Search, state: State) -> str | None:
     """The first invariant that `state` breaks; notes the `sometimes` that it reaches."""
     if search.unreached:
-        search.unreached -= {name for name in search.unreached if system.sometimes[name](state)}
-    return next((name for name, holds in system.invariants.items() if not holds(state)), None)
+        search.unreached -= {name for name in search.unreached if search.sometimes[name](state)}
+    return next((name for name, holds in search.invariants.items() if not holds(state)), None)
 
 
 def _result(
@@ -147,3 +158,53 @@ def render(system: System[State], result: Result) -> str:
         described = system.describe(step.state)  # type: ignore[arg-type]
         lines += [f"     {line}" for line in described.splitlines()]
     return "\n".join(lines)
+
+
+@frozen
+class After(Generic[State]):
+    """A system that begins after `prefix`, actions that must be enabled one after another: to explore the neighbourhood of a known history."""
+
+    system: System[State]
+    prefix: tuple[Action, ...]
+
+    def initial(self) -> Iterable[State]:
+        """Each initial state from which all of `prefix` is enabled, after it."""
+        for state in self.system.initial():
+            for action in self.prefix:
+                if action not in set(self.system.actions(state)):
+                    break
+                state = self.system.apply(state, action)
+            else:
+                yield state
+
+    def actions(self, state: State) -> Iterable[Action]:
+        """The system's."""
+        return self.system.actions(state)
+
+    def apply(self, state: State, action: Action) -> State:
+        """The system's."""
+        return self.system.apply(state, action)
+
+    def describe(self, state: State) -> str:
+        """The system's."""
+        return self.system.describe(state)
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The system's."""
+        return self.system.action_names
+
+    @property
+    def invariants(self) -> Mapping[str, Callable[[State], bool]]:
+        """The system's."""
+        return self.system.invariants
+
+    @property
+    def step_invariants(self) -> Mapping[str, Callable[[State, Action, State], bool]]:
+        """The system's."""
+        return self.system.step_invariants
+
+    @property
+    def sometimes(self) -> Mapping[str, Callable[[State], bool]]:
+        """The system's."""
+        return self.system.sometimes

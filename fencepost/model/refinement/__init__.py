@@ -1,0 +1,109 @@
+"""The refinement map: recorded events as actions of the replication model, partition by partition.
+
+Owns which event is which action (`ACTIONS`), and one abstraction per partition. An event that no action explains is a
+`Mismatch`. Must not know verdicts. The guards are the model's own (model/guards.py, model/replica_log.py); here logs are unbounded and values are real ids.
+
+The real run is more concurrent than the model, so the guards are asked in a way that passes each behaviour of a correct Kafka:
+
+- A follower's append is compared with what its leader's log held *at any time* of that leader epoch (it only grows), not with the log as it is now.
+- A leader learns a follower's log end from a fetch, so its high watermark may use any end that the follower had in this epoch, even one that a power loss
+  has taken since.
+- LeaderAndIsr may be late or lost, so a role may be of any leader epoch above the replica's own.
+- A leader that restarted while no controller watched may lead its old epoch again, with an older high watermark and perhaps a shorter log (an accepted hazard).
+- What a power loss left of the unsynced tail is unknown until somebody copies it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+
+from attrs import define, field
+
+from fencepost.model.refinement.high_watermark import high_watermark
+from fencepost.model.refinement.log import appended, log_recovered, replica_log, truncated
+from fencepost.model.refinement.quorum import isr_updated, partition_state
+from fencepost.model.refinement.roles import became_follower, became_leader, broker_started, power_lost
+from fencepost.model.refinement.state import Mismatch, PartitionState
+from fencepost.traces.events import Event, Name
+
+__all__ = ["ACTIONS", "Mismatch", "Refinement"]
+
+ACTIONS: Mapping[Name, tuple[str, ...]] = {
+    Name.PARTITION_STATE: ("elect", "shrink_by_controller", "shrink_isr", "expand_isr"),
+    Name.BECAME_LEADER: ("become_leader",),
+    Name.BECAME_FOLLOWER: ("become_follower",),
+    Name.APPENDED: ("append", "fetch"),
+    Name.TRUNCATED: ("truncate", "out_of_range"),
+    Name.HIGH_WATERMARK: ("advance_high_watermark", "fetch"),
+    Name.ISR_UPDATED: ("shrink_isr", "expand_isr"),
+    Name.LOG_RECOVERED: ("restart",),
+    Name.BROKER_STARTED: ("restart",),
+    Name.FAULT_BEGAN: ("crash",),
+    Name.REPLICA_LOG: ("the final state",),
+}
+"""Which actions of model/replication.py an event may be. Every other event changes nothing here (a stutter)."""
+
+POWER_LOSS = "power_loss"
+"""The cause of the fault that may cost a host its unsynced tail."""
+
+_STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] = {
+    Name.PARTITION_STATE: partition_state,
+    Name.BECAME_LEADER: became_leader,
+    Name.BECAME_FOLLOWER: became_follower,
+    Name.APPENDED: appended,
+    Name.TRUNCATED: truncated,
+    Name.HIGH_WATERMARK: high_watermark,
+    Name.ISR_UPDATED: isr_updated,
+    Name.LOG_RECOVERED: log_recovered,
+    Name.REPLICA_LOG: replica_log,
+}
+
+
+@define
+class Refinement:
+    """Replays one trace's events. unclean_topics: those that allow unclean leader election.
+
+    partitions: the abstraction of each. diverged: partitions whose events are no longer explained, because one was not: their later ones are skipped.
+    steps: how many events of each name were explained. lost_power: hosts that a power loss hit so far (for partitions not seen yet).
+    """
+
+    unclean_topics: Collection[str] = frozenset()
+    partitions: dict[tuple[str, int], PartitionState] = field(factory=dict)
+    diverged: set[tuple[str, int]] = field(factory=set)
+    steps: Counter[Name] = field(factory=Counter)
+    lost_power: set[int] = field(factory=set)
+
+    def step(self, position: int, event: Event) -> Mismatch | None:
+        """Take the event at `position` of the trace; the mismatch if no action explains it."""
+        take = _STEPS.get(event.name)
+        if take is None:
+            self._host(event)
+            return None
+        assert event.topic is not None, event
+        key = event.topic, event.partition
+        if key in self.diverged:
+            return None
+        partition = self.partitions.get(key)
+        if partition is None:
+            partition = self.partitions[key] = self._new_partition(event.topic)
+        mismatch = take(partition, position, event)
+        if mismatch is None:
+            self.steps[event.name] += 1
+        else:
+            self.diverged.add(key)
+        return mismatch
+
+    def _new_partition(self, topic: str) -> PartitionState:
+        partition = PartitionState(topic in self.unclean_topics)
+        for node in sorted(self.lost_power):
+            power_lost(partition, node)
+        return partition
+
+    def _host(self, event: Event) -> None:
+        """What happens to a host happens to all its replicas."""
+        if event.name is Name.BROKER_STARTED:
+            for partition in self.partitions.values():
+                broker_started(partition, event.node)
+        elif event.cause == POWER_LOSS and event.name in (Name.FAULT_BEGAN, Name.FAULT_ENDED):
+            self.lost_power.add(event.node)
+            for partition in self.partitions.values():
+                power_lost(partition, event.node)

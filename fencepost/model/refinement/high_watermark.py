@@ -1,0 +1,66 @@
+"""High watermarks: what a leader may expose, and what a follower may have been told.
+
+Owns the guards of HIGH_WATERMARK. Must not know how logs came to their ends.
+"""
+
+from fencepost.model import guards
+from fencepost.model.refinement.state import Mismatch, PartitionState
+from fencepost.model.refinement.words import above_end, not_following, not_in_epoch, not_leading, told
+from fencepost.traces.events import Event
+
+
+def high_watermark(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """advance_high_watermark (leader), or what a fetch brought (follower)."""
+    view = partition.replica(event.node)
+    after, end = event.high_watermark, view.log.end_offset
+    action = "advance_high_watermark" if event.cause == "leader" else "fetch"
+    if view.leader_epoch != event.leader_epoch:
+        wrong: Mismatch | None = not_in_epoch(position, action, event, view.leader_epoch)
+    elif after > end:
+        wrong = above_end(position, action, event, end)
+    elif event.cause == "leader":
+        wrong = _leader_advances(partition, position, event, view.high_watermark)
+    else:
+        wrong = _follower_advances(partition, position, event, view.high_watermark)
+    view.high_watermark = after
+    return wrong
+
+
+def _leader_advances(partition: PartitionState, position: int, event: Event, before: int) -> Mismatch | None:
+    epoch, after = event.leader_epoch, event.high_watermark
+    term = partition.terms.get(epoch)
+    if term is None or term.leader != event.node:
+        return not_leading(position, "advance_high_watermark", event.node, epoch)
+    term.high_watermark = max(term.high_watermark, after)
+    isr = partition.quorum[epoch].isrs[-1] if epoch in partition.quorum else (event.node,)
+    ends = {member: partition.known_end(epoch, member) for member in isr}
+    if guards.may_advance(before, after, guards.in_sync_end_offset(ends.values())):
+        return None
+    return Mismatch(
+        position=position,
+        action="advance_high_watermark",
+        expected=f"a high watermark from {before} up to what every member of the ISR is known to hold in epoch {epoch} ({told(ends)})",
+        seen=f"leader {event.node} moved it to {after}",
+        because=term.position,
+        offset=after,
+    )
+
+
+def _follower_advances(
+    partition: PartitionState, position: int, event: Event, before: int
+) -> Mismatch | None:
+    after, term = event.high_watermark, partition.followed(event.node)
+    if after <= before:
+        return None  # a new leader's may lag, a truncation takes it along
+    if term is None:
+        return not_following(position, "fetch", event)
+    if after <= term.high_watermark:
+        return None
+    return Mismatch(
+        position=position,
+        action="fetch",
+        expected=f"at most the high watermark {term.high_watermark} that leader {term.leader} reached in epoch {event.leader_epoch}",
+        seen=f"follower {event.node} moved its own to {after}",
+        because=term.position,
+        offset=after,
+    )

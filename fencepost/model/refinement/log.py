@@ -1,0 +1,148 @@
+"""Logs: appends, truncations, recoveries and the final dump.
+
+Owns the guards of APPENDED, TRUNCATED, LOG_RECOVERED and REPLICA_LOG. Must not know high watermarks.
+"""
+
+from fencepost.model import guards
+from fencepost.model.refinement.state import Mismatch, PartitionState
+from fencepost.model.refinement.words import ends_elsewhere, not_following, not_leading
+from fencepost.traces.events import Event
+
+
+def appended(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """append (a leader, in its own epoch) or fetch (a follower, what its leader had)."""
+    view = partition.replica(event.node)
+    leads = event.cause == "leader"
+    action = "append" if leads else "fetch"
+    wrong = _at_log_end(partition, position, action, event)
+    if wrong is None:
+        wrong = _as_leader(partition, position, event) if leads else _as_follower(partition, position, event)
+    view.log.append(event.offset, event.leader_epoch, event.values)
+    if leads:
+        term = partition.terms.get(event.leader_epoch)
+        if term is not None and term.leader == event.node:
+            term.logs[-1].append(event.offset, event.leader_epoch, event.values)
+    elif view.leader_epoch is not None:
+        reach = partition.reach(view.leader_epoch, event.node)
+        reach.now = max(reach.now, view.log.end_offset)
+    return wrong
+
+
+def _at_log_end(partition: PartitionState, position: int, action: str, event: Event) -> Mismatch | None:
+    log = partition.replica(event.node).log
+    if guards.may_append(log.end_offset, event.offset, log.last_epoch, event.leader_epoch):
+        return None
+    return Mismatch(
+        position=position,
+        action=action,
+        expected=f"an append at the log end {log.end_offset}, of leader epoch {log.last_epoch} or later",
+        seen=f"broker {event.node} appended at {event.offset} in leader epoch {event.leader_epoch}",
+        offset=event.offset,
+    )
+
+
+def _as_leader(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    view = partition.replica(event.node)
+    if view.leader == event.node and view.leader_epoch == event.leader_epoch:
+        return None
+    return not_leading(position, "append", event.node, event.leader_epoch, event.offset)
+
+
+def _as_follower(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    view = partition.replica(event.node)
+    term = partition.followed(event.node)
+    if term is None:
+        return not_following(position, "fetch", event)
+    epochs, values = [event.leader_epoch] * len(event.values), list(event.values)
+    at, before = event.offset, max(event.offset - 1, 0)
+    differences: list[int] = []
+    for log in term.logs:
+        difference = log.first_difference(at, epochs, values)
+        if difference is None:
+            difference = log.first_difference(before, view.log.epochs[before:at], view.log.values[before:at])
+        if difference is None:
+            log.learn(at, epochs, values)
+            return None
+        differences.append(difference)
+    offset = max(differences)
+    held = "the record before it differs"
+    if offset >= at:
+        held = f"it appended value {event.values[offset - at]} of leader epoch {event.leader_epoch} there"
+    return Mismatch(
+        position=position,
+        action="fetch",
+        expected=f"a log that is a prefix of what leader {term.leader} of epoch {view.leader_epoch} holds",
+        seen=f"broker {event.node} differs from it at offset {offset}: {held}",
+        because=term.position,
+        offset=offset,
+    )
+
+
+def truncated(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """truncate: by epoch, and never a record that the leader holds too. (out_of_range: cause full.)"""
+    view = partition.replica(event.node)
+    end = view.log.end_offset
+    wrong = _truncation(partition, position, event, end)
+    view.log.resize(event.offset)
+    view.high_watermark = min(view.high_watermark, event.offset)
+    if view.leader_epoch is not None:
+        partition.reach(view.leader_epoch, event.node).now = event.offset
+    return wrong
+
+
+def _truncation(partition: PartitionState, position: int, event: Event, end: int) -> Mismatch | None:
+    view, term = partition.replica(event.node), partition.followed(event.node)
+    if event.cause == "high_watermark":
+        return Mismatch(
+            position=position,
+            action="truncate",
+            expected="a truncation by leader epoch (KIP-101): each leader enters its epoch when elected, so the high watermark never decides",
+            seen=f"broker {event.node} cut its log from {event.end_offset} to its high watermark {event.offset}",
+            offset=event.offset,
+        )
+    if term is None or event.leader_epoch != view.leader_epoch:
+        return not_following(position, "truncate", event)
+    if event.end_offset != end:
+        return ends_elsewhere(position, "truncate", event.node, end, event.end_offset)
+    shared = min(view.log.shared_prefix(log) for log in term.logs) if event.cause == "leader_epoch" else 0
+    if guards.may_truncate(shared, end, event.offset):
+        return None
+    return Mismatch(
+        position=position,
+        action="truncate",
+        expected=f"no record to be cut that leader {term.leader} of epoch {view.leader_epoch} holds too: those below offset {shared}",
+        seen=f"broker {event.node} cut its log from {end} to {event.offset}",
+        because=term.position,
+        offset=event.offset,
+    )
+
+
+def log_recovered(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """restart: the log is as it was; a power loss may have cut it, or kept what an aborted step wrote."""
+    view = partition.replica(event.node)
+    wrong: Mismatch | None = None
+    if not view.lost_power:
+        wrong = ends_elsewhere(position, "restart", event.node, view.log.end_offset, event.offset)
+    view.log.resize(event.offset)
+    view.lost_power = False
+    view.high_watermark = min(max(event.high_watermark, 0), event.offset)
+    return wrong
+
+
+def replica_log(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """The final dump is what the appends and truncations made."""
+    log = partition.replica(event.node).log
+    if event.end_offset != log.end_offset:
+        return ends_elsewhere(position, "final log", event.node, log.end_offset, event.end_offset)
+    difference = log.first_difference(
+        event.offset, [event.leader_epoch] * len(event.values), list(event.values)
+    )
+    if difference is None:
+        return None
+    return Mismatch(
+        position=position,
+        action="final log",
+        expected="the records that were appended and not truncated since",
+        seen=f"broker {event.node} holds another one at offset {difference}",
+        offset=difference,
+    )

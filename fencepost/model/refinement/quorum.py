@@ -1,0 +1,107 @@
+"""ZooKeeper's side of a partition: elections, and the ISR changes of leaders.
+
+Owns the guards of PARTITION_STATE and ISR_UPDATED. Must not know logs beyond the ends that a leader may know of.
+"""
+
+from fencepost.model import guards
+from fencepost.model.refinement.state import Mismatch, PartitionState, QuorumState
+from fencepost.model.refinement.words import not_leading
+from fencepost.traces.events import Event
+
+
+def partition_state(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """elect, shrink_by_controller (the epoch grows), or shrink_isr, expand_isr (it does not)."""
+    before = partition.quorum.get(partition.epoch)
+    isr = tuple(sorted(event.isr))
+    wrong: Mismatch | None = None
+    if before is None:
+        partition.quorum[event.leader_epoch] = QuorumState(event.leader, [isr], position)
+    elif event.leader_epoch == partition.epoch:
+        wrong = _leader_writes(partition, position, event, before, isr)
+        before.isrs.append(isr)
+    else:
+        wrong = _controller_writes(partition, position, event, before, isr)
+        partition.quorum[event.leader_epoch] = QuorumState(event.leader, [isr], position)
+    partition.epoch, partition.zk_version = event.leader_epoch, event.zk_version
+    return wrong
+
+
+def _controller_writes(
+    partition: PartitionState, position: int, event: Event, before: QuorumState, isr: tuple[int, ...]
+) -> Mismatch | None:
+    epoch, previous = partition.epoch, before.isrs[-1]
+    if not guards.follows(epoch, event.leader_epoch):
+        return Mismatch(
+            position=position,
+            action="elect",
+            expected=f"leader epoch {epoch + 1}: each election raises it by one",
+            seen=f"leader epoch {event.leader_epoch} after {epoch} in ZooKeeper",
+            because=before.position,
+        )
+    if guards.may_elect(event.leader, previous, isr, unclean=partition.unclean):
+        return None
+    clean = "" if partition.unclean else " (unclean leader election is off)"
+    return Mismatch(
+        position=position,
+        action="elect",
+        expected=f"a leader from the ISR {list(previous)}, nobody added to it, and never an empty one{clean}",
+        seen=f"leader {event.leader}, ISR {list(isr)} in leader epoch {event.leader_epoch}",
+        because=before.position,
+    )
+
+
+def _leader_writes(
+    partition: PartitionState, position: int, event: Event, before: QuorumState, isr: tuple[int, ...]
+) -> Mismatch | None:
+    epoch, previous = event.leader_epoch, before.isrs[-1]
+    added = [member for member in isr if member not in previous]
+    action = "expand_isr" if added else "shrink_isr"
+    if event.leader != before.leader or event.node != before.leader or event.leader not in isr:
+        return Mismatch(
+            position=position,
+            action=action,
+            expected=f"within leader epoch {epoch}, writes by its leader {before.leader} alone, which stays in the ISR",
+            seen=f"broker {event.node} wrote leader {event.leader}, ISR {list(isr)}",
+            because=before.position,
+        )
+    if partition.zk_version >= 0 and event.zk_version not in (-1, partition.zk_version + 1):
+        return Mismatch(
+            position=position,
+            action=action,
+            expected=f"a compare-and-set on version {partition.zk_version}",
+            seen=f"a write that made version {event.zk_version}",
+        )
+    term = partition.terms.get(epoch)
+    if term is None:
+        return not_leading(position, action, event.node, epoch)
+    for member in added:
+        end = partition.known_end(epoch, member)
+        if not guards.may_join_isr(end, term.high_watermark, term.start_offset):
+            return Mismatch(
+                position=position,
+                action=action,
+                expected=(
+                    f"broker {member} to join the ISR at or past the high watermark {term.high_watermark} "
+                    f"and the start {term.start_offset} of leader epoch {epoch}"
+                ),
+                seen=f"its log end was {end}" if end >= 0 else f"it has not fetched in leader epoch {epoch}",
+                because=term.position,
+                offset=max(end, 0),
+            )
+    return None
+
+
+def isr_updated(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """A leader learns that its change was accepted: ZooKeeper must hold it, or have held it, in that epoch."""
+    view, state = partition.replica(event.node), partition.quorum.get(event.leader_epoch)
+    if view.leader != event.node or view.leader_epoch != event.leader_epoch:
+        return not_leading(position, "shrink_isr", event.node, event.leader_epoch)
+    if state is not None and tuple(sorted(event.isr)) in state.isrs:
+        return None
+    return Mismatch(
+        position=position,
+        action="shrink_isr",
+        expected=f"an ISR that ZooKeeper held in leader epoch {event.leader_epoch}",
+        seen=f"leader {event.node} took ISR {sorted(event.isr)} as accepted",
+        because=state.position if state else -1,
+    )
