@@ -1,0 +1,16 @@
+"""The plan of each seed of a campaign: the swarm's, or one given plan under many seeds."""
+
+from attrs import evolve
+
+from fencepost.campaign.results import Job
+from fencepost.campaign.swarm import swarm
+from fencepost.traces.plan import Plan
+from fencepost.traces.plan_json import plan_from_json
+
+
+def plan_of(job: Job, seed: int) -> Plan:
+    """The plan that a campaign runs under `seed`. Raises PlanError."""
+    if not job.plan:
+        return swarm(seed, job.profile, job.bugs)
+    plan = plan_from_json(job.plan)
+    return evolve(plan, seed=seed, cluster=evolve(plan.cluster, bugs=job.bugs or plan.cluster.bugs))
