@@ -98,7 +98,9 @@ def test_a_power_loss_loses_what_was_not_synced():
         kept = content(where, "log")
         left.add(kept)
         lost = 6 - len(kept)
-        expected = (FileLoss(path="log", size_before=6, size_after=len(kept), kept=len(kept)),) if lost else ()
+        expected = (
+            (FileLoss(path="log", size_before=6, size_after=len(kept), kept=len(kept)),) if lost else ()
+        )
         assert report.files == expected and all(file.lost == lost for file in report.files)
     assert left == {b"ab", b"abc", b"abcd", b"abcde", b"abcdef"}
 

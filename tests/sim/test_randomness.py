@@ -20,7 +20,10 @@ def test_draws_are_the_same_on_every_machine():
     assert Randomness(1).draw("delay") == 9_078_740_540_494_931_245
     assert Randomness(1).draw("delay", 1, -1, 1 << 70) == 12_935_654_018_628_331_695
     assert [exponential(bits, 1_000_000) for bits in (0, 1 << 32, 1 << 63, (1 << 64) - 1)] == [
-        44_361_328, 22_180_664, 693_145, 497,
+        44_361_328,
+        22_180_664,
+        693_145,
+        497,
     ]
 
 

@@ -1,0 +1,257 @@
+"""The ZooKeeper service: sessions, expiry, order of what a client hears, and each of its faults."""
+
+import pytest
+
+from fencepost.impl.seam import (
+    ZooKeeperConnected,
+    ZooKeeperDisconnected,
+    ZooKeeperReplied,
+    ZooKeeperSessionExpired,
+    ZooKeeperWatchFired,
+)
+from fencepost.impl.zookeeper import (
+    Create,
+    Created,
+    Data,
+    Exists,
+    Failed,
+    GetChildren,
+    GetData,
+    Multi,
+    SetData,
+    WatchEvent,
+    WatchKind,
+    ZooKeeperError,
+)
+from fencepost.sim.scheduler import MILLISECOND, SECOND
+from fencepost.sim.zookeeper import ADMIN_NODE
+
+TIMEOUT = 6 * SECOND
+
+
+def session_story(core):
+    """The names of what a core heard of its session, in order."""
+    names = {
+        ZooKeeperConnected: lambda input: "new session" if input.new else "same session",
+        ZooKeeperDisconnected: lambda input: "disconnected",
+        ZooKeeperSessionExpired: lambda input: "expired",
+    }
+    return [names[type(input)](input) for _, input in core.inputs if type(input) in names]
+
+
+def test_requests_are_answered_in_order(lab):
+    """A session opens by itself; replies come in the order of requests."""
+    it = lab(1, zookeeper=True)
+    assert session_story(it.core(1)) == ["new session"]
+    replies = it.ask(1, *(Create(f"/{name}") for name in "abc"), Exists("/a"), Exists("/d"))
+    assert [reply.path for reply in replies[:3]] == ["/a", "/b", "/c"]
+    assert replies[4] == Failed(ZooKeeperError.NO_NODE)
+    ids = [input.request_id for input in it.core(1).heard(ZooKeeperReplied)]
+    assert ids == sorted(ids)
+
+
+def test_a_watch_comes_before_a_reply_that_shows_the_change(lab):
+    """Over many delays, nobody reads a change before the watch that he had set on it has fired."""
+    for seed in range(30):
+        it = lab(2, zookeeper=True, seed=seed)
+        it.ask(1, Create("/a", b"0"), GetData("/a", watch=True))
+        it.ask(2, SetData("/a", b"1"), run=0)
+        seen = it.ask(1, *[GetData("/a")] * 20)
+        values = [reply.data for reply in seen]
+        inputs = [input for _, input in it.core(1).inputs[3:]]
+        fired = inputs.index(ZooKeeperWatchFired(WatchEvent("/a", WatchKind.CHANGED)))
+        shown = [
+            place
+            for place, input in enumerate(inputs)
+            if isinstance(input, ZooKeeperReplied)
+            and isinstance(input.reply, Data)
+            and input.reply.data == b"1"
+        ]
+        assert b"1" in values and fired < min(shown)
+
+
+def test_an_idle_session_lives_by_its_pings(lab):
+    """A client that asks nothing keeps its session, ephemerals and connection."""
+    it = lab(1, zookeeper=True)
+    it.ask(1, Create("/me", ephemeral=True))
+    it.run(10 * TIMEOUT)
+    assert session_story(it.core(1)) == ["new session"]
+    assert isinstance(it.ask(1, Exists("/me"))[0], type(it.world.admin(Exists("/me"))))
+    assert it.world.zookeeper.sessions(1) == [1]
+
+
+def test_a_crashed_host_is_forgotten_after_its_session_timeout(lab):
+    """The session of a dead process expires, no earlier than its time-out and not much later; its ephemeral goes, watches of others fire."""
+    it = lab(2, zookeeper=True)
+    it.ask(1, Create("/me", ephemeral=True))
+    it.ask(2, Exists("/me", watch=True))
+    crashed = it.world.now
+    it.world.crash(1)
+    it.run(2 * TIMEOUT)
+    (when,) = it.core(2).times(ZooKeeperWatchFired)
+    assert it.core(2).heard(ZooKeeperWatchFired) == [
+        ZooKeeperWatchFired(WatchEvent("/me", WatchKind.DELETED))
+    ]
+    assert TIMEOUT * 2 // 3 <= when - crashed <= TIMEOUT + 100 * MILLISECOND
+    last = it.commits[-1]
+    assert (last.node, last.by_expiry, [c.path for c in last.changes]) == (1, True, ["/me"])
+
+
+def test_a_restarted_process_gets_a_session_of_its_own(lab):
+    """The old session and its ephemeral outlive the process for a while; the new process starts without them."""
+    it = lab(1, zookeeper=True)
+    it.ask(1, Create("/me", ephemeral=True))
+    it.world.crash(1)
+    it.world.restart(1)
+    it.run()
+    assert session_story(it.core(1)) == ["new session"]
+    assert it.world.zookeeper.sessions(1) == [1, 2]
+    assert it.ask(1, Create("/me", ephemeral=True)) == [Failed(ZooKeeperError.NODE_EXISTS)]
+    it.run(TIMEOUT)
+    assert it.world.zookeeper.sessions(1) == [2] and isinstance(it.ask(1, Create("/me"))[0], Created)
+
+
+def test_a_short_pause_is_not_noticed_and_a_long_one_costs_the_session(lab):
+    """A paused process does not ping: after more than the time-out its session is gone, and it hears of that only when it goes on."""
+    it = lab(2, zookeeper=True)
+    it.ask(1, Create("/me", ephemeral=True))
+    it.world.pause(1)
+    it.run(TIMEOUT // 3)
+    it.world.resume(1)
+    it.run()
+    assert session_story(it.core(1)) == ["new session"]
+    it.world.pause(1)
+    it.run(2 * TIMEOUT)
+    assert isinstance(it.world.admin(Exists("/me")), Failed)
+    assert session_story(it.core(1)) == ["new session"]
+    it.world.resume(1)
+    it.run(2 * SECOND)
+    assert session_story(it.core(1)) == ["new session", "disconnected", "expired", "new session"]
+    assert isinstance(it.ask(1, Create("/me", ephemeral=True))[0], Created)
+
+
+def test_a_short_cut_from_zookeeper_keeps_the_session(lab):
+    """A client cut off for less than its time-out loses its connection, not its session; what it had asked ends in CONNECTION_LOSS."""
+    it = lab(1, zookeeper=True)
+    it.ask(1, Create("/me", ephemeral=True))
+    it.world.cut_from_zookeeper("cut", [1])
+    it.ask(1, Create("/lost"), run=TIMEOUT * 5 // 6)
+    core = it.core(1)
+    assert session_story(core) == ["new session", "disconnected"]
+    answers = core.heard(ZooKeeperReplied)
+    assert answers[-1].reply == Failed(ZooKeeperError.CONNECTION_LOSS)
+    places = [type(input) for _, input in core.inputs]
+    assert places.index(ZooKeeperDisconnected) == len(places) - 1, "outstanding requests are answered first"
+    assert it.ask(1, Create("/refused"), run=1) == [Failed(ZooKeeperError.CONNECTION_LOSS)]
+    it.world.heal("cut")
+    it.run(SECOND)
+    assert session_story(core) == ["new session", "disconnected", "same session"]
+    assert not isinstance(it.ask(1, Exists("/me"))[0], Failed)
+    assert isinstance(it.world.admin(Exists("/lost")), Failed)
+
+
+def test_a_long_cut_from_zookeeper_costs_the_session(lab):
+    """The ephemerals go at the server while the client only knows that it is disconnected; it hears of the expiry when it is back."""
+    it = lab(1, zookeeper=True)
+    it.ask(1, Create("/me", ephemeral=True))
+    it.world.cut_from_zookeeper("cut", [1])
+    it.run(2 * TIMEOUT)
+    assert isinstance(it.world.admin(Exists("/me")), Failed)
+    assert session_story(it.core(1)) == ["new session", "disconnected"]
+    it.world.heal("cut")
+    it.run(2 * SECOND)
+    assert session_story(it.core(1)) == ["new session", "disconnected", "expired", "new session"]
+
+
+def test_zookeeper_unreachable_for_all(lab):
+    """Everybody is cut off, and everybody comes back by himself."""
+    it = lab(3, zookeeper=True)
+    it.world.cut_from_zookeeper("down", [1, 2, 3])
+    it.run(3 * TIMEOUT)
+    it.world.heal("down")
+    it.run(3 * SECOND)
+    for node in (1, 2, 3):
+        assert session_story(it.core(node))[1:] == ["disconnected", "expired", "new session"]
+
+
+def test_a_forced_expiry(lab):
+    """The ephemerals go at once; the client hears of it and gets a new session without its watches."""
+    it = lab(1, zookeeper=True)
+    it.ask(1, Create("/me", ephemeral=True), GetChildren("/", watch=True))
+    assert it.world.expire_session(1)
+    assert isinstance(it.world.admin(Exists("/me")), Failed)
+    it.run(2 * SECOND)
+    assert session_story(it.core(1)) == ["new session", "disconnected", "expired", "new session"]
+    it.world.admin(Create("/x"))
+    it.run()
+    assert not it.core(1).heard(ZooKeeperWatchFired)
+    it.world.crash(1)
+    it.run(2 * TIMEOUT)
+    assert not it.world.expire_session(1)
+
+
+def test_a_lost_reply_leaves_the_write_done(lab):
+    """The write is committed, its author hears CONNECTION_LOSS, keeps his session and can look; the next write is answered."""
+    it = lab(1, zookeeper=True)
+    it.world.lose_zookeeper_replies(1)
+    read, write = it.ask(1, Exists("/a"), Create("/a", b"x"))
+    assert read == Failed(ZooKeeperError.NO_NODE), "a read is answered"
+    assert write == Failed(ZooKeeperError.CONNECTION_LOSS)
+    it.run(2 * SECOND)
+    assert session_story(it.core(1)) == ["new session", "disconnected", "same session"]
+    assert it.ask(1, GetData("/a"))[0].data == b"x"
+    assert isinstance(it.ask(1, Create("/b"))[0], Created)
+
+
+def test_watches_survive_a_reconnection_and_tell_what_was_missed(lab):
+    """A watch that fired while its session was away comes after the reconnection; one that did not fire is still set."""
+    it = lab(1, zookeeper=True)
+    for path in ("/missed", "/kept", "/parent"):
+        it.world.admin(Create(path))
+    watched = [GetData("/missed", watch=True), GetData("/kept", watch=True), Exists("/new", watch=True)]
+    it.ask(1, *watched, GetChildren("/parent", watch=True))
+    it.world.cut_from_zookeeper("cut", [1])
+    it.run(TIMEOUT * 3 // 4)
+    for request in (SetData("/missed", b""), Create("/new"), Create("/parent/c")):
+        it.world.admin(request)
+    it.world.heal("cut")
+    it.run(SECOND)
+    core = it.core(1)
+    assert session_story(core) == ["new session", "disconnected", "same session"]
+    fired = [(input.watch.path, input.watch.kind) for input in core.heard(ZooKeeperWatchFired)]
+    assert fired == [
+        ("/missed", WatchKind.CHANGED),
+        ("/new", WatchKind.CREATED),
+        ("/parent", WatchKind.CHILD),
+    ]
+    assert core.times(ZooKeeperWatchFired)[0] >= core.times(ZooKeeperConnected)[-1]
+    it.world.admin(SetData("/kept", b""))
+    it.run()
+    assert core.heard(ZooKeeperWatchFired)[-1].watch == WatchEvent("/kept", WatchKind.CHANGED)
+
+
+def test_the_commit_listener_hears_each_commit_in_order(lab):
+    """Each commit with its writer, time and changes; reads and refused writes are not commits."""
+    it = lab(2, zookeeper=True)
+    it.ask(1, Create("/a"), Create("/a"), GetData("/a"))
+    it.ask(2, Multi((SetData("/a", b"1"), Create("/b"))))
+    it.world.admin(SetData("/a", b"2"))
+    assert [
+        (commit.node, [(change.path, change.data) for change in commit.changes]) for commit in it.commits
+    ] == [(1, [("/a", b"")]), (2, [("/a", b"1"), ("/b", b"")]), (ADMIN_NODE, [("/a", b"2")])]
+    times = [commit.time for commit in it.commits]
+    assert times == sorted(times) and times[0] > SECOND and times[-1] == it.world.now
+
+
+@pytest.mark.parametrize("pause", [TIMEOUT * 3 // 4, TIMEOUT * 3])
+def test_a_process_that_wakes_up_acts_before_it_knows(lab, pause):
+    """What a paused process is asked by others is done before it hears that its session is lost: the zombie that fencing is for."""
+    it = lab(2, zookeeper=True)
+    it.world.pause(1)
+    it.send(2, 1, "order")
+    it.run(pause)
+    it.world.resume(1)
+    it.run(2 * SECOND)
+    inputs = [input for _, input in it.core(1).inputs]
+    order = next(place for place, input in enumerate(inputs) if getattr(input, "message", None) == "order")
+    assert order < inputs.index(ZooKeeperDisconnected())
