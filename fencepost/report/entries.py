@@ -26,7 +26,8 @@ class Level(IntEnum):
     CONVICTS = 0
     TURNING_POINT = 1
     NOTABLE = 2
-    ROUTINE = 3
+    TROUBLED_CLIENT = 3
+    ROUTINE = 4
 
 
 TURNING_POINTS = frozenset(
@@ -108,7 +109,7 @@ def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterat
     partition = (operation.topic, operation.partition if operation.partition is not None else -1)
     who, number = f"client {operation.process}", f"op {operation.op_id}: "
     request, answer = request_in_words(operation), answer_in_words(operation)
-    level = Level.ROUTINE if operation.outcome is Outcome.OK else Level.NOTABLE
+    level = Level.ROUTINE if operation.outcome is Outcome.OK else Level.TROUBLED_CLIENT
     level = Level.CONVICTS if marked else level
     kind = f"{operation.function.value.replace('_', ' ')} {operation.outcome.value}"
 
@@ -124,7 +125,7 @@ def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterat
         )
 
     if operation.completion_time is None:
-        yield entry(operation.invoke_time, f"{request} ... {answer}, nothing was heard")
+        yield entry(operation.invoke_time, f"{request} ... {answer}")
     elif marked:
         yield entry(operation.invoke_time, f"invokes {request}")
         yield entry(operation.completion_time, f"{request} -> {answer}")

@@ -17,12 +17,14 @@ from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 
 CONTEXT = 2
-"""Entries shown on each side of one that convicts, whatever their level."""
+"""Entries shown at least on each side of one that convicts, whatever their level."""
+WIDER_CONTEXTS = (4, 8, 16)
+"""And more of them while there is room."""
 SHORTEST_FOLD = 3
 """Fewer entries than these are shown rather than folded."""
 QUIET_NS = 5_000_000_000
 """A gap of virtual time that is worth a line of its own."""
-MOST_LINES = 70
+MOST_LINES = 100
 """Lines at which a timeline starts to leave out what matters less."""
 MOST_KINDS = 5
 """Kinds that a fold counts by name."""
@@ -57,12 +59,12 @@ class Line:
         return f"{self.mark:<3} {self.time:>11}  {self.strip:<{strip_width}}  {self.who:<{_WHO}}  {self.what}".rstrip()
 
 
-def _shown(entries: Sequence[Entry], level: Level) -> list[bool]:
+def _shown(entries: Sequence[Entry], level: Level, context: int) -> list[bool]:
     """Which entries are shown at this level: those that matter enough, and the neighbours of those that convict."""
     shown = [entry.level <= level for entry in entries]
     for index, entry in enumerate(entries):
         if entry.marked:
-            for near in range(max(0, index - CONTEXT), min(len(entries), index + CONTEXT + 1)):
+            for near in range(max(0, index - context), min(len(entries), index + context + 1)):
                 shown[near] = True
     start = 0
     while start < len(entries):  # a fold of one or two entries hides more than it saves
@@ -77,11 +79,14 @@ def _shown(entries: Sequence[Entry], level: Level) -> list[bool]:
 
 def _choose(entries: Sequence[Entry], most_lines: int) -> list[bool]:
     """The most detailed choice that keeps within `most_lines`; the turning points at least."""
-    chosen: list[bool] = []
-    for level in (Level.NOTABLE, Level.TURNING_POINT):
-        chosen = _shown(entries, level)
+    for level in (Level.ROUTINE, Level.TROUBLED_CLIENT, Level.NOTABLE, Level.TURNING_POINT):
+        chosen = _shown(entries, level, CONTEXT)
         if sum(chosen) <= most_lines:
             break
+    for context in WIDER_CONTEXTS:
+        wider = _shown(entries, level, context)
+        if sum(wider) <= most_lines:
+            chosen = wider
     return chosen
 
 

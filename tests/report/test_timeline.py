@@ -37,7 +37,7 @@ STORY = """\
 
 def test_the_story_can_be_followed(trace: Trace, finding: Finding) -> None:
     """Faults, elections, truncations, ISR changes and what convicts stand in order of time, quiet stretches folded."""
-    text = as_plain(timeline(trace, operations=finding.operations, events=finding.events))
+    text = as_plain(timeline(trace, operations=finding.operations, events=finding.events, most_lines=18))
     assert text.split("\n")[:-2] == STORY.rstrip("\n").split("\n")
 
 
