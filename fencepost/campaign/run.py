@@ -112,8 +112,7 @@ class Run:
                 self.cluster.note(Name.LIVENESS_FAILED, cause=name)
                 return False
         for topic, partition in self._partitions():
-            probe = self._own(topic, partition, "append")
-            if not self._do(probe):
+            if not self._do(topic, partition, "append"):
                 self.cluster.note(
                     Name.LIVENESS_FAILED, cause=f"an append to {topic}-{partition} is acknowledged"
                 )
@@ -124,10 +123,10 @@ class Run:
         self.cluster.note(Name.PHASE, cause="final")
         self.cluster.strong = True
         for topic, partition in self._partitions():
-            end = self._do(self._own(topic, partition, "list_offsets"))
+            end = self._do(topic, partition, "list_offsets")
             read = end
             for _ in range(MAX_FINAL_READS):
-                read = self._do(self._own(topic, partition, "poll"))
+                read = self._do(topic, partition, "poll")
                 if (
                     not read
                     or not end
@@ -183,24 +182,25 @@ class Run:
     def _reader(self) -> int:
         return max((operation.process for operation in self.plan.operations), default=-1) + 1
 
-    def _own(self, topic: str, partition: int, function: str) -> PlannedOperation:
-        self.next_op_id += 1
-        return PlannedOperation(
-            op_id=self.next_op_id,
-            process=self._reader,
-            at_ms=0,
-            function=function,
-            topic=topic,
-            partition=partition,
-        )
-
-    def _do(self, operation: PlannedOperation) -> Operation | None:
-        """Carry one operation out; None if it did not succeed."""
-        self.workload.due(operation)
-        self._wait(self.workload.idle, self.plan.liveness_ms)
-        done = self.workload.last.get(self._reader)
-        succeeded = done is not None and done.op_id == operation.op_id and done.outcome is Outcome.OK
-        return done if succeeded else None
+    def _do(self, topic: str, partition: int, function: str) -> Operation | None:
+        """Try until one operation of this kind succeeds; None if none did within the bound."""
+        deadline = self.cluster.now + self.plan.liveness_ms * MILLISECOND
+        while self.cluster.now < deadline:
+            self.next_op_id += 1
+            operation = PlannedOperation(
+                op_id=self.next_op_id,
+                process=self._reader,
+                at_ms=0,
+                function=function,
+                topic=topic,
+                partition=partition,
+            )
+            self.workload.schedule((operation,))
+            self._wait(self.workload.idle, self.plan.liveness_ms)
+            done = self.workload.last.get(self._reader)
+            if done is not None and done.op_id == operation.op_id and done.outcome is Outcome.OK:
+                return done
+        return None
 
     # ---- waits
 

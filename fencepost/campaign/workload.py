@@ -18,7 +18,7 @@ from fencepost.traces.plan import PlannedOperation
 @define(eq=False)
 class Workload:
     """nodes: client host of each process. waiting: operations due, per process. busy: processes with one under way. last: the latest completed
-    operation of each process. planned: operations that are neither done nor under way."""
+    operation of each process. planned: operations that have not begun."""
 
     cluster: Cluster
     nodes: dict[int, int] = field(factory=dict)
@@ -37,9 +37,9 @@ class Workload:
         scheduler = self.cluster.world.scheduler
         for operation in operations:
             self.planned += 1
-            scheduler.after(operation.at_ms * MILLISECOND, self.due, operation)
+            scheduler.after(operation.at_ms * MILLISECOND, self._due, operation)
 
-    def due(self, operation: PlannedOperation) -> None:
+    def _due(self, operation: PlannedOperation) -> None:
         """An operation's time has come."""
         self.waiting[operation.process].append(operation)
         self._next(operation.process)

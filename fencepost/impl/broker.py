@@ -73,6 +73,8 @@ class Broker:
         self.replicas.start()
 
     def _on_message(self, arrived: MessageArrived) -> None:
+        if self.shell.broker_epoch < 0:
+            return  # requests are served once the broker is registered: an incarnation without an epoch cannot tell which are meant for it
         self._handlers[type(arrived.message)](arrived.source, arrived.message)
 
     def _on_timer(self, fired: TimerFired) -> None:

@@ -52,6 +52,6 @@ class ControlGate:
 
     def broker_epoch_fencing(self, request: ControlRequest) -> ErrorCode:
         """Protection KIP-380: refuse what was meant for an earlier incarnation (only `<` is stale: the controller may know a newer one first)."""
-        if self.shell.broker_epoch < 0 or request.broker_epoch < self.shell.broker_epoch:
+        if request.broker_epoch < self.shell.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
         return ErrorCode.NONE
