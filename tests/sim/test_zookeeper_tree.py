@@ -323,9 +323,9 @@ class Naive:
 
     def view(self):
         return {
-            path: (data, version, owner, tuple(self.children(path)), 2 * creations - len(self.children(path)))
-            + (czxid, mzxid)
+            path: (data, version, owner, tuple(names), 2 * creations - len(names), czxid, mzxid)
             for path, (data, version, owner, creations, czxid, mzxid) in self.nodes.items()
+            for names in [self.children(path)]
         }
 
 
