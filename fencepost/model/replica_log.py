@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from attrs import define, field
 
 UNKNOWN_EPOCH = -1
-"""Of a record that the trace never named: a power loss aborted the step that appended it after the bytes had reached the disk."""
+"""Of a record that the trace never named: a fault interrupted the step that appended it after the bytes had reached the file."""
 
 
 @define

@@ -10,7 +10,7 @@ The real run is more concurrent than the model, so the guards are asked in a way
   has taken since.
 - LeaderAndIsr may be late or lost, so a role may be of any leader epoch above the replica's own.
 - A leader that restarted while no controller watched may lead its old epoch again, with an older high watermark and perhaps a shorter log (an accepted hazard).
-- What a power loss left of the unsynced tail is unknown until somebody copies it.
+- What a power loss left of the unsynced tail, and what the step that a crash interrupted wrote, is unknown until somebody copies it.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ from attrs import define, field
 from fencepost.model.refinement.high_watermark import high_watermark
 from fencepost.model.refinement.log import appended, log_recovered, replica_log, truncated
 from fencepost.model.refinement.quorum import isr_updated, partition_state
-from fencepost.model.refinement.roles import became_follower, became_leader, broker_started, power_lost
+from fencepost.model.refinement.roles import became_follower, became_leader, broker_started, interrupted
 from fencepost.model.refinement.state import Mismatch, PartitionState
 from fencepost.traces.events import Event, Name
 
@@ -42,9 +42,6 @@ ACTIONS: Mapping[Name, tuple[str, ...]] = {
 }
 """Which actions of model/replication.py an event may be. Every other event changes nothing here (a stutter)."""
 
-POWER_LOSS = "power_loss"
-"""The cause of the fault that may cost a host its unsynced tail."""
-
 _STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] = {
     Name.PARTITION_STATE: partition_state,
     Name.BECAME_LEADER: became_leader,
@@ -63,14 +60,14 @@ class Refinement:
     """Replays one trace's events. unclean_topics: those that allow unclean leader election.
 
     partitions: the abstraction of each. diverged: partitions whose events are no longer explained, because one was not: their later ones are skipped.
-    steps: how many events of each name were explained. lost_power: hosts that a power loss hit so far (for partitions not seen yet).
+    steps: how many events of each name were explained. interrupted: hosts that a fault hit so far, for partitions not seen yet.
     """
 
     unclean_topics: Collection[str] = frozenset()
     partitions: dict[tuple[str, int], PartitionState] = field(factory=dict)
     diverged: set[tuple[str, int]] = field(factory=set)
     steps: Counter[Name] = field(factory=Counter)
-    lost_power: set[int] = field(factory=set)
+    interrupted: dict[int, str] = field(factory=dict)
 
     def step(self, position: int, event: Event) -> Mismatch | None:
         """Take the event at `position` of the trace; the mismatch if no action explains it."""
@@ -94,8 +91,8 @@ class Refinement:
 
     def _new_partition(self, topic: str) -> PartitionState:
         partition = PartitionState(topic in self.unclean_topics)
-        for node in sorted(self.lost_power):
-            power_lost(partition, node)
+        for node, fault in self.interrupted.items():
+            interrupted(partition, node, fault)
         return partition
 
     def _host(self, event: Event) -> None:
@@ -103,7 +100,7 @@ class Refinement:
         if event.name is Name.BROKER_STARTED:
             for partition in self.partitions.values():
                 broker_started(partition, event.node)
-        elif event.cause == POWER_LOSS and event.name in (Name.FAULT_BEGAN, Name.FAULT_ENDED):
-            self.lost_power.add(event.node)
+        elif event.name is Name.FAULT_BEGAN and event.node >= 0:
+            self.interrupted[event.node] = event.cause
             for partition in self.partitions.values():
-                power_lost(partition, event.node)
+                interrupted(partition, event.node, event.cause)

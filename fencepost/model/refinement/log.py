@@ -4,7 +4,7 @@ Owns the guards of APPENDED, TRUNCATED, LOG_RECOVERED and REPLICA_LOG. Must not 
 """
 
 from fencepost.model import guards
-from fencepost.model.refinement.state import Mismatch, PartitionState
+from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState
 from fencepost.model.refinement.words import ends_elsewhere, not_following, not_leading
 from fencepost.traces.events import Event
 
@@ -118,15 +118,32 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
 
 
 def log_recovered(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """restart: the log is as it was; a power loss may have cut it, or kept what an aborted step wrote."""
+    """restart: the log is as it was, but for the step that a fault interrupted."""
     view = partition.replica(event.node)
-    wrong: Mismatch | None = None
-    if not view.lost_power:
+    wrong = None
+    if not _may_recover(partition, event):
         wrong = ends_elsewhere(position, "restart", event.node, view.log.end_offset, event.offset)
     view.log.resize(event.offset)
-    view.lost_power = False
+    view.interrupted = ""
     view.high_watermark = min(max(event.high_watermark, 0), event.offset)
     return wrong
+
+
+def _may_recover(partition: PartitionState, event: Event) -> bool:
+    """A power loss takes what was not synced. A step that a fault interrupts after its file calls leaves no event: an append then makes the log
+    longer, a truncation (which must have been a legal one) shorter."""
+    view = partition.replica(event.node)
+    end = view.log.end_offset
+    if event.offset == end or view.interrupted == POWER_LOSS:
+        return True
+    if not view.interrupted or event.offset > end:
+        return bool(view.interrupted)
+    epoch, leader = view.role_before or (-1, event.node)
+    term = partition.terms.get(epoch)
+    if term is None or leader == event.node:
+        return False
+    shared = min(view.log.shared_prefix(log) for log in term.logs)
+    return guards.may_truncate(shared, end, event.offset)
 
 
 def replica_log(partition: PartitionState, position: int, event: Event) -> Mismatch | None:

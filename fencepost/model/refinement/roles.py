@@ -4,7 +4,7 @@ Owns the guards of BECAME_LEADER and BECAME_FOLLOWER. Must not know how ZooKeepe
 """
 
 from fencepost.model import guards
-from fencepost.model.refinement.state import Mismatch, PartitionState, Term
+from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
 from fencepost.model.refinement.words import above_end, ends_elsewhere
 from fencepost.traces.events import Event
 
@@ -101,9 +101,13 @@ def broker_started(partition: PartitionState, node: int) -> None:
     """A new incarnation has no role."""
     view = partition.replicas.get(node)
     if view is not None:
+        if view.leader_epoch is not None:
+            view.role_before = view.leader_epoch, view.leader
         view.leader_epoch, view.leader = None, guards.NO_LEADER
 
 
-def power_lost(partition: PartitionState, node: int) -> None:
-    """The next recovery may find more or less."""
-    partition.replica(node).lost_power = True
+def interrupted(partition: PartitionState, node: int, fault: str) -> None:
+    """A fault hit the host. If it stopped the process in the midst of a step, that step left no event. A power loss outranks the others."""
+    view = partition.replica(node)
+    if view.interrupted != POWER_LOSS:
+        view.interrupted = fault

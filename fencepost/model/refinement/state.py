@@ -8,6 +8,9 @@ from attrs import define, field, frozen
 from fencepost.model.guards import NO_LEADER
 from fencepost.model.replica_log import ReplicaLog
 
+POWER_LOSS = "power_loss"
+"""The cause of the fault that takes what a host had not synced. Any other may stop the process at most: files keep all that was written."""
+
 
 @frozen(kw_only=True)
 class Mismatch:
@@ -54,13 +57,15 @@ class Term:
 @define
 class ReplicaView:
     """One replica. leader_epoch, leader: the role it took last in this incarnation (None before any). high_watermark: as last said.
-    lost_power: its host did, since it last recovered."""
+    interrupted: the fault that hit its host since it last recovered ("" for none), perhaps in the midst of a step. role_before: (leader epoch,
+    leader) of the incarnation before this one."""
 
     log: ReplicaLog = field(factory=ReplicaLog)
     leader_epoch: int | None = None
     leader: int = NO_LEADER
     high_watermark: int = 0
-    lost_power: bool = False
+    interrupted: str = ""
+    role_before: tuple[int, int] | None = None
 
 
 @define
