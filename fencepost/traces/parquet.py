@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from attrs import define, frozen
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.rows import Tables
 from fencepost.traces.schema import SCHEMAS, TABLES, Table, check_schema
+from fencepost.traces.tables import Tables
 
 
 @frozen(kw_only=True)

@@ -25,12 +25,10 @@ from attrs import define, field, frozen
 from fencepost.traces.errors import EnvironmentError_, TraceError
 from fencepost.traces.journal import Scan, lock, read_frames, scan
 from fencepost.traces.parquet import PartWriter, open_part
-from fencepost.traces.rows import Rows, Tables, tables_of
+from fencepost.traces.rows import Rows
 from fencepost.traces.schema import TABLES, TRACE_COLUMNS, Table
 from fencepost.traces.store import JOURNAL_FOLDER, TraceStore, part_at
-
-CHUNK_ROWS = 16_384
-"""Rows held as Python values before they become Arrow columns."""
+from fencepost.traces.tables import CHUNK_ROWS, Tables, tables_of
 
 _COMMIT_ORDER: tuple[Table, ...] = ("operations", "events", "traces")
 _DIGEST = TRACE_COLUMNS.index("digest")

@@ -22,8 +22,9 @@ from attrs import define, field, frozen
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
 from fencepost.traces.parquet import Group, Part, groups_of, read_group, read_tables
-from fencepost.traces.rows import rows_of_tables, trace_of
+from fencepost.traces.rows import trace_of
 from fencepost.traces.schema import TABLES
+from fencepost.traces.tables import only, rows_of_tables, traces_of_tables
 from fencepost.traces.trace import Trace
 
 JOURNAL_FOLDER = "journal"
@@ -129,9 +130,8 @@ class TraceStore:
             rows = next(read_frames(place.journal, [place.frame]))
             return trace_of(rows, where=str(place.journal))
         where = str(place.group.part.traces)
-        tables = read_tables(place.group.part, place.group.index)
-        found = next(rows for rows in rows_of_tables(tables, where=where) if rows.trace_id == trace_id)
-        return trace_of(found, where=where)
+        tables = only(read_tables(place.group.part, place.group.index), trace_id)
+        return next(traces_of_tables(tables, where=where))
 
     def __iter__(self) -> Iterator[Trace]:
         """Every run once: parts in order, then journals. Memory is bounded by a row group. Raises TraceError."""

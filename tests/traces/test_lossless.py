@@ -16,8 +16,9 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.journal import JournalWriter, decode_payload, encode_frame, scan
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.rows import rows_of, rows_of_tables, tables_of, trace_of, traces_of_tables
+from fencepost.traces.rows import rows_of, trace_of
 from fencepost.traces.store import TraceStore
+from fencepost.traces.tables import chunks_of, rows_of_tables, tables_of, traces_of_tables
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 INTS = st.integers(-(2**63), 2**63 - 1)
@@ -184,3 +185,22 @@ def test_unpaired_surrogates_are_refused(make_trace, tmp_path: Path) -> None:
     with pytest.raises(TraceError), JournalWriter.open(tmp_path / "a.journal") as writer:
         writer.append(bad)
     assert scan(tmp_path / "a.journal").frames == ()
+
+
+@pytest.mark.parametrize("rows", [1, 7, 40, 10_000])
+def test_chunks_cut_only_between_traces(make_trace, rows: int) -> None:
+    """Cut into chunks of any size, tables still hold every trace whole, once and in order."""
+    traces = [make_trace(number, appends=number % 6) for number in range(12)]
+    bare = attrs.evolve(traces[5], operations=(), events=())
+    traces[5] = traces[11] = bare
+    traces[11] = attrs.evolve(bare, trace_id=11)
+    chunks = list(chunks_of(tables_of([rows_of(trace) for trace in traces]), rows=rows))
+    assert [trace for chunk in chunks for trace in traces_of_tables(chunk)] == traces
+    assert len(chunks) > 1 or rows == 10_000
+
+
+def test_a_trace_with_two_rows_is_refused(make_trace) -> None:
+    """The same trace twice in one table is a contradiction, not two runs."""
+    rows = [rows_of(make_trace(number)) for number in (1, 1)]
+    with pytest.raises(TraceError, match="expected one row in traces per trace, saw two for 1"):
+        list(rows_of_tables(tables_of(rows)))

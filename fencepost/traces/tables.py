@@ -1,0 +1,177 @@
+"""Canonical rows as Arrow tables, both ways, without loss, and cutting tables between traces.
+
+Owns: how whole traces stand in the three tables. Must not know: files, digests, judges.
+
+The rows of one trace stand together and in order in all three tables. Reading turns few rows at a time into Python values;
+columns hold the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.rows import NESTED, Row, Rows, trace_of
+from fencepost.traces.schema import EVENT_COLUMNS, OPERATION_COLUMNS, SCHEMAS, TABLES, TRACE_COLUMNS, Table
+from fencepost.traces.trace import Trace
+
+CHUNK_ROWS = 16_384
+"""Rows held as Python values at a time; columns hold the rest."""
+
+
+@frozen(kw_only=True)
+class Tables:
+    """Whole traces as Arrow tables with the schemas of schema.py; rows of one trace stand together, in order, in all three."""
+
+    traces: pa.Table
+    operations: pa.Table
+    events: pa.Table
+
+    def of(self, table: Table) -> pa.Table:
+        """The table by name."""
+        return {"traces": self.traces, "operations": self.operations, "events": self.events}[table]
+
+
+def _nested_array(lists: Sequence[Sequence[Row]], field: Any) -> Any:
+    """list<struct> from lists of field values, by column: Arrow's own conversion of tuples is ten times slower."""
+    inner = list(field.type.value_type)
+    columns = list(zip(*chain.from_iterable(lists), strict=True)) or [()] * len(inner)
+    structs = pa.StructArray.from_arrays(
+        [_array(column, member) for column, member in zip(columns, inner, strict=True)], fields=inner
+    )
+    offsets = list(accumulate((len(values) for values in lists), initial=0))
+    return pa.ListArray.from_arrays(pa.array(offsets, type=pa.int32()), structs, type=field.type)
+
+
+def _array(values: Sequence[Any], field: Any) -> Any:
+    try:
+        if field.name in NESTED:
+            return _nested_array(values, field)
+        array: Any = pa.array(values, type=field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError, TypeError, ValueError) as error:
+        if isinstance(error, TraceError):
+            raise
+        raise TraceError(
+            expected=f"{field.type} values", seen=str(error).splitlines()[0], where=f"column {field.name}"
+        ) from None
+    if array.null_count and not field.nullable:
+        raise TraceError(expected="a value in every row", seen="null", where=f"column {field.name}")
+    return array
+
+
+def _table(table: Table, rows: list[Row]) -> pa.Table:
+    schema = SCHEMAS[table]
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [_array(values, field) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def tables_of(many: Iterable[Rows]) -> Tables:
+    """Whole traces as Arrow tables, in the order given.
+
+    Raises TraceError naming a column whose value has no place in it.
+    """
+    traces: list[Row] = []
+    operations: list[Row] = []
+    events: list[Row] = []
+    for rows in many:
+        trace_id = rows.trace[0]
+        traces.append(rows.trace)
+        operations.extend((trace_id, *row) for row in rows.operations)
+        events.extend((trace_id, position, *row) for position, row in enumerate(rows.events))
+    return Tables(
+        traces=_table("traces", traces),
+        operations=_table("operations", operations),
+        events=_table("events", events),
+    )
+
+
+def _values(column: Any) -> list[Any]:
+    """A column as Python values; structs as tuples in field order."""
+    kind = column.type
+    if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
+        values: list[Any] = column.to_pylist()
+        return values
+    result: list[Any] = []
+    for array in column.chunks:
+        structs = list(zip(*(child.to_pylist() for child in array.flatten().flatten()), strict=True))
+        offsets = array.offsets.to_pylist()
+        base = offsets[0]
+        result.extend(structs[start - base : end - base] for start, end in pairwise(offsets))
+    return result
+
+
+def _rows(table: pa.Table, columns: Sequence[str]) -> list[Row]:
+    return list(zip(*(_values(table.column(name)) for name in columns), strict=True))
+
+
+def rows_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Rows]:
+    """The traces that whole tables hold, in the order of `traces`; few rows at a time are Python values.
+
+    Raises TraceError for operations or events whose trace has no row in `traces`, and for a trace with two.
+    """
+    for chunk in chunks_of(tables):
+        operations = _by_trace(chunk.operations, OPERATION_COLUMNS)
+        events = _by_trace(chunk.events, EVENT_COLUMNS)
+        seen: set[int] = set()
+        for row in _rows(chunk.traces, TRACE_COLUMNS):
+            if row[0] in seen:
+                raise TraceError(
+                    expected="one row in traces per trace", seen=f"two for {row[0]}", where=where
+                )
+            seen.add(row[0])
+            yield Rows(trace=row, operations=operations.pop(row[0], []), events=events.pop(row[0], []))
+        orphans = sorted({*operations, *events})
+        if orphans:
+            raise TraceError(
+                expected="a row in traces for every trace", seen=f"none for {orphans[0]}", where=where
+            )
+
+
+def _by_trace(table: pa.Table, columns: Sequence[str]) -> dict[int, list[Row]]:
+    found: dict[int, list[Row]] = {}
+    ids: list[Any] = table.column("trace_id").to_pylist()
+    for trace_id, row in zip(ids, _rows(table, columns), strict=True):
+        found.setdefault(trace_id, []).append(row)
+    return found
+
+
+def chunks_of(tables: Tables, *, rows: int = CHUNK_ROWS) -> Iterator[Tables]:
+    """The tables cut between traces into pieces of about `rows` rows; in one piece where trace ids do not increase."""
+    ids = [tables.of(table).column("trace_id").to_numpy() for table in TABLES]
+    traces = ids[0]
+    if not len(traces) or any((np.diff(found) < 0).any() for found in ids) or (np.diff(traces) == 0).any():
+        yield tables
+        return
+    ends = [np.searchsorted(found, traces, side="right") for found in ids]
+    piece = (ends[1] + ends[2]) // rows
+    cuts = [0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(traces)]
+    starts = [0, 0, 0]
+    for cut in cuts[1:]:
+        # the last piece takes what follows the last trace too, so that rows without a trace are noticed
+        stops = [len(found) for found in ids] if cut == len(traces) else [int(end[cut - 1]) for end in ends]
+        pieces = [
+            tables.of(table).slice(start, stop - start)
+            for table, start, stop in zip(TABLES, starts, stops, strict=True)
+        ]
+        yield Tables(traces=pieces[0], operations=pieces[1], events=pieces[2])
+        starts = stops
+
+
+def traces_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Trace]:
+    """As `rows_of_tables`, as Trace values."""
+    for rows in rows_of_tables(tables, where=where):
+        yield trace_of(rows, where=where)
+
+
+def only(tables: Tables, trace_id: int) -> Tables:
+    """One trace of the tables."""
+    found = {table: tables.of(table).filter(pc.field("trace_id") == trace_id) for table in TABLES}
+    return Tables(traces=found["traces"], operations=found["operations"], events=found["events"])
