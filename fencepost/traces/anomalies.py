@@ -168,6 +168,13 @@ ANOMALIES: tuple[Anomaly, ...] = (
         definition="with dense offsets, more holes below a known end than unknown appends that could fill them in time",
     ),
     Anomaly(
+        name="position_regressed",
+        rank=46,
+        breaks="SESSION",
+        definition="in the session profile, a process read from a lower offset than before within one leader epoch",
+        jepsen="nonmonotonic-poll",
+    ),
+    Anomaly(
         name="conformance",
         rank=60,
         breaks="MODEL",

@@ -1,0 +1,9 @@
+"""The log judge: is what clients saw of each partition's log possible? Decided in linear time, because offsets name the order.
+
+`judge_trace` judges one trace, `judge_columns` all traces of stacked columns, `StreamingLogCheck` one log while it happens.
+"""
+
+from fencepost.checkers.log.columns import LogColumns, log_columns
+from fencepost.checkers.log.judge import judge_columns, judge_trace, judge_traces
+
+__all__ = ["LogColumns", "judge_columns", "judge_trace", "judge_traces", "log_columns"]

@@ -1,0 +1,202 @@
+"""Step 5: with dense offsets, can unknown appends that nobody saw fill the holes below the known end, in time?
+
+Owns the counting of holes and the bounded exact fit of batches. Must not know which anomaly else the log shows. An unseen append may fill
+any hole whose deadline (the earliest upper bound at or above it) is not before its invocation, so each candidate can fill all holes from
+some offset on. With single records the j-th hole needs j candidates that may fill it or an earlier hole, and that suffices. With
+batches it is bin packing: the count is necessary; a search within `FIT_STEPS` decides, and gives up beyond.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.log.chain import Bounds, acknowledgements, shows
+from fencepost.checkers.log.columns import Kind
+from fencepost.checkers.log.group import Group
+from fencepost.checkers.verdict import Finding
+
+FIT_STEPS = 20_000
+"""Steps of the search for an exact fit; ordinary logs need a few hundred."""
+
+MAX_SEGMENTS = 200
+"""Runs of holes beyond which a fit of batches is not tried: the search goes as deep as there are batches."""
+
+
+@frozen(kw_only=True, eq=False)
+class Holes:
+    """start, length: maximal runs of holes that no claimed end cuts, in order; size, invoke, clock: of each candidate."""
+
+    start: Array
+    length: Array
+    size: Array
+    invoke: Array
+    clock: Array
+
+
+def hole_finding(group: Group) -> tuple[Finding | None, str]:
+    """A finding if the holes cannot be filled, and why this stayed open ("" if it did not)."""
+    if not group.dense or group.duplicates or not group.unique or group.loss:
+        return None, ""
+    holes = _holes(group)
+    if not len(holes.start):
+        return None, ""
+    reach = _reach(group, holes)
+    fits = _fits(holes, reach(group.uncertainty))
+    if fits is None:
+        return None, f"{group.topic}-{group.partition}: too many ways to fit unknown batches into the holes"
+    if fits:
+        return None, ""
+    return _finding(group, holes, reach), ""
+
+
+def _holes(group: Group) -> Holes:
+    appends, placed, reads = group.appends, group.placements, group.reads
+    ends = reads.end[group.strong]
+    known = int(max(placed.last.max(initial=-1) + 1, ends.max(initial=0)))
+    # offsets where a run of holes may begin: after a batch, at a claimed end, at 0; covered: how far batches reach before it
+    begin = np.unique(np.concatenate(([0], placed.last + 1, ends)))
+    begin = begin[begin < known]
+    covered = np.concatenate(([-1], np.maximum.accumulate(placed.last)))[
+        np.searchsorted(placed.base, begin, side="right")
+    ]
+    begin = begin[covered < begin]
+    stops = np.unique(np.concatenate((placed.base, ends, [known])))
+    stop = stops[np.searchsorted(stops, begin, side="right")]
+    open_ = (appends.kind == Kind.SOFT) & ~np.isin(np.arange(len(appends.kind)), placed.append)
+    return Holes(
+        start=begin[~np.isin(begin, placed.base)],
+        length=(stop - begin)[~np.isin(begin, placed.base)],
+        size=np.diff(appends.start)[open_],
+        invoke=appends.invoke[open_],
+        clock=appends.clock[open_],
+    )
+
+
+def _reach(group: Group, holes: Holes) -> Callable[[int], Array]:
+    """For an uncertainty, the first run of holes that each candidate can fill in time."""
+    if not group.timed:
+        return lambda uncertainty: np.zeros(len(holes.size), np.int64)
+    parts = (acknowledgements(group), shows(group))
+    names = ("index", "time", "clock", "row")
+    high = Bounds(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+    def reach(uncertainty: int) -> Array:
+        first = np.zeros(len(holes.size), np.int64)
+        clocks = np.unique(holes.clock) if uncertainty else np.zeros(1, np.int64)
+        for clock in clocks.tolist():
+            mine = holes.clock == clock if uncertainty else np.ones(len(holes.size), np.bool_)
+            slack = np.where(high.clock == clock, 0, 2 * uncertainty)
+            deadline = _deadlines(high.index, high.time + slack, holes.start)
+            first[mine] = np.searchsorted(deadline, holes.invoke[mine], side="left")
+        return first
+
+    return reach
+
+
+def _deadlines(index: Array, time: Array, at: Array) -> Array:
+    """For each offset in `at`, the earliest bound at or above it."""
+    order = np.argsort(index, kind="stable")
+    earliest = np.minimum.accumulate(time[order][::-1])[::-1]
+    earliest = np.append(earliest, np.iinfo(np.int64).max)
+    return earliest[np.searchsorted(index[order], at, side="left")]
+
+
+def _counts_suffice(holes: Holes, first: Array) -> bool:
+    """Up to each run, are there at least as many records of candidates as holes?"""
+    supply = np.cumsum(np.bincount(first, weights=holes.size, minlength=len(holes.start) + 1))[
+        : len(holes.start)
+    ]
+    return bool((supply >= np.cumsum(holes.length)).all())
+
+
+def _fits(holes: Holes, first: Array) -> bool | None:
+    """Can candidates fill all runs exactly? None if that is not decided within bounds."""
+    if not _counts_suffice(holes, first):
+        return False
+    if (holes.size == 1).all():
+        return True
+    return _search(holes, first) if len(holes.start) <= MAX_SEGMENTS else None
+
+
+def _search(holes: Holes, first: Array) -> bool | None:
+    """Depth-first: fill the runs in order, largest batches first, remembering states that failed.
+
+    A state is (run, what is left of it, how many candidates of each kind are used); candidates of one size and reach are alike.
+    """
+    kinds, counts = np.unique(np.array((-holes.size, first)), axis=1, return_counts=True)
+    sizes, reaches, supply = (-kinds[0]).tolist(), kinds[1].tolist(), counts.tolist()
+    lengths = holes.length.tolist()
+    failed: set[tuple[int, int, tuple[int, ...]]] = set()
+    stack = [(0, lengths[0], tuple(supply))]
+    for _ in range(FIT_STEPS):
+        if not stack:
+            return False
+        state = stack.pop()
+        if state in failed:
+            continue
+        failed.add(state)
+        run, left, remaining = state
+        if left == 0:
+            if run + 1 == len(lengths):
+                return True
+            stack.append((run + 1, lengths[run + 1], remaining))
+            continue
+        for kind in reversed(range(len(sizes))):
+            if remaining[kind] and reaches[kind] <= run and sizes[kind] <= left:
+                stack.append(
+                    (
+                        run,
+                        left - sizes[kind],
+                        (*remaining[:kind], remaining[kind] - 1, *remaining[kind + 1 :]),
+                    )
+                )
+    return None if stack else False
+
+
+def _finding(group: Group, holes: Holes, reach: Callable[[int], Array]) -> Finding:
+    first = reach(group.uncertainty)
+    supply = np.cumsum(np.bincount(first, weights=holes.size, minlength=len(holes.start) + 1))[
+        : len(holes.start)
+    ]
+    short = np.flatnonzero(supply < np.cumsum(holes.length))
+    run = int(short[0]) if len(short) else len(holes.start) - 1
+    offset, wanted, had = int(holes.start[run]), int(holes.length[: run + 1].sum()), int(supply[run])
+    witness = _witness(group, offset)
+    what = "and could fill them in time" if len(short) else "in batches that do not fit"
+    return group.finding(
+        "unaccounted_offset",
+        offset=offset,
+        operations=witness,
+        expected=f"unknown appends for the {wanted} holes up to offset {offset + int(holes.length[run]) - 1}",
+        seen=f"unknown appends of {had} records that no read showed {what}",
+        uncertainty=_clears(group, holes, reach),
+    )
+
+
+def _witness(group: Group, offset: int) -> tuple[int, ...]:
+    """The operation that proved first that the log reaches beyond `offset`."""
+    candidates = []
+    for bounds, relation in ((acknowledgements(group), group.appends), (shows(group), group.reads)):
+        above = np.flatnonzero(bounds.index >= offset)
+        if len(above):
+            i = above[np.argmin(bounds.time[above])]
+            candidates.append((int(bounds.time[i]), int(relation.op_id[bounds.row[i]])))
+    return (min(candidates)[1],) if candidates else ()
+
+
+def _clears(group: Group, holes: Holes, reach: Callable[[int], Array]) -> int:
+    """The smallest uncertainty with which the holes can be filled, by bisection; -1 if there is none."""
+    low = group.uncertainty
+    times = np.concatenate((holes.invoke, group.appends.invoke, group.reads.completion))
+    high = low + int(times.max(initial=0)) - int(min(times.min(initial=0), 0)) + 1
+    if not group.timed or _fits(holes, reach(high)) is False:
+        return -1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _fits(holes, reach(middle)) is False:
+            low = middle
+        else:
+            high = middle
+    return high

@@ -1,0 +1,103 @@
+"""The batch judge: all logs of many traces in one call.
+
+Owns the order of the work: contradictions, then the screen over all logs, then a closer look at the few that it suspects, then one
+verdict per trace. The rules themselves live in `content`, `chain`, `holes` and `session`.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from fencepost.checkers.columns import columns_of_traces
+from fencepost.checkers.log.chain import chain_findings
+from fencepost.checkers.log.columns import LogColumns, log_columns
+from fencepost.checkers.log.content import content_findings
+from fencepost.checkers.log.group import CHECK, group_of, value_sent_twice
+from fencepost.checkers.log.holes import hole_finding
+from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
+from fencepost.checkers.log.screen import screen
+from fencepost.checkers.log.session import session_findings
+from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.traces.trace import Trace
+
+
+def judge_trace(trace: Trace, *, profile: str | None = None) -> Verdict:
+    """What the log check says of one trace. profile: instead of the one that its claims name."""
+    verdicts = judge_columns(log_columns(columns_of_traces((trace,))), profile=profile)
+    return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
+
+
+def judge_traces(traces: Sequence[Trace], *, profile: str | None = None) -> list[tuple[int, Verdict]]:
+    """As `judge_columns`, for traces in memory."""
+    return judge_columns(log_columns(columns_of_traces(traces)), profile=profile)
+
+
+def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tuple[int, Verdict]]:
+    """(trace id, verdict) of each trace that is not Ok, in order; every other trace of the columns is Ok."""
+    rules = rules_of(columns, profile)
+    broken = dict(columns.broken)
+    for index, trace in enumerate(columns.traces):
+        if trace.claims.assumption_broken:
+            broken[index] = trace.claims.assumption_broken
+        elif profile is None and trace.claims.check not in PROFILES:
+            broken[index] = f"the claims name a profile that is none: {trace.claims.check}"
+    open_: dict[int, list[str]] = defaultdict(list)
+    findings: dict[int, list[Finding]] = defaultdict(list)
+    for g in suspects(columns, rules).tolist():
+        trace_index = int(columns.trace[g])
+        if trace_index in broken:
+            continue
+        found, undecided, contradiction = examine(columns, rules, g)
+        if contradiction:
+            broken[trace_index] = contradiction
+        if undecided:
+            open_[trace_index].append(undecided)
+        findings[trace_index].extend(found)
+    for g, finding in session_findings(columns, rules):
+        trace_index = int(columns.trace[g])
+        known = {(f.anomaly, f.topic, f.partition) for f in findings[trace_index]}
+        if (finding.anomaly, finding.topic, finding.partition) not in known:
+            findings[trace_index].append(finding)
+    return _verdicts(columns, broken, findings, open_)
+
+
+def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
+    """The groups that the screen does not pass, in order."""
+    epochs = bool((columns.reads.record_epoch >= 0).any() or (columns.appends.epoch >= 0).any())
+    return np.flatnonzero(screen(columns.appends, columns.reads, rules, epochs))
+
+
+def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:
+    """The findings of one log, what could not be decided, and how it contradicts its trace ("" where nothing)."""
+    group = group_of(columns, rules, g)
+    contradiction = value_sent_twice(group)
+    if contradiction:
+        return [], "", contradiction
+    findings = list(content_findings(group))
+    if group.timed:
+        findings += chain_findings(group)
+    hole, undecided = hole_finding(group)
+    if hole is not None:
+        findings.append(hole)
+    return findings, undecided, ""
+
+
+def _verdicts(
+    columns: LogColumns,
+    broken: dict[int, str],
+    findings: dict[int, list[Finding]],
+    open_: dict[int, list[str]],
+) -> list[tuple[int, Verdict]]:
+    verdicts = []
+    for index in sorted({*broken, *findings, *open_}):
+        if index in broken:
+            verdict = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=broken[index])
+        elif findings[index]:
+            verdict = Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(findings[index]))
+        elif open_[index]:
+            verdict = Verdict(decision=Decision.UNKNOWN, check=CHECK, reason="; ".join(open_[index]))
+        else:
+            continue
+        verdicts.append((columns.traces[index].trace_id, verdict))
+    return verdicts

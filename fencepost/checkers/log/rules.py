@@ -1,0 +1,79 @@
+"""What may be demanded of each log: the trace's claims and the profile, per group, in a form that kernels can read.
+
+Owns the translation from claims to rules. Must not know how a rule is checked.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from fencepost.checkers.columns import NEVER, Array
+from fencepost.checkers.log.columns import LogColumns
+from fencepost.traces.errors import TraceError
+
+
+class Profile(IntEnum):
+    """The real-time promise that is demanded; docs of each in LOG_CHECK."""
+
+    CONTENT = 0
+    DEFAULT = 1
+    SESSION = 2
+    STRONG = 3
+
+
+class Rules(NamedTuple):
+    """Per group. dense, duplicates, unique: as in Claims and Trace; keyed: loss is allowed somewhere in this log; profile: a Profile;
+    uncertainty: of clocks, nanoseconds."""
+
+    profile: Array
+    dense: Array
+    duplicates: Array
+    unique: Array
+    keyed: Array
+    uncertainty: Array
+
+
+PROFILES = {profile.name.lower(): profile for profile in Profile}
+
+
+def rules_of(columns: LogColumns, profile: str | None = None) -> Rules:
+    """The rules for each group; `profile` overrides what the traces claim. Raises TraceError if there is no such profile.
+
+    (A trace whose claims name no known profile is Assumption broken; its rules do not matter.)
+    """
+    if profile is not None and profile not in PROFILES:
+        raise TraceError(
+            expected=f"one of {', '.join(PROFILES)}", seen=profile, where="profile of the log check"
+        )
+    claims = [trace.claims for trace in columns.traces]
+    profiles = np.array([PROFILES.get(profile or claim.check, Profile.DEFAULT) for claim in claims], np.int8)
+    lossy = [claim.content_by_epoch or bool(claim.loss) for claim in claims]
+    of = columns.trace
+    return Rules(
+        profile=profiles[of],
+        dense=np.array([claim.dense for claim in claims], np.bool_)[of],
+        duplicates=np.array([claim.duplicates for claim in claims], np.bool_)[of],
+        unique=np.array([trace.unique_values for trace in columns.traces], np.bool_)[of],
+        keyed=np.array(lossy, np.bool_)[of],
+        uncertainty=np.array([claim.clock_uncertainty_ns for claim in claims], np.int64)[of],
+    )
+
+
+def loss_ranges(columns: LogColumns, group: int) -> list[tuple[int, int]]:
+    """The offsets [start, end) of this log whose loss is allowed: disjoint, in order."""
+    trace = columns.traces[columns.trace[group]]
+    if trace.claims.content_by_epoch:
+        return [(0, NEVER)]
+    name, partition = columns.topics[columns.topic[group]], int(columns.partition[group])
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(
+        (r.start, r.end) for r in trace.claims.loss if (r.topic, r.partition) == (name, partition)
+    ):
+        if start >= end:
+            continue
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,338 @@
+"""The screen: one compiled pass over all logs that says which of them need a closer look.
+
+Owns the fast path of the batch judge: slots addressed by offset, no sort, no Python per log. A log that passes keeps every rule of
+LOG_CHECK (steps 1 to 5 and 7, batches); one that does not may still be legal, and `examine` decides it. Every function
+below answers True as soon as anything looks wrong.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from fencepost.checkers.columns import NEVER, Array
+from fencepost.checkers.log.columns import Appends, Kind, Reads
+from fencepost.checkers.log.kernels import (
+    ACK,
+    INVOKE,
+    SHOWN,
+    VALUE,
+    Slots,
+    batch_torn,
+    chain_breaks,
+    clear,
+    compiled,
+    epochs_regress,
+    find_hashed,
+    find_sorted,
+    hash_values,
+    holes_unfilled,
+    known_size,
+)
+from fencepost.checkers.log.rules import Profile, Rules
+
+FIRM, FAILED = int(Kind.FIRM), int(Kind.FAILED)
+CONTENT, STRONG = int(Profile.CONTENT), int(Profile.STRONG)
+
+SPARSEST = 16
+"""Offsets per record beyond which addressing by offset would waste memory; such logs are examined by sorting instead."""
+
+
+class Span(NamedTuple):
+    """The offsets that a log touches, [low, low + size); size -1: too sparse."""
+
+    low: int
+    size: int
+
+
+class Senders(NamedTuple):
+    """Where sent values are found: by bisection if they increase along the rows, else in a hash table."""
+
+    sorted: bool
+    begin: int
+    stop: int
+    table: Array
+
+
+@compiled
+def screen(appends: Appends, reads: Reads, rules: Rules, epochs: bool) -> Array:
+    """For each group: may it break a rule? epochs: some row says its leader epoch."""
+    groups = len(rules.profile)
+    suspect = np.zeros(groups, np.bool_)
+    low, size = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+    largest = 0
+    for g in range(groups):
+        low[g], size[g] = _span(appends, reads, rules, g)
+        largest = max(largest, size[g])
+    slots = Slots(
+        np.empty((largest, 4), np.int64),
+        np.empty(largest, np.int64),
+        np.empty(largest, np.int32),
+        np.empty(largest, np.bool_),
+        np.full(len(appends.kind), -1, np.int64),
+    )
+    for g in range(groups):
+        suspect[g] = (
+            size[g] < 0
+            or rules.keyed[g]
+            or _suspect(appends, reads, rules, g, slots, Span(low[g], size[g]), epochs)
+        )
+    return suspect
+
+
+@compiled
+def _span(appends: Appends, reads: Reads, rules: Rules, g: int) -> Span:
+    low, high, batch = NEVER, -1, 1
+    begin, stop = appends.first[g], appends.first[g + 1]
+    items = 64 + appends.start[stop] - appends.start[begin]
+    for a in range(begin, stop):
+        base, count = appends.base[a], appends.start[a + 1] - appends.start[a]
+        batch = max(batch, count)
+        if base >= 0 and appends.kind[a] != FAILED:
+            low, high = min(low, base), max(high, base + count)
+    begin, stop = reads.first[g], reads.first[g + 1]
+    items += reads.start[stop] - reads.start[begin] + 2 * (stop - begin)
+    for r in range(begin, stop):
+        if reads.start[r + 1] > reads.start[r]:  # an ordered read lies between its first and its last record
+            low = min(low, reads.offset[reads.start[r]])
+            high = max(high, reads.offset[reads.start[r + 1] - 1] + 1)
+        if reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG):
+            low, high = min(low, max(reads.end[r] - 1, 0)), max(high, reads.end[r] + 1)
+    if high < 0:
+        return Span(0, 0)
+    low = 0 if rules.dense[g] else max(low - batch, 0)
+    if high > NEVER - batch or high - low > SPARSEST * items:
+        return Span(0, -1)
+    return Span(low, high + batch - low)
+
+
+@compiled
+def _suspect(
+    appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, epochs: bool
+) -> bool:
+    clear(slots, span.size)
+    increasing = _values_increase(appends, g)
+    begin, stop = appends.start[appends.first[g]], appends.start[appends.first[g + 1]]
+    table = np.empty(0, np.int64)
+    if not increasing:
+        table, repeated = hash_values(appends.value, begin, stop)
+        if repeated and rules.unique[g]:
+            return True
+    senders = Senders(increasing, begin, stop, table)
+    if _place_firm(appends, g, slots, span) or _scan_reads(appends, reads, rules, g, slots, span, senders):
+        return True
+    if epochs and (_note_epochs(appends, reads, g, slots, span) or epochs_regress(slots, span.size)):
+        return True
+    if _soft_contradicted(appends, g, slots, span) or batch_torn(slots, span.size):
+        return True
+    if rules.profile[g] != CONTENT and chain_breaks(slots, span.size):
+        return True
+    if rules.dense[g] and not rules.duplicates[g] and rules.unique[g]:
+        return _holes(appends, g, slots, span, rules.profile[g] != CONTENT)
+    return _jumps(reads, g, slots, span)
+
+
+@compiled
+def _values_increase(appends: Appends, g: int) -> bool:
+    increasing = True
+    for i in range(appends.start[appends.first[g]] + 1, appends.start[appends.first[g + 1]]):
+        increasing &= appends.value[i] > appends.value[i - 1]
+    return increasing
+
+
+@compiled
+def _place(appends: Appends, a: int, base: int, slots: Slots, span: Span) -> bool:
+    """Put the batch of append row `a` at offset `base`."""
+    begin, stop = appends.start[a], appends.start[a + 1]
+    k = base - span.low
+    if k < 0 or k > span.size - (stop - begin):
+        return True
+    for i in range(begin, stop):
+        if slots.slot[k, INVOKE] != NEVER and (
+            slots.slot[k, VALUE] != appends.value[i] or slots.joined[k] != (i > begin)
+        ):
+            return True
+        slots.slot[k, VALUE] = appends.value[i]
+        slots.slot[k, INVOKE] = appends.invoke[a]
+        slots.joined[k] = i > begin
+        k += 1
+    slots.placed[a] = base
+    return False
+
+
+@compiled
+def _place_firm(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
+    for a in range(appends.first[g], appends.first[g + 1]):
+        if appends.kind[a] == FIRM:
+            k = appends.base[a] - span.low
+            if k >= 0 and k < span.size and slots.slot[k, INVOKE] != NEVER:
+                return True
+            if _place(appends, a, appends.base[a], slots, span):
+                return True
+            slots.slot[k + appends.start[a + 1] - appends.start[a] - 1, ACK] = appends.completion[a]
+    return False
+
+
+@compiled
+def _scan_reads(
+    appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, senders: Senders
+) -> bool:
+    """Steps 1 and 2 for all reads of the log."""
+    timed = rules.profile[g] != CONTENT
+    for r in range(reads.first[g], reads.first[g + 1]):
+        begin, stop = reads.start[r], reads.start[r + 1]
+        bound = reads.completion[r] if timed else NEVER - 1
+        strong = reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG)
+        if stop > begin:
+            first, last = reads.offset[begin], reads.offset[stop - 1]
+            if first < reads.position[r] or (strong and last >= reads.end[r]) or last - span.low >= span.size:
+                return True
+            if rules.dense[g] and reads.position[r] >= 0 and first != reads.position[r]:
+                return True
+            previous = first - 1
+            for i in range(begin, stop):
+                offset = reads.offset[i]
+                k = offset - span.low
+                if (
+                    offset <= previous
+                    or (rules.dense[g] and offset != previous + 1)
+                    or k < 0
+                    or k >= span.size
+                ):
+                    return True
+                previous = offset
+                if (slots.slot[k, VALUE] != reads.value[i] or slots.slot[k, INVOKE] > bound) and _met(
+                    appends, rules, g, slots, span, senders, offset, reads.value[i], bound
+                ):
+                    return True
+            k = last - span.low
+            slots.slot[k, SHOWN] = min(slots.slot[k, SHOWN], reads.completion[r])
+        if strong:
+            k = reads.end[r] - span.low
+            if k < 0 or k >= span.size:
+                return True
+            slots.ended[k] = max(slots.ended[k], reads.invoke[r])
+            if k > 0:
+                slots.slot[k - 1, SHOWN] = min(slots.slot[k - 1, SHOWN], reads.completion[r])
+    return False
+
+
+@compiled
+def _met(
+    appends: Appends,
+    rules: Rules,
+    g: int,
+    slots: Slots,
+    span: Span,
+    senders: Senders,
+    offset: int,
+    value: int,
+    bound: int,
+) -> bool:
+    """A read met a value that is not known at that offset yet: an unknown append that was written, a retry, or something wrong."""
+    if slots.slot[offset - span.low, INVOKE] != NEVER:
+        return True
+    if senders.sorted:
+        at = find_sorted(appends.value, senders.begin, senders.stop, value)
+    else:
+        at = find_hashed(senders.table, appends.value, value)
+    if at < 0:
+        return True
+    a = (
+        np.searchsorted(appends.start[appends.first[g] : appends.first[g + 1] + 1], at, side="right")
+        - 1
+        + appends.first[g]
+    )
+    if appends.kind[a] == FAILED or appends.invoke[a] > bound:
+        return True
+    if not rules.unique[g]:  # which append it was cannot be told: one record, no batch
+        slots.slot[offset - span.low, VALUE] = value
+        slots.slot[offset - span.low, INVOKE] = appends.invoke[a]
+        return False
+    base = offset - (at - appends.start[a])
+    if slots.placed[a] >= 0 and slots.placed[a] != base and not rules.duplicates[g]:
+        return True
+    return bool(_place(appends, a, base, slots, span))
+
+
+@compiled
+def _note_epochs(appends: Appends, reads: Reads, g: int, slots: Slots, span: Span) -> bool:
+    """Remember each offset's leader epoch; True if two are said of one."""
+    for a in range(appends.first[g], appends.first[g + 1]):
+        if appends.kind[a] == FIRM and appends.epoch[a] >= 0:
+            k = appends.base[a] - span.low
+            for _ in range(appends.start[a], appends.start[a + 1]):
+                slots.epoch[k] = appends.epoch[a]
+                k += 1
+    for i in range(reads.start[reads.first[g]], reads.start[reads.first[g + 1]]):
+        epoch = reads.record_epoch[i]
+        k = reads.offset[i] - span.low
+        if epoch != slots.epoch[k] and epoch >= 0:
+            if slots.epoch[k] >= 0:
+                return True
+            slots.epoch[k] = epoch
+    return False
+
+
+@compiled
+def _soft_contradicted(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
+    """An append that is not firm but was told (epoch, offset): does anything else stand under that key?"""
+    claimed = np.empty(0, np.bool_)
+    for a in range(appends.first[g], appends.first[g + 1]):
+        if appends.kind[a] in (FIRM, FAILED) or appends.base[a] < 0 or appends.epoch[a] < 0:
+            continue
+        if not len(claimed):
+            claimed = np.zeros(span.size, np.bool_)
+        k = appends.base[a] - span.low
+        if k < 0 or k > span.size - (appends.start[a + 1] - appends.start[a]):
+            return True
+        elsewhere = slots.placed[a] >= 0 and slots.placed[a] != appends.base[a]
+        if elsewhere and slots.epoch[slots.placed[a] - span.low] == appends.epoch[a]:
+            return True
+        for i in range(appends.start[a], appends.start[a + 1]):
+            occupied = slots.slot[k, INVOKE] != NEVER and slots.slot[k, VALUE] != appends.value[i]
+            if claimed[k] or (occupied and slots.epoch[k] == appends.epoch[a]):
+                return True
+            claimed[k] = True
+            k += 1
+    return False
+
+
+@compiled
+def _holes(appends: Appends, g: int, slots: Slots, span: Span, timed: bool) -> bool:
+    """Step 5. Batches among the candidates make it bin packing, which is for `examine`."""
+    size = known_size(slots, span.size)
+    holes = 0
+    for k in range(size):
+        holes += slots.slot[k, INVOKE] == NEVER
+    if holes == 0:
+        return False
+    candidates = np.empty(appends.first[g + 1] - appends.first[g], np.int64)
+    count = 0
+    for a in range(appends.first[g], appends.first[g + 1]):
+        if appends.kind[a] not in (FIRM, FAILED) and slots.placed[a] < 0:
+            if appends.start[a + 1] - appends.start[a] > 1:
+                return True
+            candidates[count] = appends.invoke[a]
+            count += 1
+    return count < holes or bool(holes_unfilled(slots, size, np.sort(candidates[:count]), timed))
+
+
+@compiled
+def _jumps(reads: Reads, g: int, slots: Slots, span: Span) -> bool:
+    """Step 1 for sparse offsets: does a read jump over an offset that holds a record?"""
+    occupied = np.empty(0, np.int64)
+    for r in range(reads.first[g], reads.first[g + 1]):
+        begin, stop = reads.start[r], reads.start[r + 1]
+        if stop == begin:
+            continue
+        begin_at = reads.position[r] if reads.position[r] >= 0 else reads.offset[begin]
+        if reads.offset[stop - 1] - begin_at == stop - 1 - begin:
+            continue
+        if not len(occupied):
+            occupied = np.zeros(span.size + 1, np.int64)
+            for k in range(span.size):
+                occupied[k + 1] = occupied[k] + (slots.slot[k, INVOKE] != NEVER)
+        low = max(begin_at - span.low, 0)
+        if occupied[reads.offset[stop - 1] - span.low + 1] - occupied[low] != stop - begin:
+            return True
+    return False

@@ -1,0 +1,95 @@
+"""The session profile: per process, positions and ends never go back within a leader epoch.
+
+Owns this rule for all logs of the session profile at once. A process is one incarnation (process, session); its order is its own
+operations' order, and where a trace allows several in flight, only what had completed before counts. Reads that do not say their leader epoch
+are not compared: an election may lie between them.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fencepost.checkers.columns import NONE, Array
+from fencepost.checkers.log.columns import LogColumns
+from fencepost.checkers.log.group import CHECK
+from fencepost.checkers.log.kernels import compiled
+from fencepost.checkers.log.rules import Profile, Rules
+from fencepost.checkers.verdict import Finding
+
+
+def session_findings(columns: LogColumns, rules: Rules) -> Iterator[tuple[int, Finding]]:
+    """(group, finding): at most one for each group and anomaly."""
+    reads = columns.reads
+    group = np.repeat(np.arange(columns.groups), np.diff(reads.first))
+    rows = np.flatnonzero((rules.profile[group] == Profile.SESSION) & (reads.epoch >= 0))
+    if not len(rows):
+        return
+    concurrent = np.array([trace.concurrent_processes for trace in columns.traces], np.bool_)[columns.trace]
+    for column, anomaly, what in (
+        (reads.end, "high_watermark_regressed", "an end"),
+        (reads.position, "position_regressed", "a position"),
+    ):
+        said = rows[column[rows] >= 0]
+        key = np.array((group[said], reads.process[said], reads.session[said], reads.epoch[said]))
+        earlier = regressions(
+            key, reads.invoke[said], reads.completion[said], column[said], concurrent[group[said]]
+        )
+        bad = np.flatnonzero(earlier != NONE)
+        for g, at in zip(*np.unique(group[said[bad]], return_index=True), strict=True):
+            now, before = said[bad[at]], said[earlier[bad[at]]]
+            yield (
+                int(g),
+                Finding(
+                    anomaly=anomaly,
+                    check=CHECK,
+                    expected=f"{what} at or above {column[before]}, which operation {reads.op_id[before]} of the same process had in "
+                    f"leader epoch {reads.epoch[now]}",
+                    seen=f"operation {reads.op_id[now]} has {column[now]}",
+                    topic=columns.topics[columns.topic[g]],
+                    partition=int(columns.partition[g]),
+                    offset=int(column[now]),
+                    operations=(int(reads.op_id[now]), int(reads.op_id[before])),
+                ),
+            )
+
+
+def regressions(key: Array, invoke: Array, completion: Array, value: Array, concurrent: Array) -> Array:
+    """For each row, an earlier row of its key with a higher value; NONE if there is none."""
+    rows = np.arange(key.shape[1])
+    keys = np.unique(key, axis=1, return_inverse=True)[1].reshape(-1) if len(rows) else rows
+    by_invoke = np.lexsort((rows, completion, invoke, keys))
+    by_completion = np.where(concurrent[by_invoke], np.lexsort((rows, completion, keys)), by_invoke)
+    earlier: Array = _regressions(keys, invoke, completion, value, concurrent, by_invoke, by_completion)
+    return earlier
+
+
+@compiled
+def _regressions(
+    keys: Array,
+    invoke: Array,
+    completion: Array,
+    value: Array,
+    concurrent: Array,
+    by_invoke: Array,
+    by_completion: Array,
+) -> Array:
+    """Both orders run through one key after another; `done` is how many rows of the key count as earlier."""
+    earlier = np.full(len(keys), -1, np.int64)
+    done, highest = 0, -1
+    for n in range(len(by_invoke)):
+        row = by_invoke[n]
+        if n == 0 or keys[by_invoke[n - 1]] != keys[row]:
+            done, highest = n, -1
+        while done < len(keys) and keys[by_completion[done]] == keys[row]:
+            candidate = by_completion[done]
+            if concurrent[row]:
+                if completion[candidate] >= invoke[row]:
+                    break
+            elif done >= n:
+                break
+            if highest < 0 or value[candidate] > value[highest]:
+                highest = candidate
+            done += 1
+        if highest >= 0 and value[highest] > value[row]:
+            earlier[row] = highest
+    return earlier
