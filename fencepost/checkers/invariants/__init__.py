@@ -1,0 +1,58 @@
+"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, EPOCH-MONO, CTRL-FENCE, and progress after the faults.
+
+Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets only the events that it names. Must not know which
+system is judged, nor what was planted in it. Linear in events and records (HW-MONO: n log n in operations).
+
+A finding is the first of its anomaly in its partition; its certificate is the two events (or operations) that contradict each other.
+"""
+
+from collections.abc import Callable
+
+from fencepost.checkers.invariants.commit_safe import CommitSafe
+from fencepost.checkers.invariants.ctrl_fence import CtrlFence
+from fencepost.checkers.invariants.epoch_mono import EpochMono
+from fencepost.checkers.invariants.findings import CHECK, Findings
+from fencepost.checkers.invariants.hw_mono import HighWatermarkMono
+from fencepost.checkers.invariants.live import Live
+from fencepost.checkers.invariants.log_match import LogMatch
+from fencepost.checkers.invariants.replicas import Replicas
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import Trace
+
+Handler = Callable[[int, Event], None]
+"""Takes an event with its position in the trace."""
+
+
+def judge(trace: Trace) -> Verdict:
+    """All event invariants. A run that was too weak to mean anything is not judged."""
+    if trace.claims.assumption_broken:
+        return Verdict(
+            decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
+        )
+    findings = Findings()
+    replicas = Replicas()
+    commit_safe = CommitSafe(replicas, findings, trace.claims.loss)
+    log_match = LogMatch(replicas, findings, trace.events)
+    high_watermark_mono = HighWatermarkMono(findings, trace.claims)
+    parts = (
+        replicas,
+        commit_safe,
+        log_match,
+        high_watermark_mono,
+        EpochMono(findings),
+        CtrlFence(findings),
+        Live(findings),
+    )
+    handlers: dict[Name, list[Handler]] = {}
+    for part in parts:
+        for name, handler in part.handlers().items():
+            handlers.setdefault(name, []).append(handler)
+    for position, event in enumerate(trace.events):
+        for handler in handlers.get(event.name, ()):
+            handler(position, event)
+    commit_safe.at_the_end()
+    log_match.at_the_end()
+    high_watermark_mono.judge(trace.operations)
+    decision = Decision.ILLEGAL if findings.found else Decision.OK
+    return Verdict(decision=decision, check=CHECK, findings=tuple(findings.found.values()))

@@ -1,0 +1,70 @@
+"""CTRL-FENCE: a deposed controller has no effect, in ZooKeeper or at a broker.
+
+Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in commit order; a partition's state that raises the leader
+epoch is a controller's write (a leader's ISR change repeats the controller epoch that it was told, which may be old). A broker forgets the highest
+controller epoch when it restarts.
+"""
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.traces.events import Event, Name
+
+
+@define
+class CtrlFence:
+    """controller_epoch, epoch_position: the last write of /controller_epoch. leader_epochs: ZooKeeper's, by partition. obeyed: a broker's highest
+    (controller epoch, position) in this incarnation."""
+
+    findings: Findings
+    controller_epoch: int = -1
+    epoch_position: int = -1
+    leader_epochs: dict[Key, int] = field(factory=dict)
+    obeyed: dict[int, tuple[int, int]] = field(factory=dict)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """The events of controllers, and those that forget one."""
+        return {
+            Name.CONTROLLER_EPOCH: self._controller_epoch,
+            Name.PARTITION_STATE: self._partition_state,
+            Name.CONTROL_REQUEST_APPLIED: self._applied,
+            Name.BROKER_STARTED: self._broker_started,
+        }
+
+    def _controller_epoch(self, position: int, event: Event) -> None:
+        self.controller_epoch, self.epoch_position = event.controller_epoch, position
+
+    def _broker_started(self, position: int, event: Event) -> None:
+        self.obeyed.pop(event.node, None)
+
+    def _partition_state(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        before = self.leader_epochs.get(key, -1)
+        self.leader_epochs[key] = event.leader_epoch
+        if event.leader_epoch > before and event.controller_epoch < self.controller_epoch:
+            self.findings.add(
+                "fenced_controller_wrote",
+                expected=f"no write by a controller of an epoch below {self.controller_epoch}, once /controller_epoch had become that",
+                seen=(
+                    f"controller {event.node} of epoch {event.controller_epoch} wrote leader {event.leader}, "
+                    f"leader epoch {event.leader_epoch} to ZooKeeper"
+                ),
+                topic=event.topic,
+                partition=event.partition,
+                events=(self.epoch_position, position),
+            )
+
+    def _applied(self, position: int, event: Event) -> None:
+        highest, before = self.obeyed.get(event.node, (-1, -1))
+        if event.controller_epoch >= highest:
+            self.obeyed[event.node] = event.controller_epoch, position
+            return
+        self.findings.add(
+            "fenced_controller_obeyed",
+            expected=f"broker {event.node} to refuse controller epochs below {highest}, which it had obeyed",
+            seen=f"it applied a {event.cause or 'control request'} of controller epoch {event.controller_epoch}",
+            events=(before, position),
+        )

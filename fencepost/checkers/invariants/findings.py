@@ -1,0 +1,46 @@
+"""The findings of one trace: the first of each anomaly and partition.
+
+Owns the bound on how many there are. Must not know any invariant.
+"""
+
+from attrs import define, field
+
+from fencepost.checkers.verdict import Finding
+
+CHECK = "invariants"
+
+
+@define
+class Findings:
+    """found: by (anomaly, topic, partition), in the order in which they were found."""
+
+    found: dict[tuple[str, str | None, int], Finding] = field(factory=dict)
+
+    def add(
+        self,
+        anomaly: str,
+        *,
+        expected: str,
+        seen: str,
+        topic: str | None = None,
+        partition: int = -1,
+        offset: int = -1,
+        events: tuple[int, ...] = (),
+        operations: tuple[int, ...] = (),
+        uncertainty_ns: int = -1,
+    ) -> None:
+        """Take a finding, unless this anomaly was found in this partition already."""
+        key = anomaly, topic, partition
+        if key not in self.found:
+            self.found[key] = Finding(
+                anomaly=anomaly,
+                check=CHECK,
+                expected=expected,
+                seen=seen,
+                topic=topic,
+                partition=partition,
+                offset=offset,
+                events=events,
+                operations=operations,
+                uncertainty_ns=uncertainty_ns,
+            )

@@ -1,0 +1,179 @@
+"""HW-MONO: the end of a log that clients are shown does not go back.
+
+Owns high_watermark_regressed, from operations. Within one leader epoch, no shown end (of a poll or of ListOffsets) is below one shown before; across epochs, no
+ListOffsets end of a higher epoch is below any end shown before in a lower one (a fetch's may be: after an election the new leader's high watermark lags, and only
+ListOffsets is guarded, KIP-207). "Before" is real time: completed before the other was invoked; equal times are concurrent.
+
+Three things are no regress:
+- an end that went back over offsets whose loss the claims allow;
+- within an epoch, a poll after its leader restarted and led that epoch again, from its checkpointed high watermark: nobody elected a new leader;
+- stamps of two clocks that each may err by e, unless they are more than 2e apart.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from attrs import define, field, frozen
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Claims
+
+
+@frozen
+class Shown:
+    """An end that a client was shown."""
+
+    invoke_time: int
+    completion_time: int
+    end_offset: int
+    leader_epoch: int
+    clock_id: int
+    op_id: int
+    listed: bool
+
+
+@define
+class HighWatermarkMono:
+    """led: (leader epoch, broker) -> time of BECAME_LEADER, per partition; led_again: leader epoch -> times at which its leader took over once more."""
+
+    findings: Findings
+    claims: Claims
+    led: set[tuple[Key, int]] = field(factory=set)
+    led_again: dict[tuple[Key, int], list[int]] = field(factory=dict)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """The events that begin a leadership."""
+        return {Name.BECAME_LEADER: self._became_leader}
+
+    def _became_leader(self, position: int, event: Event) -> None:
+        term = (event.topic, event.partition), event.leader_epoch
+        if term in self.led:
+            self.led_again.setdefault(term, []).append(event.time)
+        self.led.add(term)
+
+    def judge(self, operations: tuple[Operation, ...]) -> None:
+        """All operations of the trace."""
+        partitions: dict[Key, list[Shown]] = {}
+        for operation in operations:
+            if operation.outcome is Outcome.OK and operation.function in (
+                Function.POLL,
+                Function.LIST_OFFSETS,
+            ):
+                for key, shown in _shown(operation):
+                    partitions.setdefault(key, []).append(shown)
+        for key, all_shown in partitions.items():
+            self._judge_partition(key, all_shown)
+
+    def _judge_partition(self, key: Key, all_shown: list[Shown]) -> None:
+        """Go through the invocations in time; before each, note what had completed: by any clock 2e earlier, by the same clock at all."""
+        margin = 2 * self.claims.clock_uncertainty_ns
+        by_completion = sorted(all_shown, key=lambda shown: shown.completion_time)
+        any_clock: dict[int, Shown] = {}
+        same_clock: dict[tuple[int, int], Shown] = {}
+        noted_any = noted_same = 0
+        for shown in sorted(all_shown, key=lambda shown: shown.invoke_time):
+            while (
+                noted_any < len(by_completion)
+                and by_completion[noted_any].completion_time + margin < shown.invoke_time
+            ):
+                _note(any_clock, by_completion[noted_any].leader_epoch, by_completion[noted_any])
+                noted_any += 1
+            self._compare(key, any_clock, shown)
+            if not margin:
+                continue
+            while (
+                noted_same < len(by_completion)
+                and by_completion[noted_same].completion_time < shown.invoke_time
+            ):
+                earlier = by_completion[noted_same]
+                _note(same_clock, (earlier.clock_id, earlier.leader_epoch), earlier)
+                noted_same += 1
+            mine = {
+                epoch: earlier for (clock, epoch), earlier in same_clock.items() if clock == shown.clock_id
+            }
+            self._compare(key, mine, shown)
+
+    def _compare(self, key: Key, before: dict[int, Shown], shown: Shown) -> None:
+        """`before`: the highest end shown earlier, by leader epoch."""
+        same = before.get(shown.leader_epoch)
+        if same is not None and same.end_offset > shown.end_offset and not self._led_again(key, same, shown):
+            self._regressed(key, same, shown)
+        if not shown.listed:
+            return
+        for epoch, earlier in before.items():
+            if epoch < shown.leader_epoch and earlier.end_offset > shown.end_offset:
+                self._regressed(key, earlier, shown)
+
+    def _led_again(self, key: Key, earlier: Shown, later: Shown) -> bool:
+        """Whether the leader may have restarted between the two."""
+        if later.listed:
+            return False
+        times = self.led_again.get((key, later.leader_epoch), ())
+        return any(earlier.invoke_time <= time <= later.completion_time for time in times)
+
+    def _lost(self, key: Key, start: int, end: int) -> bool:
+        """Whether the claims allow the loss of all offsets from `start` to `end`."""
+        for loss in sorted(self.claims.loss, key=lambda loss: loss.start):
+            if (loss.topic, loss.partition) == key and loss.start <= start < loss.end:
+                start = loss.end
+        return start >= end
+
+    def _regressed(self, key: Key, earlier: Shown, later: Shown) -> None:
+        if self._lost(key, later.end_offset, earlier.end_offset):
+            return
+        gap = later.invoke_time - earlier.completion_time
+        self.findings.add(
+            "high_watermark_regressed",
+            expected=(
+                f"an end at or above {earlier.end_offset}, which {_told(earlier)} had shown in leader epoch {earlier.leader_epoch} "
+                f"{gap} ns before"
+            ),
+            seen=f"{_told(later)} showed {later.end_offset} in leader epoch {later.leader_epoch}",
+            topic=key[0],
+            partition=key[1],
+            offset=later.end_offset,
+            operations=(earlier.op_id, later.op_id),
+            uncertainty_ns=-1 if earlier.clock_id == later.clock_id else (gap + 1) // 2,
+        )
+
+
+def _note(highest: dict[Any, Shown], key: Any, shown: Shown) -> None:
+    before = highest.get(key)
+    if before is None or shown.end_offset > before.end_offset:
+        highest[key] = shown
+
+
+def _told(shown: Shown) -> str:
+    return f"{'ListOffsets' if shown.listed else 'poll'} {shown.op_id}"
+
+
+def _shown(operation: Operation) -> Iterator[tuple[Key, Shown]]:
+    """The ends that an operation showed, one for each partition that named its leader epoch."""
+    assert operation.completion_time is not None, operation
+    listed = operation.function is Function.LIST_OFFSETS
+    ends: list[tuple[Key, int | None, int | None]]
+    if operation.positions:
+        ends = [
+            ((each.topic, each.partition), each.end_offset, each.leader_epoch) for each in operation.positions
+        ]
+    else:
+        end = operation.end_offset if operation.end_offset is not None or not listed else operation.offset
+        partition = operation.partition if operation.partition is not None else -1
+        ends = [((operation.topic, partition), end, operation.leader_epoch)]
+    for key, end, epoch in ends:
+        if end is not None and epoch is not None and epoch >= 0:
+            yield (
+                key,
+                Shown(
+                    operation.invoke_time,
+                    operation.completion_time,
+                    end,
+                    epoch,
+                    operation.clock_id,
+                    operation.op_id,
+                    listed,
+                ),
+            )

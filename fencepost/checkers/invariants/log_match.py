@@ -1,0 +1,106 @@
+"""LOG-MATCH: (offset, leader epoch) names one record for ever, and replicas agree below the lower of their high watermarks.
+
+Owns log_divergence. No claim excuses it: once loss is allowed, content is keyed by epoch and offset, which is what this invariant compares.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import FinalLog, Key, Replicas
+from fencepost.traces.events import Event, Name
+
+
+@define
+class Names:
+    """Of one partition. batches: (leader epoch, base offset) -> values, as first appended. records: leader epoch -> offset -> value."""
+
+    batches: dict[tuple[int, int], tuple[int, ...]] = field(factory=dict)
+    records: dict[int, dict[int, int]] = field(factory=dict)
+
+
+@define
+class LogMatch:
+    """events: the whole trace, to find the first of two convicting events; partitions: what each (epoch, offset) names."""
+
+    replicas: Replicas
+    findings: Findings
+    events: Sequence[Event]
+    partitions: dict[Key, Names] = field(factory=dict)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """The events that say what a log holds."""
+        return {Name.APPENDED: self._holds, Name.REPLICA_LOG: self._holds}
+
+    def _holds(self, position: int, event: Event) -> None:
+        if not event.values:
+            return
+        key = event.topic, event.partition
+        names = self.partitions.get(key)
+        if names is None:
+            names = self.partitions[key] = Names()
+        batch = event.leader_epoch, event.offset
+        known = names.batches.setdefault(batch, event.values)
+        if known is not event.values and known == event.values:
+            return  # what most followers' batches are
+        records = names.records.setdefault(event.leader_epoch, {})
+        for offset, value in enumerate(event.values, event.offset):
+            held = records.setdefault(offset, value)
+            if held != value:
+                self._diverged(position, event, offset, held, value)
+                return
+
+    def _diverged(self, position: int, event: Event, offset: int, held: int, value: int) -> None:
+        first = self._first_with(event, offset)
+        self.findings.add(
+            "log_divergence",
+            expected=(
+                f"one record at offset {offset} of leader epoch {event.leader_epoch}: "
+                f"broker {self.events[first].node} holds value {held} there"
+            ),
+            seen=f"broker {event.node} holds value {value} there",
+            topic=event.topic,
+            partition=event.partition,
+            offset=offset,
+            events=(first, position),
+        )
+
+    def _first_with(self, event: Event, offset: int) -> int:
+        """The position of the first event that names a record at this offset and epoch."""
+        return next(
+            position
+            for position, earlier in enumerate(self.events)
+            if earlier.name in (Name.APPENDED, Name.REPLICA_LOG)
+            and earlier.partition == event.partition
+            and earlier.topic == event.topic
+            and earlier.leader_epoch == event.leader_epoch
+            and earlier.offset <= offset < earlier.offset + len(earlier.values)
+        )
+
+    def at_the_end(self) -> None:
+        """Each dump against each other one of its partition."""
+        for key, finals in self.replicas.final.items():
+            ordered = sorted(finals.items())
+            for index, (node, final) in enumerate(ordered):
+                for other_node, other in ordered[index + 1 :]:
+                    self._agree(key, node, final, other_node, other)
+
+    def _agree(self, key: Key, node: int, final: FinalLog, other_node: int, other: FinalLog) -> None:
+        end = min(final.high_watermark, other.high_watermark, final.log.end_offset, other.log.end_offset)
+        offset = final.log.first_difference(0, other.log.epochs[:end], other.log.values[:end])
+        if offset is None:
+            return
+        one, two = ((log.epochs[offset], log.values[offset]) for log in (final.log, other.log))
+        self.findings.add(
+            "log_divergence",
+            expected=(
+                f"equal records below {end}, the lower high watermark: at offset {offset} "
+                f"broker {node} holds value {one[1]} of leader epoch {one[0]}"
+            ),
+            seen=f"broker {other_node} holds value {two[1]} of leader epoch {two[0]} there",
+            topic=key[0],
+            partition=key[1],
+            offset=offset,
+            events=(final.position_of(offset), other.position_of(offset)),
+        )

@@ -1,0 +1,66 @@
+"""The logs of all replicas, as the events tell them, and the final dumps.
+
+Owns the bookkeeping that COMMIT-SAFE and LOG-MATCH share. Must not judge.
+"""
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.model.replica_log import ReplicaLog
+from fencepost.traces.events import Event, Name
+
+Key = tuple[str | None, int]
+"""Topic and partition number."""
+
+
+@define
+class FinalLog:
+    """A replica's log as it was dumped at the end. rows: the positions of its REPLICA_LOG events, with the base offset of each."""
+
+    log: ReplicaLog = field(factory=ReplicaLog)
+    high_watermark: int = 0
+    rows: list[tuple[int, int]] = field(factory=list)
+
+    def position_of(self, offset: int) -> int:
+        """Of the row that holds `offset`, or of the last one."""
+        return next((position for position, base in reversed(self.rows) if base <= offset), self.rows[-1][0])
+
+
+@define
+class Replicas:
+    """logs: by partition and node, as of the event under way. final: the dumps."""
+
+    logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
+    final: dict[Key, dict[int, FinalLog]] = field(factory=dict)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """The events that change a log."""
+        return {
+            Name.APPENDED: self._appended,
+            Name.TRUNCATED: self._resized,
+            Name.LOG_RECOVERED: self._resized,
+            Name.REPLICA_LOG: self._dumped,
+        }
+
+    def log(self, event: Event) -> ReplicaLog:
+        """The log of the replica that the event is about."""
+        nodes = self.logs.setdefault((event.topic, event.partition), {})
+        log = nodes.get(event.node)
+        if log is None:
+            log = nodes[event.node] = ReplicaLog()
+        return log
+
+    def _appended(self, position: int, event: Event) -> None:
+        self.log(event).append(event.offset, event.leader_epoch, event.values)
+
+    def _resized(self, position: int, event: Event) -> None:
+        self.log(event).resize(event.offset)
+
+    def _dumped(self, position: int, event: Event) -> None:
+        nodes = self.final.setdefault((event.topic, event.partition), {})
+        final = nodes.setdefault(event.node, FinalLog())
+        final.rows.append((position, event.offset))
+        if event.values:
+            final.log.append(event.offset, event.leader_epoch, event.values)
+        final.high_watermark = event.high_watermark
