@@ -55,7 +55,7 @@ def swarm(seed: int, profile: str = "default", bugs: tuple[str, ...] = ()) -> Pl
     topic = TopicOptions(
         name="t",
         partitions=draw.between(bounds.partitions, "partitions"),
-        replication_factor=3,
+        replication_factor=2 if draw.chance(35, "replication_factor") else 3,
         min_insync_replicas=2 if draw.chance(30, "min_insync") else 1,
         flush_messages=1 if draw.chance(30, "flush") else 0,
     )

@@ -57,6 +57,8 @@ class Name(StrEnum):
     """A leader's ISR change met a bad version. leader_epoch; isr: what it proposed."""
     FETCH_REFUSED = "fetch_refused"
     """A leader refused a fetch by its leader epoch. node, leader_epoch: of the request; detail: the error."""
+    FOLLOWER_FAILED = "follower_failed"
+    """A follower could not append what its leader sent and stopped fetching the partition. leader; detail: why."""
     REPLICA_LOG = "replica_log"
     """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch; values; end_offset; high_watermark."""
     # --- the run

@@ -43,7 +43,9 @@ class ClusterOptions:
     controller_request_timeout_ms: int = _bounded(10, MILLION, 1_000)
     isr_change_propagation_ms: int = _bounded(1, MILLION, 2_500)
     leader_imbalance_check_ms: int = _bounded(0, MILLION, 5_000)
-    """First run of the preferred leader balance; 0 switches it off."""
+    """First run of the preferred leader balance after an election; 0 switches it off."""
+    leader_imbalance_interval_ms: int = _bounded(1, MILLION, 300_000)
+    """Between later runs."""
     bugs: tuple[str, ...] = ()
 
 

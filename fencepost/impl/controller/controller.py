@@ -23,8 +23,6 @@ from fencepost.impl.zookeeper import WatchEvent
 from fencepost.traces.events import Name
 
 BALANCE_TIMER = ("leader_balance",)
-BALANCE_INTERVAL_MS = 300_000
-"""leader.imbalance.check.interval.seconds; only the first run comes earlier."""
 
 Event = Callable[[], Steps]
 
@@ -66,7 +64,7 @@ class Controller:
         """Time to look at the balance of leaders."""
         self.queue.append(lambda: self._if_active(listeners.balance_leaders))
         if self.state.active:
-            self.shell.set_timer(BALANCE_TIMER, BALANCE_INTERVAL_MS)
+            self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_interval_ms)
 
     def on_control_timer(self, broker: int) -> None:
         """A control request was not answered."""

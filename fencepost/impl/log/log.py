@@ -12,8 +12,13 @@ from attrs import define, field
 from fencepost.impl.files import File, FileSystem
 from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.records import Batch, CorruptBatchError, decode_batches, encode_batch
+from fencepost.traces.errors import FencepostError
 
 LOG_FILE = "00000000000000000000.log"
+
+
+class UnexpectedOffsetError(FencepostError):
+    """A leader sent batches that do not continue this log."""
 
 
 @define
@@ -62,8 +67,14 @@ class Log:
         return base_offset
 
     def append_as_follower(self, data: bytes) -> list[Batch]:
-        """Append the batches that a leader sent, as they are; returns them. They must begin at the log end offset."""
+        """Append the batches that a leader sent, as they are; returns them. Raises UnexpectedOffsetError if they do not begin at the log end offset."""
         batches = list(decode_batches(data))
+        if batches and batches[0].base_offset != self.log_end_offset:
+            raise UnexpectedOffsetError(
+                expected=f"a batch at the log end offset {self.log_end_offset}",
+                seen=f"one at {batches[0].base_offset}",
+                where=f"append to {self.directory}",
+            )
         for batch in batches:
             assert batch.base_offset == self.log_end_offset, (batch.base_offset, self.log_end_offset)
             if batch.leader_epoch != self.epochs.latest_epoch():

@@ -7,6 +7,7 @@ leader in the same epoch as when it was asked (KAFKA-7786).
 
 from attrs import define, field
 
+from fencepost.impl.log.log import UnexpectedOffsetError
 from fencepost.impl.messages import (
     EpochQuery,
     FetchedPartition,
@@ -196,15 +197,24 @@ class ReplicaFetcher:
             if following is None:
                 continue
             if answer.error is ErrorCode.NONE:
-                self._append(following.partition, answer)
+                self._append(conversation, following.partition, answer)
             else:
                 following.truncating = following.truncating or answer.error is ErrorCode.OFFSET_OUT_OF_RANGE
                 self._delay(following)
         self._go_on(conversation)
 
-    def _append(self, partition: Partition, answer: FetchedPartition) -> None:
+    def _append(self, conversation: Conversation, partition: Partition, answer: FetchedPartition) -> None:
         if answer.records:
-            for batch in partition.log.append_as_follower(answer.records):
+            try:
+                batches = partition.log.append_as_follower(answer.records)
+            except UnexpectedOffsetError as unexpected:
+                # the logs parted inside a batch: as Kafka does, this partition fails here and is fetched again after the next LeaderAndIsr
+                del conversation.followings[partition.key]
+                self.shell.record(
+                    Name.FOLLOWER_FAILED, partition.key, leader=partition.leader, detail=str(unexpected)
+                )
+                return
+            for batch in batches:
                 self.shell.record(
                     Name.APPENDED,
                     partition.key,
