@@ -1,7 +1,7 @@
 """COMMIT-SAFE: a record below any high watermark ever exposed is on every later leader, and on every current replica at the end, at the same offset.
 
-Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader; "later" is a leader epoch that is not lower (a broker that
-learns late that it led an older epoch owes nothing to a newer one). Loss that the claims allow is excused for its offsets only.
+Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader; "later" is a leader epoch that is not lower (a
+broker that learns late that it led an older epoch owes nothing to a newer one). Loss that the claims allow is excused for its offsets only.
 """
 
 from collections.abc import Callable, Mapping
@@ -67,9 +67,8 @@ class CommitSafe:
         committed, log = self._of(event), self.replicas.log(event)
         epoch, end, before = event.leader_epoch, event.high_watermark, committed.log.end_offset
         if any(exposing > epoch for exposing in committed.highest):
-            self._owes(
-                position, event, min(end, before)
-            )  # a deposed leader went on: it must show what its successor showed
+            # a deposed leader went on: it must show what its successor showed
+            self._owes(position, event, min(end, before), max(committed.highest))
         if end > before:
             committed.log.epochs += log.epochs[before:end]
             committed.log.values += log.values[before:end]
@@ -77,18 +76,16 @@ class CommitSafe:
         committed.highest[epoch] = max(end, committed.highest.get(epoch, 0))
 
     def _became_leader(self, position: int, event: Event) -> None:
-        self._owes(position, event, self._of(event).exposed_up_to(event.leader_epoch))
+        epoch = event.leader_epoch
+        self._owes(position, event, self._of(event).exposed_up_to(epoch), epoch)
 
-    def _owes(self, position: int, event: Event, end: int) -> None:
-        """The leader's log must hold the committed records below `end`."""
+    def _owes(self, position: int, event: Event, end: int, by_epoch: int) -> None:
+        """The leader's log must hold the committed records below `end`, which leaders of `by_epoch` or below exposed."""
         committed = self._of(event)
         offset = self._first_lost(event.topic, event.partition, self.replicas.log(event), committed.log, end)
         if offset is None:
             return
-        highest_epoch = max(committed.highest)
-        exposed_at, epoch, node, high_watermark = committed.exposed_by(
-            offset, max(highest_epoch, event.leader_epoch)
-        )
+        exposed_at, epoch, node, high_watermark = committed.exposed_by(offset, by_epoch)
         self.findings.add(
             "committed_record_lost",
             expected=f"{_record(committed.log, offset)}: leader {node} of epoch {epoch} had exposed the high watermark {high_watermark}",

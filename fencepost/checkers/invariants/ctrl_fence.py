@@ -1,8 +1,8 @@
 """CTRL-FENCE: a deposed controller has no effect, in ZooKeeper or at a broker.
 
-Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in commit order; a partition's state that raises the leader
-epoch is a controller's write (a leader's ISR change repeats the controller epoch that it was told, which may be old). A broker forgets the highest
-controller epoch when it restarts.
+Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in commit order; a partition's state that raises the
+leader epoch is a controller's write (a leader's ISR change repeats the controller epoch that it was told, which may be old). A broker forgets the
+highest controller epoch when it restarts.
 """
 
 from collections.abc import Callable, Mapping

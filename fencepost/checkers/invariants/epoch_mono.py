@@ -1,7 +1,7 @@
 """EPOCH-MONO: leader epochs grow, and each has one leader.
 
-Owns two_leaders_one_epoch and leader_epoch_regressed. A broker that restarts has forgotten its leader epochs (Kafka keeps them in memory), so its own are compared
-within one incarnation.
+Owns two_leaders_one_epoch and leader_epoch_regressed. A broker that restarts has forgotten its leader epochs (Kafka keeps them in memory), so its own are
+compared within one incarnation.
 """
 
 from collections.abc import Callable, Mapping

