@@ -33,7 +33,7 @@ def judge(trace: Trace) -> Verdict:
     findings = Findings()
     replicas = Replicas()
     commit_safe = CommitSafe(replicas, findings, trace.claims.loss)
-    log_match = LogMatch(replicas, findings, trace.events)
+    log_match = LogMatch(replicas, findings, trace.events, trace.claims.loss)
     high_watermark_mono = HighWatermarkMono(findings, trace.claims)
     parts = (
         replicas,

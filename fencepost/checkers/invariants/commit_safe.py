@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import Key, Replicas
 from fencepost.model.replica_log import ReplicaLog
 from fencepost.traces.events import Event, Name
@@ -105,17 +106,10 @@ class CommitSafe:
             offset = log.first_difference(start, committed.epochs[start:end], committed.values[start:end])
             if offset is None:
                 return None
-            excused = max(
-                (
-                    loss.end
-                    for loss in self.loss
-                    if loss.topic == topic and loss.partition == partition and loss.start <= offset < loss.end
-                ),
-                default=None,
-            )
-            if excused is None:
+            excused_to = end_of_loss(self.loss, (topic, partition), offset)
+            if excused_to == offset:
                 return offset
-            start = excused
+            start = excused_to
         return None
 
     def at_the_end(self) -> None:

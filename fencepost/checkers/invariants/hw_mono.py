@@ -16,6 +16,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
@@ -114,16 +115,9 @@ class HighWatermarkMono:
         times = self.led_again.get((key, later.leader_epoch), ())
         return any(earlier.invoke_time <= time <= later.completion_time for time in times)
 
-    def _lost(self, key: Key, start: int, end: int) -> bool:
-        """Whether the claims allow the loss of all offsets from `start` to `end`."""
-        for loss in sorted(self.claims.loss, key=lambda loss: loss.start):
-            if (loss.topic, loss.partition) == key and loss.start <= start < loss.end:
-                start = loss.end
-        return start >= end
-
     def _regressed(self, key: Key, earlier: Shown, later: Shown) -> None:
-        if self._lost(key, later.end_offset, earlier.end_offset):
-            return
+        if end_of_loss(self.claims.loss, key, later.end_offset) >= earlier.end_offset:
+            return  # exactly these offsets may be lost
         gap = later.invoke_time - earlier.completion_time
         self.findings.add(
             "high_watermark_regressed",

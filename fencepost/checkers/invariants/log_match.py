@@ -1,6 +1,8 @@
 """LOG-MATCH: (offset, leader epoch) names one record for ever, and replicas agree below the lower of their high watermarks.
 
-Owns log_divergence. No claim excuses it: once loss is allowed, content is keyed by epoch and offset, which is what this invariant compares.
+Owns log_divergence. Claims do not excuse it: once loss is allowed, content is keyed by epoch and offset, which is what this invariant compares;
+and at the end every replica that was dumped has cut what is lost. Only if the liveness phase failed may one not have come to that: then, and for the
+allowed offsets only, the second half is excused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -8,8 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import FinalLog, Key, Replicas
+from fencepost.model.replica_log import ReplicaLog
 from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import LossRange
 
 
 @define
@@ -22,16 +27,21 @@ class Names:
 
 @define
 class LogMatch:
-    """events: the whole trace, to find the first of two convicting events; partitions: what each (epoch, offset) names."""
+    """events: the whole trace, to find the first of two convicting events; loss: what the claims allow; partitions: what each (epoch, offset) names."""
 
     replicas: Replicas
     findings: Findings
     events: Sequence[Event]
+    loss: tuple[LossRange, ...]
+    liveness_failed: bool = False
     partitions: dict[Key, Names] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """The events that say what a log holds."""
-        return {Name.APPENDED: self._holds, Name.REPLICA_LOG: self._holds}
+        return {Name.APPENDED: self._holds, Name.REPLICA_LOG: self._holds, Name.LIVENESS_FAILED: self._failed}
+
+    def _failed(self, position: int, event: Event) -> None:
+        self.liveness_failed = True
 
     def _holds(self, position: int, event: Event) -> None:
         if not event.values:
@@ -78,6 +88,17 @@ class LogMatch:
             and earlier.offset <= offset < earlier.offset + len(earlier.values)
         )
 
+    def _first_difference(self, key: Key, one: ReplicaLog, other: ReplicaLog, end: int) -> int | None:
+        start = 0
+        while start < end:
+            offset = one.first_difference(start, other.epochs[start:end], other.values[start:end])
+            if offset is None or not self.liveness_failed:
+                return offset
+            start = end_of_loss(self.loss, key, offset)
+            if start == offset:
+                return offset
+        return None
+
     def at_the_end(self) -> None:
         """Each dump against each other one of its partition."""
         for key, finals in self.replicas.final.items():
@@ -88,7 +109,7 @@ class LogMatch:
 
     def _agree(self, key: Key, node: int, final: FinalLog, other_node: int, other: FinalLog) -> None:
         end = min(final.high_watermark, other.high_watermark, final.log.end_offset, other.log.end_offset)
-        offset = final.log.first_difference(0, other.log.epochs[:end], other.log.values[:end])
+        offset = self._first_difference(key, final.log, other.log, end)
         if offset is None:
             return
         one, two = ((log.epochs[offset], log.values[offset]) for log in (final.log, other.log))

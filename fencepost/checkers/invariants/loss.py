@@ -1,0 +1,17 @@
+"""Loss that the claims allow, by partition and offset.
+
+Owns the look-up. Must not know which invariant asks: each says for itself what a loss excuses.
+"""
+
+from collections.abc import Iterable
+
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.traces.trace import LossRange
+
+
+def end_of_loss(allowed: Iterable[LossRange], partition: Key, offset: int) -> int:
+    """The first offset from `offset` on whose loss is not allowed: `offset` itself if its own is not. Ranges may overlap."""
+    for loss in sorted(allowed, key=lambda loss: loss.start):
+        if (loss.topic, loss.partition) == partition and loss.start <= offset < loss.end:
+            offset = loss.end
+    return offset
