@@ -7,8 +7,9 @@ The plain checker, campaigns and mining all judge through this table, so that th
 Judges are imported on first use, because some of them compile.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import pyarrow as pa
 from attrs import evolve, frozen
 
 from fencepost.checkers.verdict import Decision, Verdict
@@ -25,6 +26,13 @@ def _log(trace: Trace) -> Verdict:
     return judge_trace(trace)
 
 
+def _log_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
+    from fencepost.checkers.columns import columns_of_table
+    from fencepost.checkers.log import judge_columns, log_columns
+
+    return dict(judge_columns(log_columns(columns_of_table(operations, traces))))
+
+
 def _invariants(trace: Trace) -> Verdict:
     from fencepost.checkers.invariants import judge as judge_events
 
@@ -39,20 +47,44 @@ def _conformance(trace: Trace) -> Verdict:
 
 @frozen(kw_only=True)
 class Check:
-    """One check. judge: of one whole trace; reads_operations, reads_events: what it looks at beside the trace's own row."""
+    """One check. judge: of one whole trace; reads_events: it looks at events, and not at operations.
+
+    judge_table: the same over the rows of an `operations` table, for many traces at once: the verdicts that are not Ok, by
+    trace id; the traces given with it lack operations and events. operation_columns: the columns that this form reads.
+    """
 
     name: str
     judge: Callable[[Trace], Verdict]
-    reads_operations: bool
     reads_events: bool
+    judge_table: Callable[[pa.Table, Sequence[Trace]], dict[int, Verdict]] | None = None
+    operation_columns: tuple[str, ...] = ()
 
 
 CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
-        Check(name="log", judge=_log, reads_operations=True, reads_events=False),
-        Check(name="invariants", judge=_invariants, reads_operations=False, reads_events=True),
-        Check(name="conformance", judge=_conformance, reads_operations=False, reads_events=True),
+        Check(
+            name="log",
+            judge=_log,
+            reads_events=False,
+            judge_table=_log_of_table,
+            operation_columns=(
+                *(
+                    "trace_id",
+                    "op_id",
+                    "process",
+                    "session",
+                    "clock_id",
+                    "function",
+                    "outcome",
+                    "invoke_time",
+                ),
+                *("completion_time", "topic", "partition", "acks", "offset", "end_offset", "leader_epoch"),
+                *("strong", "records", "positions"),
+            ),
+        ),
+        Check(name="invariants", judge=_invariants, reads_events=True),
+        Check(name="conformance", judge=_conformance, reads_events=True),
     )
 }
 DEFAULT_CHECKS = ("log", "invariants", "conformance")
@@ -68,17 +100,20 @@ def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
     return tuple(CHECKS[name] for name in names)
 
 
-def under_profile(trace: Trace, profile: str | None) -> Trace:
-    """The trace claiming another profile of the log check; None leaves its own. Raises FencepostError."""
-    if profile is None:
-        return trace
-    if profile not in PROFILES:
+def check_profile(profile: str | None) -> None:
+    """Raises FencepostError for a profile that is none; None is each trace's own."""
+    if profile is not None and profile not in PROFILES:
         raise FencepostError(
             expected=f"a profile out of {', '.join(PROFILES)}",
             seen=repr(profile),
             where="the profile of the log check",
         )
-    return evolve(trace, claims=evolve(trace.claims, check=profile))
+
+
+def under_profile(trace: Trace, profile: str | None) -> Trace:
+    """The trace claiming another profile of the log check; None leaves its own. Raises FencepostError."""
+    check_profile(profile)
+    return trace if profile is None else evolve(trace, claims=evolve(trace.claims, check=profile))
 
 
 def guarded(check: Check, trace: Trace) -> Verdict:

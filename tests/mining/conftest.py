@@ -1,0 +1,142 @@
+"""Traces with known verdicts, and one Spark session for all tests."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.store import TraceStore
+from fencepost.traces.trace import Claims, Trace
+
+KINDS = (
+    "legal",
+    "lost_write",
+    "inconsistent_offsets",
+    "phantom_record",
+    "two_leaders",
+    "too_weak",
+    "no_events",
+)
+
+
+def _append(op_id: int, offset: int) -> Operation:
+    return Operation(
+        op_id=op_id,
+        process=op_id,
+        function=Function.APPEND,
+        invoke_time=op_id * 10,
+        completion_time=op_id * 10 + 5,
+        outcome=Outcome.OK,
+        topic="t",
+        partition=0,
+        acks=-1,
+        offset=offset,
+        records=(Record(topic="t", partition=0, offset=offset, value=op_id * 1000),),
+    )
+
+
+def _read(op_id: int, values: list[int]) -> Operation:
+    return Operation(
+        op_id=op_id,
+        process=op_id,
+        function=Function.POLL,
+        invoke_time=op_id * 10,
+        completion_time=op_id * 10 + 5,
+        outcome=Outcome.OK,
+        topic="t",
+        partition=0,
+        offset=0,
+        end_offset=len(values),
+        strong=True,
+        records=tuple(
+            Record(topic="t", partition=0, offset=offset, value=value) for offset, value in enumerate(values)
+        ),
+    )
+
+
+def _leaders(nodes: tuple[int, ...]) -> tuple[Event, ...]:
+    """One BECAME_LEADER of epoch 1 per node, all after ZooKeeper named the first."""
+    state = Event(
+        time=0, name=Name.PARTITION_STATE, node=9, topic="t", partition=0, leader=nodes[0], leader_epoch=1,
+        controller_epoch=1, isr=(1, 2), zk_version=0,
+    )  # fmt: skip
+    became = (
+        Event(time=1 + node, name=Name.BECAME_LEADER, node=node, topic="t", partition=0, leader_epoch=1, offset=0,
+              high_watermark=0, isr=(1, 2))
+        for node in nodes
+    )  # fmt: skip
+    return (state, *became)
+
+
+def _make(trace_id: int, kind: str) -> Trace:
+    """A trace with `3 + trace_id % 4` acknowledged appends that is read in the end, and one fault planted by kind."""
+    appends = [_append(op_id, op_id) for op_id in range(3 + trace_id % 4)]
+    values = [operation.records[0].value for operation in appends]
+    claims, events = Claims(), _leaders((1,))
+    if kind == "lost_write":
+        values.pop()
+    elif kind == "inconsistent_offsets":
+        appends[1] = attrs.evolve(
+            appends[1], offset=0, records=(attrs.evolve(appends[1].records[0], offset=0),)
+        )
+    elif kind == "phantom_record":
+        values[1] = 77_777
+    elif kind == "two_leaders":
+        events = _leaders((1, 2))
+    elif kind == "too_weak":
+        claims = Claims(assumption_broken="every broker was down")
+    elif kind == "no_events":
+        events = ()
+    return Trace(
+        trace_id=trace_id,
+        plan="",
+        seed=trace_id,
+        target="test",
+        software_version="test",
+        profile=kind,
+        claims=claims,
+        operations=(*appends, _read(99, values)),
+        events=events,
+    )
+
+
+@pytest.fixture(scope="session")
+def make() -> Callable[[int, str], Trace]:
+    """make(trace_id, kind): a trace whose verdict is known by its kind (one of KINDS, kept as its profile)."""
+    return _make
+
+
+@pytest.fixture(scope="session")
+def mixed() -> list[Trace]:
+    """Four traces of each kind, in turn."""
+    return [_make(number, KINDS[number % len(KINDS)]) for number in range(4 * len(KINDS))]
+
+
+@pytest.fixture(scope="session")
+def campaign(tmp_path_factory: pytest.TempPathFactory, mixed: list[Trace]) -> Path:
+    """A folder with the mixed traces: two sealed parts of several row groups, and the last eight still in two journals."""
+    path = tmp_path_factory.mktemp("campaign") / "mixed"
+    store = TraceStore.create(path)
+    for some in (mixed[:10], mixed[10:20]):
+        with store.writer() as writer:
+            for trace in some:
+                writer.append(trace)
+        seal(store, sizes=Sizes(group_operations=12))
+    with store.writer(0) as first, store.writer(1) as second:
+        for trace in mixed[20:]:
+            (second if trace.trace_id % 2 else first).append(trace)
+    return path
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One local Spark session on the loopback for the whole run."""
+    from fencepost.mining.session import session
+
+    with session("local[2]", settings={"spark.driver.memory": "1g"}) as running:
+        yield running

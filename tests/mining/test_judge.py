@@ -1,0 +1,253 @@
+"""What a task does, called as a function without Spark: splits, judging, quarantine."""
+
+from pathlib import Path
+
+import attrs
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost.checkers import judges
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.verdict import Decision, combine
+from fencepost.mining.judge import Settings, judge_splits
+from fencepost.mining.results import SCHEMAS
+from fencepost.mining.splits import work_of
+from fencepost.traces.digest import digest_of
+from fencepost.traces.errors import FencepostError, TraceError
+from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.store import TraceStore
+
+
+def judge_here(path: Path, out: Path, *, checks=DEFAULT_CHECKS, profile=None):
+    """All splits of a folder in one task, in this process."""
+    return judge_splits(
+        work_of([path]).splits, Settings(checks=checks, profile=profile, folder=out), name="here"
+    )
+
+
+def verdicts_in(out: Path) -> dict[tuple[int, str], tuple]:
+    rows = pq.read_table(out / "verdicts").to_pylist()
+    found = {
+        (row["trace_id"], row["check"]): (row["decision"], row["anomaly"], row["reason"]) for row in rows
+    }
+    assert len(found) == len(rows)
+    return found
+
+
+def findings_in(out: Path) -> list[tuple]:
+    if not (out / "findings").exists():
+        return []
+    return sorted(
+        (*(row[name] for name in ("trace_id", "check", "anomaly", "partition", "offset", "expected", "seen")),
+         tuple(row["operations"]), tuple(row["events"]))
+        for row in pq.read_table(out / "findings").to_pylist()
+    )  # fmt: skip
+
+
+def plain(traces) -> tuple[dict, list]:
+    """Verdicts and findings of the plain checker, in the form of the two functions above."""
+    verdicts = {trace.trace_id: judge(trace) for trace in traces}
+    by_check = {
+        (trace_id, verdict.check): (verdict.decision.value, verdict.anomaly, verdict.reason)
+        for trace_id, found in verdicts.items()
+        for verdict in found
+    }
+    findings = [
+        (trace_id, f.check, f.anomaly, f.partition, f.offset, f.expected, f.seen, f.operations, f.events)
+        for trace_id, found in verdicts.items()
+        for verdict in found
+        for f in verdict.findings
+    ]
+    return by_check, sorted(findings)
+
+
+def test_the_traces_have_the_verdicts_they_were_made_for(mixed) -> None:
+    """Each planted fault is found by the plain checker, and nothing is found in the legal traces."""
+    expected = {
+        "legal": (Decision.OK, None),
+        "no_events": (Decision.OK, None),
+        "too_weak": (Decision.ASSUMPTION_BROKEN, None),
+        "two_leaders": (Decision.ILLEGAL, "two_leaders_one_epoch"),
+        "lost_write": (Decision.ILLEGAL, "lost_write"),
+        "inconsistent_offsets": (Decision.ILLEGAL, "inconsistent_offsets"),
+        "phantom_record": (Decision.ILLEGAL, "inconsistent_offsets"),
+    }
+    for trace in mixed:
+        verdict = combine(judge(trace))
+        assert (verdict.decision, verdict.anomaly) == expected[trace.profile], trace.profile
+
+
+def test_a_task_agrees_with_the_plain_checker(campaign: Path, mixed, tmp_path: Path) -> None:
+    """Read from row groups and journals and judged by columns, each trace has the plain checker's verdicts and certificates."""
+    result = judge_here(campaign, tmp_path)
+    assert (verdicts_in(tmp_path), findings_in(tmp_path)) == plain(mixed)
+    assert sum(result.counts.traces.values()) == len(mixed)
+    assert result.counts.operations == sum(len(trace.operations) for trace in mixed)
+
+
+def test_splits_are_row_groups_and_journals_each_run_once(campaign: Path, mixed) -> None:
+    """The splits cover every run once: row groups of parts, and frames of journals that are not sealed."""
+    work = work_of([campaign])
+    assert work.unreadable == ()
+    assert sum(split.group is not None for split in work.splits) > 2
+    in_journals = [frame.trace_id for split in work.splits for frame in split.frames]
+    assert sorted(in_journals) == [trace.trace_id for trace in mixed[20:]]
+
+
+def test_a_run_in_a_part_and_in_a_journal_is_judged_once(tmp_path: Path, mixed) -> None:
+    """Killed between writing a part and removing the journal, a campaign is still mined without doubles."""
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer() as writer:
+        for trace in mixed:
+            writer.append(trace)
+    (journal,) = store.journals()
+    data = journal.read_bytes()
+    seal(store)
+    journal.write_bytes(data)
+    judge_here(tmp_path / "in", tmp_path / "out")
+    assert verdicts_in(tmp_path / "out") == plain(mixed)[0]
+
+
+@pytest.mark.parametrize("table", ["traces", "operations", "events"])
+def test_a_truncated_part_costs_only_itself(tmp_path: Path, mixed, table: str) -> None:
+    """A truncated file is quarantined with its reason; the other parts are judged."""
+    store = TraceStore.create(tmp_path / "in")
+    for some in (mixed[:10], mixed[10:]):
+        with store.writer() as writer:
+            for trace in some:
+                writer.append(trace)
+        seal(store)
+    broken = store.parts()[0].of(table)
+    broken.write_bytes(broken.read_bytes()[:-30])
+    (unreadable,) = work_of([tmp_path / "in"]).unreadable
+    assert "expected a whole Parquet file" in unreadable.reason
+    assert broken.name in unreadable.reason
+    judge_here(tmp_path / "in", tmp_path / "out")
+    assert verdicts_in(tmp_path / "out") == plain(mixed[10:])[0]
+
+
+def test_a_rotten_page_costs_its_row_group(tmp_path: Path, mixed) -> None:
+    """Bytes that rot inside a file whose footer is whole are found when the row group is read, and quarantined."""
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer() as writer:
+        for trace in mixed:
+            writer.append(trace)
+    seal(store, sizes=Sizes(group_operations=60))
+    path = store.parts()[0].operations
+    group = pq.read_metadata(path).row_group(0)
+    data = bytearray(path.read_bytes())
+    start = group.column(1).dictionary_page_offset or group.column(1).data_page_offset
+    data[start : start + 40] = b"\xff" * 40
+    path.write_bytes(data)
+    result = judge_here(tmp_path / "in", tmp_path / "out")
+    (quarantined,) = result.counts.quarantined
+    assert "row group 0" in quarantined.place
+    lost = (
+        pq.ParquetFile(store.parts()[0].traces)
+        .read_row_group(0, columns=["trace_id"])["trace_id"]
+        .to_pylist()
+    )
+    assert verdicts_in(tmp_path / "out") == plain([trace for trace in mixed if trace.trace_id not in lost])[0]
+
+
+def test_one_strange_trace_costs_only_itself(tmp_path: Path, mixed) -> None:
+    """A function that this version does not know quarantines its trace; the others of the row group are judged as ever."""
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer() as writer:
+        for trace in mixed:
+            writer.append(trace)
+    seal(store)
+    path = store.parts()[0].operations
+    table = pq.read_table(path)
+    names = table["function"].to_pylist()
+    position = table["trace_id"].to_pylist().index(3)
+    names[position] = "teleport"
+    index = table.schema.get_field_index("function")
+    pq.write_table(table.set_column(index, table.schema.field(index), [names]), path)
+    result = judge_here(tmp_path / "in", tmp_path / "out")
+    (quarantined,) = result.counts.quarantined
+    assert (quarantined.trace_id, "teleport" in quarantined.reason) == (3, True)
+    assert verdicts_in(tmp_path / "out") == plain([trace for trace in mixed if trace.trace_id != 3])[0]
+
+
+def test_damaged_journals_are_told(tmp_path: Path, mixed) -> None:
+    """A journal frame whose checksum fails is quarantined with its place, a foreign file with the extension too."""
+    from fencepost.traces.journal import scan
+
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer() as writer:
+        for trace in mixed[:5]:
+            writer.append(trace)
+    (journal,) = store.journals()
+    data = bytearray(journal.read_bytes())
+    data[scan(journal).frames[2].offset + 3] ^= 4
+    journal.write_bytes(data)
+    (tmp_path / "in" / "journal" / "notes.journal").write_text("a shopping list, not a journal")
+    reasons = sorted(found.reason for found in work_of([tmp_path / "in"]).unreadable)
+    assert ["journal of version 1" in reasons[0], "checksum fails" in reasons[1]] == [True, True]
+    judge_here(tmp_path / "in", tmp_path / "out")
+    assert verdicts_in(tmp_path / "out") == plain(mixed[:2] + mixed[3:5])[0]
+
+
+def test_a_judge_that_is_lied_to_answers_with_a_verdict(make, monkeypatch) -> None:
+    """A trace that a judge refuses is Assumption broken, never an exception."""
+
+    def refuses(trace):
+        raise TraceError(expected="sense", seen="none", where="the trace")
+
+    check = attrs.evolve(judges.CHECKS["invariants"], judge=refuses)
+    monkeypatch.setitem(judges.CHECKS, "invariants", check)
+    (verdict,) = judge(make(0, "legal"), ("invariants",))
+    assert (verdict.decision, verdict.reason) == (
+        Decision.ASSUMPTION_BROKEN,
+        "the trace: expected sense, saw none",
+    )
+
+
+def test_a_profile_overrides_the_claims(tmp_path: Path, make) -> None:
+    """A profile given to mining replaces the one of each trace's claims, in the columns as for one trace."""
+    store = TraceStore.create(tmp_path / "in")
+    trace = make(0, "lost_write")
+    with store.writer() as writer:
+        writer.append(trace)
+    judge_here(tmp_path / "in", tmp_path / "content", checks=("log",), profile="content")
+    judge_here(tmp_path / "in", tmp_path / "own", checks=("log",))
+    decisions = [verdicts_in(tmp_path / name)[0, "log"][0] for name in ("content", "own")]
+    (content,) = judge(attrs.evolve(trace, claims=attrs.evolve(trace.claims, check="content")), ("log",))
+    assert decisions == [content.decision.value, "illegal"]
+
+
+def test_the_sample_is_the_smallest_with_its_proof(campaign: Path, mixed, tmp_path: Path) -> None:
+    """Of each anomaly the smallest trace is kept, with its certificate in words."""
+    counts = judge_here(campaign, tmp_path).counts
+    sample = counts.samples["lost_write"]
+    smallest = min(len(trace.operations) for trace in mixed if trace.profile == "lost_write")
+    assert sample.operations == smallest
+    assert len(sample.proof) == len(sample.finding.operations) + len(sample.finding.events)
+    assert sample.proof[0].startswith(f"op {sample.finding.operations[0]}")
+
+
+def test_result_files_have_their_schemas(campaign: Path, mixed, tmp_path: Path) -> None:
+    """Findings carry trace id, digest and certificate under the documented schema."""
+    judge_here(campaign, tmp_path)
+    for result in ("findings", "verdicts"):
+        file = pq.ParquetFile(tmp_path / result / "here.parquet")
+        assert file.schema_arrow.equals(SCHEMAS[result])
+    digests = {trace.trace_id: digest_of(trace) for trace in mixed}
+    for row in pq.read_table(tmp_path / "findings").to_pylist():
+        assert row["digest"] == digests[row["trace_id"]]
+        assert row["operations"] or row["events"]
+
+
+def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
+    """No input, one that is no folder of traces, the same twice, and an unknown check are the caller's mistakes."""
+    with pytest.raises(FencepostError, match="expected a folder of traces"):
+        work_of([])
+    with pytest.raises(FencepostError, match="expected a folder of traces"):
+        work_of([tmp_path])
+    with pytest.raises(FencepostError, match="each folder of traces once"):
+        work_of([campaign, campaign / ".." / campaign.name])
+    with pytest.raises(
+        FencepostError, match="expected checks out of log, invariants, conformance, saw 'lgo'"
+    ):
+        judge_here(campaign, tmp_path, checks=("lgo",))
