@@ -9,6 +9,8 @@ import pytest
 
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.plan import Plan
+from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Claims, Trace
@@ -94,7 +96,7 @@ def _make(trace_id: int, kind: str) -> Trace:
         events = ()
     return Trace(
         trace_id=trace_id,
-        plan="",
+        plan=plan_to_json(Plan(seed=trace_id)),
         seed=trace_id,
         target="test",
         software_version="test",

@@ -1,0 +1,175 @@
+"""Mining on Spark answers what the plain checker answers, and its output is whole or not there."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.mining import mine as mining
+from fencepost.mining.mine import mine
+from fencepost.mining.results import RESULTS, SCHEMAS
+from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
+from fencepost.traces.sealing import seal
+from fencepost.traces.store import TraceStore
+
+pytestmark = pytest.mark.spark
+
+
+def store_of(path: Path, traces) -> TraceStore:
+    """A folder with the traces, sealed."""
+    store = TraceStore.create(path)
+    with store.writer() as writer:
+        for trace in traces:
+            writer.append(trace)
+    seal(store)
+    return store
+
+
+def test_spark_and_the_plain_checker_agree_trace_by_trace(
+    campaign: Path, mixed, tmp_path: Path, spark
+) -> None:
+    """Every trace of a mixed campaign, sealed or still in a journal, has the same verdicts and certificates on Spark."""
+    told: list[tuple[int, int]] = []
+    summary = mine(
+        [campaign], tmp_path / "out", spark=spark, progress=lambda done, all_: told.append((done, all_))
+    )
+    verdicts = {trace.trace_id: judge(trace) for trace in mixed}
+
+    rows = pq.read_table(tmp_path / "out" / "verdicts").to_pylist()
+    assert Counter(
+        (row["trace_id"], row["check"], row["decision"], row["anomaly"], row["reason"]) for row in rows
+    ) == Counter(
+        (number, verdict.check, verdict.decision.value, verdict.anomaly, verdict.reason)
+        for number, found in verdicts.items()
+        for verdict in found
+    )
+    rows = pq.read_table(tmp_path / "out" / "findings").to_pylist()
+    assert Counter(
+        (
+            row["trace_id"],
+            row["anomaly"],
+            row["expected"],
+            row["seen"],
+            tuple(row["operations"]),
+            tuple(row["events"]),
+        )
+        for row in rows
+    ) == Counter(
+        (number, finding.anomaly, finding.expected, finding.seen, finding.operations, finding.events)
+        for number, found in verdicts.items()
+        for verdict in found
+        for finding in verdict.findings
+    )
+    assert all(row["replay"] == f"fencepost replay {campaign} --trace {row['trace_id']}" for row in rows)
+    assert summary.anomalies == dict(sorted(Counter(row["anomaly"] for row in rows).items(), key=_rank))
+    assert summary.exit_code is ExitCode.FINDINGS
+    assert told[-1][0] == told[-1][1] == summary.splits > 3
+
+
+def _rank(item: tuple[str, int]) -> int:
+    from fencepost.traces.anomalies import BY_NAME
+
+    return BY_NAME[item[0]].rank
+
+
+def test_the_summary_is_written_and_adds_up(campaign: Path, mixed, tmp_path: Path, spark) -> None:
+    """Totals by input, check and anomaly add up, each anomaly has a sample with its proof, and summary.json says the same."""
+    summary = mine([campaign], tmp_path / "out", spark=spark)
+    assert summary.traces == {str(campaign): len(mixed)}
+    illegal = sum(trace.profile not in ("legal", "no_events", "too_weak") for trace in mixed)
+    assert summary.illegal == {str(campaign): illegal}
+    assert all(sum(summary.decisions[check].values()) == len(mixed) for check in DEFAULT_CHECKS)
+    assert [sample.finding.anomaly for sample in summary.samples] == list(summary.anomalies)
+    assert all(sample.proof and sample.replay for sample in summary.samples)
+    assert json.loads((tmp_path / "out" / "summary.json").read_text()) == json.loads(summary.to_json())
+    for result in RESULTS:
+        assert pq.read_table(tmp_path / "out" / result).schema.equals(SCHEMAS[result])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_two_campaigns_are_mined_together(campaign: Path, mixed, make, tmp_path: Path, spark) -> None:
+    """Trace ids of two inputs may be equal; results keep them apart by source."""
+    store_of(tmp_path / "legal", [make(number, "legal") for number in range(4)])
+    summary = mine([campaign, tmp_path / "legal"], tmp_path / "out", spark=spark)
+    assert summary.traces == {str(campaign): len(mixed), str(tmp_path / "legal"): 4}
+    assert summary.illegal[str(tmp_path / "legal")] == 0
+    sources = {row["source"] for row in pq.read_table(tmp_path / "out" / "findings").to_pylist()}
+    assert sources == {str(campaign)}
+
+
+def test_a_truncated_part_lands_in_quarantine(make, tmp_path: Path, spark) -> None:
+    """A truncated file is in the quarantine table with its reason and in the exit code; the rest is judged."""
+    store = store_of(tmp_path / "in", [make(number, "legal") for number in range(3)])
+    with store.writer() as writer:
+        writer.append(make(9, "legal"))
+    broken = store.parts()[0].operations
+    broken.write_bytes(broken.read_bytes()[:-30])
+    summary = mine([tmp_path / "in"], tmp_path / "out", spark=spark)
+    (row,) = pq.read_table(tmp_path / "out" / "quarantine").to_pylist()
+    assert "expected a whole Parquet file" in row["reason"]
+    assert (summary.exit_code, summary.quarantined, sum(summary.traces.values())) == (
+        ExitCode.QUARANTINED,
+        1,
+        1,
+    )
+
+
+def test_nothing_readable_is_its_own_exit_code(tmp_path: Path, make) -> None:
+    """An input of nothing but unreadable files ends with exit code 2, without starting Spark."""
+    store = store_of(tmp_path / "in", [make(1, "legal")])
+    store.parts()[0].traces.write_bytes(b"no")
+    assert mine([tmp_path / "in"], tmp_path / "out").exit_code is ExitCode.USAGE
+    assert mine([TraceStore.create(tmp_path / "empty").path], tmp_path / "out2").exit_code is ExitCode.USAGE
+
+
+def test_results_are_whole_or_not_there(campaign: Path, tmp_path: Path, spark) -> None:
+    """Interrupted by its own progress bar, mining leaves nothing behind; a folder in use is refused."""
+
+    def interrupted(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mine([campaign], tmp_path / "out", spark=spark, progress=interrupted)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "file").touch()
+    with pytest.raises(FencepostError, match="expected a new or an empty folder"):
+        mine([campaign], tmp_path / "used", spark=spark)
+
+
+def test_a_task_that_fails_fails_the_mining(campaign: Path, tmp_path: Path, spark, monkeypatch) -> None:
+    """Our own mistake in a task is told in one sentence and leaves nothing behind."""
+    monkeypatch.setattr(mining, "_Task", _Fails)
+    with pytest.raises(EnvironmentError_, match="ZeroDivisionError") as caught:
+        mine([campaign], tmp_path / "out", spark=spark)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+class _Fails:
+    """A task that dies."""
+
+    def __init__(self, settings) -> None:
+        self.settings = settings
+
+    def __call__(self, lists):
+        yield 1 // 0
+
+
+def test_an_attempt_that_was_given_up_doubles_nothing(
+    campaign: Path, mixed, tmp_path: Path, monkeypatch, spark
+) -> None:
+    """Files of attempts that Spark did not accept are not in the results."""
+    real = mining._commit
+
+    def with_leftovers(folder, results, unreadable):
+        name = next(name for result in results for name in result.files if name.startswith("verdicts/"))
+        (folder / "verdicts" / "00000-999999.parquet").write_bytes((folder / name).read_bytes())
+        real(folder, results, unreadable)
+
+    monkeypatch.setattr(mining, "_commit", with_leftovers)
+    mine([campaign], tmp_path / "out", spark=spark)
+    assert pq.read_table(tmp_path / "out" / "verdicts").num_rows == len(mixed) * len(DEFAULT_CHECKS)
