@@ -56,14 +56,14 @@ class FileContent:
     bytes of an append or the new size of a truncation; content = durable with all of unsynced applied."""
 
     content: bytearray = Factory(bytearray)
-    durable: bytes = b""
+    durable: bytearray = Factory(bytearray)
     unsynced: list[bytes | int] = Factory(list)
 
     def sync(self) -> None:
         """All of it is durable."""
-        if self.unsynced:
-            self.durable = bytes(self.content)
-            self.unsynced.clear()
+        for write in self.unsynced:
+            _apply(self.durable, write)
+        self.unsynced.clear()
 
     def settle(self, kept: int, torn_to: int | None) -> None:
         """Keep the first `kept` unsynced writes, cut the next one to `torn_to` bytes, forget the others."""
@@ -74,7 +74,7 @@ class FileContent:
             torn = self.unsynced[kept]
             assert isinstance(torn, bytes)
             content += torn[:torn_to]
-        self.content, self.durable = content, bytes(content)
+        self.content, self.durable = content, bytearray(content)
         self.unsynced.clear()
 
 
