@@ -49,18 +49,33 @@ def _leader_advances(partition: PartitionState, position: int, event: Event, bef
 def _follower_advances(
     partition: PartitionState, position: int, event: Event, before: int
 ) -> Mismatch | None:
+    """A follower is told by a fetch, so it has truncated before: its log is a prefix of its leader's."""
     after, term = event.high_watermark, partition.followed(event.node)
     if after <= before:
         return None  # a new leader's may lag, a truncation takes it along
     if term is None:
         return not_following(position, "fetch", event)
-    if after <= term.high_watermark:
+    if after > term.high_watermark:
+        return Mismatch(
+            position=position,
+            action="fetch",
+            expected=f"at most the high watermark {term.high_watermark} that leader {term.leader} reached in epoch {event.leader_epoch}",
+            seen=f"follower {event.node} moved its own to {after}",
+            because=term.position,
+            offset=after,
+        )
+    own = partition.replica(event.node).log
+    differences = [
+        log.first_difference(before, own.epochs[before:], own.values[before:]) for log in term.logs
+    ]
+    if None in differences:
         return None
+    offset = max(difference for difference in differences if difference is not None)
     return Mismatch(
         position=position,
         action="fetch",
-        expected=f"at most the high watermark {term.high_watermark} that leader {term.leader} reached in epoch {event.leader_epoch}",
-        seen=f"follower {event.node} moved its own to {after}",
+        expected=f"a log that is a prefix of what leader {term.leader} of epoch {event.leader_epoch} holds",
+        seen=f"follower {event.node} moved its high watermark to {after} with another record at offset {offset}",
         because=term.position,
-        offset=after,
+        offset=offset,
     )
