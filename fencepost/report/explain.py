@@ -8,7 +8,7 @@ from attrs import frozen
 from rich.text import Text
 
 from fencepost.checkers.verdict import Finding
-from fencepost.report.timeline import Line, as_plain, as_text, timeline
+from fencepost.report.timeline import MOST_LINES, Line, as_plain, as_text, timeline
 from fencepost.report.words import (
     answer_in_words,
     duration,
@@ -77,7 +77,7 @@ def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def explain(finding: Finding, trace: Trace, *, replay: str = "") -> Explanation:
+def explain(finding: Finding, trace: Trace, *, replay: str = "", most_lines: int = MOST_LINES) -> Explanation:
     """Tell a finding. replay: the command that shows it again ("" if there is none, as for a foreign trace)."""
     anomaly = BY_NAME[finding.anomaly]
     where = partition_name(finding.topic, finding.partition) if finding.topic is not None else ""
@@ -100,6 +100,12 @@ def explain(finding: Finding, trace: Trace, *, replay: str = "") -> Explanation:
         facts=tuple(facts),
         proof=_proof(finding, trace),
         lines=tuple(
-            timeline(trace, operations=finding.operations, events=finding.events, partitions=partitions)
+            timeline(
+                trace,
+                operations=finding.operations,
+                events=finding.events,
+                partitions=partitions,
+                most_lines=most_lines,
+            )
         ),
     )

@@ -1,0 +1,111 @@
+"""The command line. One file per sub-command; each imports what it runs only when it runs, so that --help is quick.
+
+Owns: the group, and what an error looks like: one sentence on standard error and the exit code of traces/errors.py, never a
+traceback for what the caller or the machine did.
+"""
+
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+
+import rich_click as click
+from click.exceptions import NoArgsIsHelpError
+
+from fencepost import __version__
+from fencepost.traces.errors import ExitCode, FencepostError
+
+SUB_COMMANDS = ("demo", "campaign", "replay", "check", "mine", "bugs")
+
+EXIT_CODES = """\
+0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable (the rest judged without
+findings), 130 interrupted"""
+
+
+class _LazyGroup(click.RichGroup):
+    """The sub-commands by name, imported when asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(SUB_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SUB_COMMANDS:
+            return None
+        command = import_module(f"fencepost.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+    epilog=f"Exit codes: {EXIT_CODES}.",
+)
+@click.version_option(__version__, prog_name="fencepost")
+def group() -> None:
+    """Find consistency bugs in Kafka-style replicated logs.
+
+    Break a simulated cluster under seeded faults, record what clients and brokers saw, and judge it against what the
+    cluster promises.
+
+    \b
+    # everything once, in under three minutes
+    fencepost demo
+    # break the cluster 500 times
+    fencepost campaign --seeds 0:500 --out out/mine
+    # see run 17 again, as a timeline
+    fencepost replay out/mine --trace 17
+    # how many seeds until a planted bug is found?
+    fencepost bugs hunt KIP-101
+    """
+
+
+def _terminate(signum: int, frame: object) -> None:
+    """SIGTERM ends a command as Ctrl-C does: nothing is lost, exit code 130."""
+    raise KeyboardInterrupt
+
+
+def run(arguments: Sequence[str] | None = None) -> ExitCode:
+    """Run a command line; answers its exit code. What goes wrong is told on standard error."""
+    try:
+        code = group.main(
+            args=list(arguments) if arguments is not None else None,
+            prog_name="fencepost",
+            standalone_mode=False,
+        )
+        return code if isinstance(code, ExitCode) else ExitCode.NOTHING_FOUND
+    except FencepostError as error:
+        _say(str(error))
+        return error.exit_code
+    except NoArgsIsHelpError as error:
+        error.show()
+        return ExitCode.USAGE
+    except click.ClickException as error:
+        _say(error.format_message())
+        context = getattr(error, "ctx", None)
+        if context is not None:
+            _say(f"`{context.command_path} --help` shows how it is used")
+        return ExitCode.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted; every finished run is kept, --resume goes on")
+        return ExitCode.INTERRUPTED
+    except OSError as error:
+        _say(f"{error.filename or 'the system'}: {error.strerror or error}")
+        return ExitCode.USAGE
+    except Exception:
+        traceback.print_exc()
+        _say("this is a mistake in fencepost itself, please report it with the lines above")
+        return ExitCode.USAGE
+
+
+def _say(sentence: str) -> None:
+    from fencepost.report.words import printable
+
+    print(f"fencepost: {printable(sentence, 2_000)}", file=sys.stderr)  # noqa: T201 (before any console exists)
+
+
+def main() -> None:
+    """Entry point of the program."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(int(run()))

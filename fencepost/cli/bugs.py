@@ -1,0 +1,198 @@
+"""`fencepost bugs`: the zoo of planted bugs, and how many seeds each takes to be found."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import msgspec
+import rich_click as click
+from attrs import frozen
+
+from fencepost.cli.campaign import drive_with_bar
+from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.options import jobs_option, json_option, replay_seed
+from fencepost.traces.errors import ExitCode, strongest
+
+if TYPE_CHECKING:
+    from fencepost.campaign.bugs import PlantedBug
+
+RECORD = "track-record.json"
+
+
+@frozen(kw_only=True)
+class Hunt:
+    """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, None if none did;
+    others: findings that the bug does not explain, by name; wall_s: real time of this hunt."""
+
+    bug: str
+    breaks: str
+    says: str
+    seeds_tried: int
+    seeds_needed: int | None = None
+    anomaly: str = ""
+    command: str = ""
+    others: tuple[str, ...] = ()
+    wall_s: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Found is what is wanted; not found leaves the question open, and an unexplained finding is one."""
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        if self.others:
+            return ExitCode.FINDINGS
+        return ExitCode.NOTHING_FOUND if self.seeds_needed is not None else ExitCode.UNDECIDED
+
+
+@click.group("bugs", short_help="The planted bugs: what they break, how fast they are found.")
+def command() -> None:
+    """Documented bugs of Kafka's replication and controller, planted on purpose.
+
+    Each removes one protection of the reference implementation. A checker that has never failed proves nothing: the
+    general swarm has to find every one of them, and nothing in the healthy implementation.
+
+    \b
+    Examples
+      fencepost bugs list
+      fencepost bugs hunt KIP-101
+      # all of them, with a track record
+      fencepost bugs hunt --seeds 2000 --out out/bugs
+    """
+
+
+@command.command("list", short_help="What there is.")
+@json_option
+def list_bugs(as_json: bool) -> ExitCode:
+    """List the planted bugs: id, the invariant that falls, the protection that is missing."""
+    from fencepost.campaign.bugs import BUGS
+
+    output = Output(as_json)
+    rows = table("bug", "breaks", "shows as", "the protection that is missing")
+    for bug in BUGS.values():
+        protection = bug.protection
+        add_row(rows, bug.bug, protection.breaks, ", ".join(sorted(bug.anomalies)), protection.says)
+    output.say(rows)
+    output.emit(
+        {
+            "bugs": [
+                {
+                    "bug": bug.bug,
+                    "breaks": bug.protection.breaks,
+                    "anomalies": sorted(bug.anomalies),
+                    "protection": bug.protection.name,
+                    "says": bug.protection.says,
+                    "profile": bug.profile,
+                }
+                for bug in BUGS.values()
+            ]
+        }
+    )
+    return ExitCode.NOTHING_FOUND
+
+
+@command.command("hunt", short_help="Measure how many seeds each takes.")
+@click.argument("bugs", nargs=-1, metavar="[ID]...")
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 1_000_000),
+    default=2_000,
+    show_default=True,
+    help="Seeds to try at most, from 0.",
+)
+@jobs_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help=f"Keep the track record here, in {RECORD}; bugs in it are not hunted again.",
+)
+@json_option
+def hunt(bugs: tuple[str, ...], seeds: int, jobs: int, out: Path | None, as_json: bool) -> ExitCode:
+    """Hunt planted bugs with the general swarm, and measure how many seeds the first finding takes.
+
+    No scenario is scripted for a bug: the seeds are those of any campaign. With --out the record survives a Ctrl-C.
+    """
+    from fencepost.campaign.bugs import BUGS, parts_with
+
+    output = Output(as_json)
+    for bug in bugs:
+        parts_with((bug,))
+    record = _read(out, seeds)
+    hunts = []
+    for bug in bugs or tuple(BUGS):
+        found = record.get(bug) or _hunt(BUGS[bug], seeds, jobs, output)
+        hunts.append(found)
+        if found.interrupted:
+            break
+        record[bug] = found
+        _write(out, record)
+    _show(hunts, output)
+    code = strongest({found.exit_code for found in hunts})
+    output.emit({"hunts": [attrs.asdict(found) for found in hunts], "exit_code": int(code)})
+    return code
+
+
+def _hunt(bug: "PlantedBug", seeds: int, jobs: int, output: Output) -> Hunt:
+    """Seeds from 0 until one shows the bug by a name that is the bug's own."""
+    from fencepost.campaign.driver import Campaign
+    from fencepost.campaign.results import Job
+
+    campaign = Campaign(
+        seeds=range(seeds),
+        job=Job(profile=bug.profile, bugs=(bug.bug,)),
+        jobs=jobs,
+        until=lambda result: result.anomaly in bug.anomalies,
+        recheck_one_in=0,
+    )
+    result = drive_with_bar(campaign, output, bug.bug)
+    own = [(seed, anomaly) for seed, anomaly in result.failing if anomaly in bug.anomalies]
+    first = own[0] if own else None
+    return Hunt(
+        bug=bug.bug,
+        breaks=bug.protection.breaks,
+        says=bug.protection.says,
+        seeds_tried=result.finished,
+        seeds_needed=first[0] + 1 if first else None,
+        anomaly=first[1] if first else "",
+        command=replay_seed(first[0], profile=bug.profile, bugs=(bug.bug,)) if first else "",
+        others=tuple(sorted({anomaly for _, anomaly in result.failing} - bug.anomalies)),
+        wall_s=round(result.wall_s, 1),
+        interrupted=result.interrupted,
+    )
+
+
+def _read(out: Path | None, seeds: int) -> dict[str, Hunt]:
+    """The record of earlier hunts; one that gave up below today's budget does not count. Raises TraceError."""
+    if out is None or not (out / RECORD).exists():
+        return {}
+    from fencepost.traces.errors import TraceError
+
+    try:
+        hunts = msgspec.json.decode((out / RECORD).read_bytes(), type=list[Hunt])
+    except msgspec.DecodeError as error:
+        raise TraceError(expected="a track record", seen=str(error), where=str(out / RECORD)) from None
+    return {hunt.bug: hunt for hunt in hunts if hunt.seeds_needed is not None or hunt.seeds_tried >= seeds}
+
+
+def _write(out: Path | None, record: dict[str, Hunt]) -> None:
+    if out is None:
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    partial = out / f".{RECORD}.partial"
+    hunts = [attrs.asdict(record[bug]) for bug in sorted(record)]
+    partial.write_bytes(msgspec.json.format(msgspec.json.encode(hunts)) + b"\n")
+    partial.replace(out / RECORD)
+
+
+def _show(hunts: list[Hunt], output: Output) -> None:
+    rows = table("bug", "breaks", ">seeds needed", "found as", ">seconds", "see it")
+    for found in hunts:
+        needed: Any = found.seeds_needed if found.seeds_needed is not None else f"not in {found.seeds_tried}"
+        style = "green" if found.seeds_needed is not None else "bold yellow"
+        add_row(
+            rows, found.bug, found.breaks, needed, found.anomaly, found.wall_s, found.command, style=style
+        )
+    output.say(rows)
+    for found in hunts:
+        if found.others:
+            output.say(f"{found.bug}: also found {', '.join(found.others)}, which this bug does not explain")

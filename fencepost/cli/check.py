@@ -1,0 +1,147 @@
+"""`fencepost check`: traces judged by the plain checker, in this process."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+import rich_click as click
+from attrs import define, field
+
+from fencepost.checkers.verdict import Decision, Verdict, combine
+from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.options import checks_option, json_option, replay_stored, split_names
+from fencepost.cli.replay import by_rank, exit_code_of, show_findings
+from fencepost.traces.errors import ExitCode, strongest
+from fencepost.traces.trace import Trace
+
+MOST_LISTED = 20
+"""Traces with a verdict other than Ok that are named."""
+
+
+@define
+class Tally:
+    """What was judged. decisions: traces by their verdict; notable: (source, trace id, verdict) other than Ok, the first MOST_LISTED; unreadable: reasons."""
+
+    decisions: Counter[str] = field(factory=Counter)
+    anomalies: Counter[str] = field(factory=Counter)
+    notable: list[tuple[str, int, Verdict]] = field(factory=list)
+    illegal: int = 0
+    unreadable: list[str] = field(factory=list)
+    codes: set[ExitCode] = field(factory=set)
+
+    @property
+    def traces(self) -> int:
+        """How many were judged."""
+        return sum(self.decisions.values())
+
+    def add(self, source: str, trace: Trace, verdict: Verdict) -> None:
+        """Count one trace."""
+        self.decisions[verdict.decision.value] += 1
+        self.codes.add(exit_code_of(verdict))
+        if verdict.anomaly is not None:
+            self.anomalies[verdict.anomaly] += 1
+        if verdict.decision is not Decision.OK and len(self.notable) < MOST_LISTED:
+            self.notable.append((source, trace.trace_id, verdict))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Nothing readable is a usage error; something unreadable quarantines."""
+        codes = set(self.codes)
+        if not self.traces:
+            codes.add(ExitCode.USAGE)
+        elif self.unreadable:
+            codes.add(ExitCode.QUARANTINED)
+        return strongest(codes)
+
+
+@click.command("check", short_help="Judge stored traces, from here or from elsewhere.")
+@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
+@checks_option
+@click.option(
+    "--profile",
+    help="What to ask of the log, instead of what each trace claims: default, session, strong or content.",
+)
+@click.option(
+    "--explain",
+    type=click.IntRange(0, 100),
+    default=1,
+    show_default=True,
+    help="Illegal traces to explain in full.",
+)
+@json_option
+def command(
+    inputs: tuple[Path, ...], checks: str | None, profile: str | None, explain: int, as_json: bool
+) -> ExitCode:
+    """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines (docs/traces.md).
+
+    What cannot be read is told and left out, the rest is judged. Traces of other systems count as well: whatever is
+    written in the format can be judged.
+
+    \b
+    Examples
+      # a campaign's folder
+      fencepost check out/broken
+      # client operations only
+      fencepost check history.jsonl --checks log
+      # does the system keep strong reads?
+      fencepost check history.jsonl --profile strong
+    """
+    from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name, judge, under_profile
+    from fencepost.cli.inputs import Found, traces_of
+
+    output = Output(as_json)
+    names = split_names(checks) or DEFAULT_CHECKS
+    checks_by_name(names)
+    check_profile(profile)
+    tally = Tally()
+    for found in traces_of(inputs):
+        if not isinstance(found, Found):
+            tally.unreadable.append(found.reason)
+            output.note(f"unreadable, left out: {found.reason}")
+            continue
+        verdicts = judge(under_profile(found.trace, profile), names)
+        verdict = combine(verdicts)
+        tally.add(found.source, found.trace, verdict)
+        if verdict.decision is Decision.ILLEGAL:
+            tally.illegal += 1
+            if tally.illegal <= explain:
+                replay = (
+                    replay_stored(Path(found.source), found.trace.trace_id)
+                    if found.stored and found.trace.plan
+                    else ""
+                )
+                show_findings(by_rank(verdicts), found.trace, replay, output)
+                output.say("")
+    _show(tally, output)
+    output.emit(_as_dict(tally, names))
+    return tally.exit_code
+
+
+def _show(tally: Tally, output: Output) -> None:
+    rows = table("trace", "decision", "anomaly", "why")
+    for source, trace_id, verdict in tally.notable:
+        worst = by_rank((verdict,))
+        why = verdict.reason or (f"expected {worst[0].expected}; saw {worst[0].seen}" if worst else "")
+        style = "red" if verdict.decision is Decision.ILLEGAL else "yellow"
+        add_row(rows, f"{source} {trace_id}", verdict.decision.value, verdict.anomaly or "", why, style=style)
+    if tally.notable:
+        output.say(rows, "")
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.decisions.items()))
+    left_out = f"; {len(tally.unreadable)} pieces of the input were unreadable" if tally.unreadable else ""
+    output.say(f"{tally.traces} traces judged: {counts or 'none'}{left_out}")
+
+
+def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "traces": tally.traces,
+        "checks": checks,
+        "decisions": dict(tally.decisions),
+        "anomalies": dict(tally.anomalies),
+        "verdicts": [
+            {"source": source, "trace_id": trace_id, **attrs.asdict(verdict)}
+            for source, trace_id, verdict in tally.notable
+        ],
+        "unreadable": tally.unreadable,
+        "exit_code": int(tally.exit_code),
+    }

@@ -1,0 +1,151 @@
+"""`fencepost demo`: everything once. It fails if the tool does not do what it is for."""
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from fencepost.cli.campaign import as_dict, drive_with_bar
+from fencepost.cli.campaign import show as show_campaign
+from fencepost.cli.console import Output
+from fencepost.cli.mine import mine_with_bar
+from fencepost.cli.mine import show as show_mining
+from fencepost.cli.options import SeedRange, jobs_option, json_option, out_option, replay_stored
+from fencepost.traces.errors import ExitCode, FencepostError
+
+if TYPE_CHECKING:
+    from fencepost.campaign.results import CampaignResult
+    from fencepost.mining.mine import Summary
+
+MARK = ".fencepost-demo"
+"""Says that a folder is a demo's own, so that the next one may replace it."""
+HEALTHY, PLANTED, MINED = "healthy", "planted", "mined"
+DIGEST_SAMPLE = 20
+"""One run in so many is run twice: a short campaign still has a sample."""
+
+
+@click.command("demo", short_help="Everything once, in under three minutes.")
+@click.option(
+    "--seeds",
+    type=SeedRange(),
+    default="0:200",
+    show_default=True,
+    help="Seeds of each of the two campaigns.",
+)
+@click.option("--bug", default="KIP-101", show_default=True, metavar="ID", help="The bug to plant.")
+@jobs_option
+@out_option("out/demo", "Folder for all of it; an earlier demo there is replaced.")
+@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
+@json_option
+def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: bool) -> ExitCode:
+    """A healthy campaign and one with a planted bug, mined together by Spark.
+
+    Prints what was found and one finding explained: what was expected, what was seen, the two operations that prove
+    it, the timeline around them, and the command that replays it. Exit code 0 means that the healthy part has no
+    finding and the planted one has; anything else is a failure.
+
+    \b
+    Examples
+      fencepost demo
+      fencepost demo --bug KAFKA-6082 --seeds 0:400
+    """
+    from fencepost.campaign.bugs import parts_with
+    from fencepost.campaign.driver import Campaign
+    from fencepost.campaign.results import Job
+    from fencepost.mining.session import check_java, check_pyspark
+
+    output, started = Output(as_json), time.monotonic()
+    parts_with((bug,))
+    check_pyspark()
+    check_java()
+    _clear(out)
+    results = {}
+    for name, bugs in ((HEALTHY, ()), (PLANTED, (bug,))):
+        planted = f" with {bug} planted" if bugs else ""
+        output.say(f"{name}: {len(seeds)} runs{planted}")
+        campaign = Campaign(
+            seeds=seeds, job=Job(bugs=bugs), jobs=jobs, out=out / name, recheck_one_in=DIGEST_SAMPLE
+        )
+        results[name] = drive_with_bar(campaign, output, name)
+        if results[name].interrupted:
+            return ExitCode.INTERRUPTED
+        show_campaign(results[name], None, output)
+        output.say("")
+    output.say("Spark judges both together")
+    summary = mine_with_bar([out / HEALTHY, out / PLANTED], out / MINED, output, master=master)
+    show_mining(summary, output)
+    _explain(summary, out / PLANTED, output)
+    failures = _failures(results, summary, out, bug)
+    output.say(f"\n{time.monotonic() - started:.0f} s in all")
+    for failure in failures:
+        output.note(f"THE DEMO FAILED: {failure}")
+    code = ExitCode.FINDINGS if failures else ExitCode.NOTHING_FOUND
+    output.emit(
+        {
+            "healthy": as_dict(results[HEALTHY]),
+            "planted": as_dict(results[PLANTED]),
+            "mined": {"traces": summary.traces, "illegal": summary.illegal, "anomalies": summary.anomalies},
+            "bug": bug,
+            "failures": failures,
+            "seconds": round(time.monotonic() - started, 1),
+            "exit_code": int(code),
+        }
+    )
+    return code
+
+
+def _clear(out: Path) -> None:
+    """An empty folder with the mark of a demo. Raises FencepostError if `out` holds anything but an earlier demo."""
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / MARK).exists())):
+        raise FencepostError(
+            expected="a new folder, or an earlier demo's",
+            seen="other files in it",
+            where=str(out),
+            hint="choose another with --out",
+        )
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    (out / MARK).touch()
+
+
+def _explain(summary: "Summary", planted: Path, output: Output) -> None:
+    """The most telling finding of the planted part, on its timeline."""
+    from fencepost.report.explain import explain
+    from fencepost.traces.store import TraceStore
+
+    samples = [sample for sample in summary.samples if sample.source == str(planted)]
+    if not samples:
+        return
+    sample = samples[0]
+    trace = TraceStore.open(planted).read(sample.trace_id)
+    replay = replay_stored(planted, sample.trace_id)
+    output.say("", explain(sample.finding, trace, replay=replay).text(), "", f"See it again: {replay}")
+
+
+def _failures(results: "dict[str, CampaignResult]", summary: "Summary", out: Path, bug: str) -> list[str]:
+    """Why the demo did not show what it is there to show; empty if it did."""
+    from fencepost.campaign.bugs import BUGS
+
+    healthy, planted = (summary.illegal.get(str(out / name), 0) for name in (HEALTHY, PLANTED))
+    failures = []
+    if healthy or results[HEALTHY].findings:
+        failures.append(f"the healthy part has {max(healthy, results[HEALTHY].findings)} runs with a finding")
+    if not planted:
+        failures.append(f"no run with {bug} planted has a finding")
+    elif not BUGS[bug].anomalies & set(summary.anomalies):
+        failures.append(f"no finding is of a kind that {bug} explains")
+    for name, result in results.items():
+        if result.crashed:
+            failures.append(
+                f"{len(result.crashed)} runs of the {name} part crashed, the first: {result.crashed[0][1]}"
+            )
+        if result.disagreeing:
+            failures.append(f"{len(result.disagreeing)} runs of the {name} part did not repeat")
+        judged = summary.illegal.get(str(out / name), 0)
+        if judged != result.findings:
+            failures.append(
+                f"Spark found {judged} failing runs in the {name} part, the campaign {result.findings}"
+            )
+    return failures

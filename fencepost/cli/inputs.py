@@ -1,0 +1,112 @@
+"""Traces out of whatever a person points at: JSON lines, journals, folders of traces, folders of those.
+
+Owns: which reader a path gets, and that one unreadable piece does not stop the rest. Must not know: judges.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from fencepost.mining.splits import Split, work_of
+from fencepost.traces import jsonlines
+from fencepost.traces.errors import TraceError
+from fencepost.traces.journal import read_frames
+from fencepost.traces.parquet import read_tables
+from fencepost.traces.rows import trace_of
+from fencepost.traces.tables import rows_of_tables
+from fencepost.traces.trace import Trace
+
+DEEPEST = 3
+"""Levels of folders below the named one that are searched."""
+SUFFIX = ".jsonl"
+
+
+@frozen(kw_only=True)
+class Quarantined:
+    """A piece of the input that could not be read, and why in one sentence."""
+
+    source: str
+    reason: str
+
+
+@frozen(kw_only=True)
+class Found:
+    """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there."""
+
+    source: str
+    trace: Trace
+    stored: bool
+
+
+def _is_store(path: Path) -> bool:
+    return (path / "traces").is_dir() or (path / "journal").is_dir()
+
+
+def sources(path: Path, depth: int = DEEPEST) -> Iterator[Path]:
+    """The folders of traces and the files of JSON lines that a path means. Raises TraceError if it means none."""
+    if not path.exists():
+        raise TraceError(expected="a file or folder of traces", seen="nothing there", where=str(path))
+    found = list(_sources(path, depth))
+    if not found:
+        raise TraceError(
+            expected=f"a folder of traces or files *{SUFFIX}", seen="a folder without any", where=str(path)
+        )
+    yield from found
+
+
+def _sources(path: Path, depth: int) -> Iterator[Path]:
+    if not path.is_dir() or _is_store(path):
+        yield path
+        return
+    yield from sorted(path.glob(f"*{SUFFIX}"))
+    if depth > 0:
+        for folder in sorted(
+            entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+        ):
+            yield from _sources(folder, depth - 1)
+
+
+def _of_store(path: Path) -> Iterator[Found | Quarantined]:
+    work = work_of([path])
+    for piece in work.unreadable:
+        yield Quarantined(source=str(path), reason=piece.reason)
+    for split in work.splits:
+        try:
+            for trace in _of_split(split):
+                yield Found(source=str(path), trace=trace, stored=True)
+        except TraceError as error:
+            yield Quarantined(source=str(path), reason=str(error))
+
+
+def _of_split(split: Split) -> Iterator[Trace]:
+    if split.group is not None:
+        tables = read_tables(split.group.part, split.group.index)
+        for rows in rows_of_tables(tables, where=split.place):
+            yield trace_of(rows, where=split.place)
+    else:
+        assert split.journal is not None, f"a split of nothing: {split.place}"
+        for rows in read_frames(split.journal, list(split.frames)):
+            yield trace_of(rows, where=split.place)
+
+
+def _of_file(path: Path) -> Iterator[Found | Quarantined]:
+    if path.suffix == ".parquet":
+        reason = f"{path}: expected the folder of the campaign, saw one of its files; name the folder that holds traces/"
+        yield Quarantined(source=str(path), reason=reason)
+        return
+    try:
+        for trace in jsonlines.read_traces(path):
+            yield Found(source=str(path), trace=trace, stored=False)
+    except TraceError as error:
+        yield Quarantined(source=str(path), reason=str(error))
+
+
+def traces_of(paths: tuple[Path, ...]) -> Iterator[Found | Quarantined]:
+    """Every trace that the paths mean, one at a time, and every piece that cannot be read. Raises nothing for bad input."""
+    for path in paths:
+        try:
+            for source in sources(path):
+                yield from _of_store(source) if source.is_dir() else _of_file(source)
+        except TraceError as error:
+            yield Quarantined(source=str(path), reason=str(error))

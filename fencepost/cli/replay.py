@@ -1,0 +1,246 @@
+"""`fencepost replay`: one run again, its digest confirmed, its verdicts and its timeline shown."""
+
+from pathlib import Path
+
+import attrs
+import rich_click as click
+from attrs import frozen
+
+from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
+from fencepost.cli.campaign import read_bytes
+from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.options import (
+    LARGEST_SEED,
+    bug_option,
+    checks_option,
+    json_option,
+    profile_option,
+    replay_seed,
+    replay_stored,
+    split_names,
+)
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.errors import ExitCode, TraceError, strongest
+from fencepost.traces.plan import Plan
+from fencepost.traces.trace import Trace
+
+MOST_LISTED = 10
+"""Findings beyond the first that are named in a line each."""
+
+
+@frozen(kw_only=True)
+class Request:
+    """What to run again. stored: the run as it was recorded, None if there is no record; command: how to ask for it again."""
+
+    plan: Plan
+    stored: Trace | None
+    command: str
+
+
+@click.command("replay", short_help="Run one seed again, and read it as a timeline.")
+@click.argument("folder", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="A stored run of FOLDER, by its id."
+)
+@click.option(
+    "--seed", type=click.IntRange(0, LARGEST_SEED), help="A seed, with or without a stored run of it."
+)
+@click.option(
+    "--plan", "plan_file", type=click.Path(path_type=Path, dir_okay=False), help="A plan of yours (JSON)."
+)
+@bug_option
+@profile_option
+@checks_option
+@click.option(
+    "--lines",
+    type=click.IntRange(10, 100_000),
+    default=100,
+    show_default=True,
+    help="Length of the timeline, about.",
+)
+@click.option("--no-timeline", is_flag=True, help="Verdicts only.")
+@json_option
+def command(
+    folder: Path | None,
+    trace_id: int | None,
+    seed: int | None,
+    plan_file: Path | None,
+    bugs: tuple[str, ...],
+    profile: str,
+    checks: str | None,
+    lines: int,
+    no_timeline: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Run a seed again: the same plan gives the same run, on every machine.
+
+    The digest of the new run is compared with the stored one. Then come the verdicts, the worst finding with what was
+    expected and what was seen, and a timeline in which the convicting operations and events are marked with >>>.
+
+    \b
+    Examples
+      # a stored run
+      fencepost replay out/broken --trace 17
+      # the same run, without any record
+      fencepost replay --seed 17 --bug KIP-101
+      # a plan of yours, told in more detail
+      fencepost replay --plan mine.json --lines 300
+    """
+    from fencepost.campaign.run import run
+    from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+
+    output = Output(as_json)
+    request = _request(folder, trace_id, seed, plan_file, bugs, profile)
+    trace = run(request.plan)
+    verdicts = judge(trace, split_names(checks) or DEFAULT_CHECKS)
+    repeats = request.stored is None or request.stored.digest == trace.digest
+    _tell_digest(request, trace, repeats, output)
+    show_verdicts(verdicts, output)
+    findings = by_rank(verdicts)
+    if no_timeline:
+        list_findings(findings, output)
+    else:
+        show_findings(findings, trace, request.command, output, most_lines=lines)
+    codes = {exit_code_of(combine(verdicts))} | (set() if repeats else {ExitCode.UNDECIDED})
+    code = strongest(codes)
+    output.emit(
+        {
+            "trace_id": trace.trace_id,
+            "seed": trace.seed,
+            "digest": trace.digest,
+            "stored_digest": request.stored.digest if request.stored is not None else None,
+            "repeats": repeats if request.stored is not None else None,
+            "verdicts": [attrs.asdict(verdict) for verdict in verdicts],
+            "replay": request.command,
+            "exit_code": int(code),
+        }
+    )
+    return code
+
+
+def _request(
+    folder: Path | None,
+    trace_id: int | None,
+    seed: int | None,
+    plan_file: Path | None,
+    bugs: tuple[str, ...],
+    profile: str,
+) -> Request:
+    """What the options ask for. Raises UsageError, FencepostError."""
+    given = [
+        name
+        for name, value in (("--trace", trace_id), ("--seed", seed), ("--plan", plan_file))
+        if value is not None
+    ]
+    if len(given) != 1:
+        raise click.UsageError(
+            f"expected one of --trace, --seed and --plan, saw {' and '.join(given) or 'none of them'}"
+        )
+    if trace_id is not None:
+        if folder is None:
+            raise click.UsageError("expected a folder of traces with --trace, saw none")
+        if bugs or profile != "default":
+            raise click.UsageError("expected --trace alone: a stored run knows its own plan")
+        return _stored(folder, trace_id)
+    if folder is not None:
+        raise click.UsageError(
+            f"expected no folder with {given[0]}, saw {folder}; a stored run is replayed with --trace"
+        )
+    if seed is not None:
+        from fencepost.campaign.swarm import swarm
+
+        return Request(
+            plan=swarm(seed, profile, bugs),
+            stored=None,
+            command=replay_seed(seed, profile=profile, bugs=bugs),
+        )
+    from fencepost.traces.plan_json import plan_from_json
+
+    assert plan_file is not None
+    plan = plan_from_json(read_bytes(plan_file), where=str(plan_file))
+    if bugs:
+        plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
+    return Request(plan=plan, stored=None, command=f"fencepost replay --plan {plan_file}")
+
+
+def _stored(folder: Path, trace_id: int) -> Request:
+    from fencepost.traces.plan_json import plan_from_json
+    from fencepost.traces.store import TraceStore
+
+    stored = TraceStore.open(folder).read(trace_id)
+    where = f"trace {trace_id} of {folder}"
+    if not stored.plan:
+        raise TraceError(
+            expected="a plan to run again",
+            seen="a trace without one",
+            where=where,
+            hint="a foreign trace can be judged with `fencepost check`",
+        )
+    return Request(
+        plan=plan_from_json(stored.plan, where=f"{where}, plan"),
+        stored=stored,
+        command=replay_stored(folder, trace_id),
+    )
+
+
+def _tell_digest(request: Request, trace: Trace, repeats: bool, output: Output) -> None:
+    if request.stored is None:
+        output.say(f"seed {trace.seed}: digest {trace.digest} (no stored run to compare with)")
+    elif repeats:
+        output.say(f"trace {trace.trace_id}: digest {trace.digest}, the same as stored")
+    else:
+        output.say(f"trace {trace.trace_id}: digest {trace.digest}, but {request.stored.digest} is stored")
+        output.note(
+            f"the run did not repeat: it was recorded by fencepost {request.stored.software_version},"
+            f" this is {trace.software_version}; what follows is about the new run"
+        )
+
+
+def exit_code_of(verdict: Verdict) -> ExitCode:
+    """What a verdict means as an exit status: only Ok is Ok."""
+    if verdict.decision is Decision.OK:
+        return ExitCode.NOTHING_FOUND
+    return ExitCode.FINDINGS if verdict.decision is Decision.ILLEGAL else ExitCode.UNDECIDED
+
+
+def show_verdicts(verdicts: tuple[Verdict, ...], output: Output) -> None:
+    """One row per check."""
+    rows = table("check", "decision", "anomaly", "reason")
+    styles = {Decision.OK: "green", Decision.ILLEGAL: "bold red"}
+    for verdict in verdicts:
+        style = styles.get(verdict.decision, "yellow")
+        add_row(
+            rows, verdict.check, verdict.decision.value, verdict.anomaly or "", verdict.reason, style=style
+        )
+    output.say(rows, "")
+
+
+def by_rank(verdicts: tuple[Verdict, ...]) -> list[Finding]:
+    """All findings, the one that names the trace first."""
+    findings = [finding for verdict in verdicts for finding in verdict.findings]
+    return sorted(findings, key=lambda finding: BY_NAME[finding.anomaly].rank)
+
+
+def list_findings(findings: list[Finding], output: Output) -> None:
+    """A line per finding."""
+    for finding in findings[:MOST_LISTED]:
+        output.say(f"{finding.anomaly} ({finding.check}): expected {finding.expected}; saw {finding.seen}")
+    if len(findings) > MOST_LISTED:
+        output.say(f"and {len(findings) - MOST_LISTED} more")
+
+
+def show_findings(
+    findings: list[Finding], trace: Trace, replay: str, output: Output, *, most_lines: int | None = None
+) -> None:
+    """The worst finding explained on its timeline, the others in a line each; the timeline alone if there is none."""
+    from fencepost.report.explain import explain
+    from fencepost.report.timeline import MOST_LINES, as_text, timeline
+
+    length = MOST_LINES if most_lines is None else most_lines
+    if not findings:
+        output.say(as_text(timeline(trace, most_lines=length)))
+        return
+    output.say(explain(findings[0], trace, replay=replay, most_lines=length).text())
+    if len(findings) > 1:
+        output.say("", f"{len(findings) - 1} more of this run:")
+        list_findings(findings[1:], output)
