@@ -285,12 +285,12 @@ def _soft_contradicted(appends: Appends, g: int, slots: Slots, span: Span) -> bo
         k = appends.base[a] - span.low
         if k < 0 or k > span.size - (appends.start[a + 1] - appends.start[a]):
             return True
-        elsewhere = slots.placed[a] >= 0 and slots.placed[a] != appends.base[a]
-        if elsewhere and slots.epoch[slots.placed[a] - span.low] == appends.epoch[a]:
-            return True
+        moved = slots.placed[a] - appends.base[a] if slots.placed[a] >= 0 else 0
         for i in range(appends.start[a], appends.start[a + 1]):
             occupied = slots.slot[k, INVOKE] != NEVER and slots.slot[k, VALUE] != appends.value[i]
             if claimed[k] or (occupied and slots.epoch[k] == appends.epoch[a]):
+                return True
+            if moved != 0 and slots.epoch[k + moved] == appends.epoch[a]:
                 return True
             claimed[k] = True
             k += 1

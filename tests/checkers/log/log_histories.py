@@ -1,0 +1,183 @@
+"""Small histories of one log: builders for hand-written ones, and a generator of random ones, legal and nearly legal."""
+
+from random import Random
+from typing import Any
+
+from attrs import evolve
+
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.trace import Claims, LossRange, Trace
+
+OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
+
+
+def append(op_id: int, values: list[int], invoke: int, complete: int | None, offset: int | None = None, **more: Any) -> Operation:
+    """An append to t-0; ok with acks=all if it is told an offset, else unknown."""
+    more.setdefault("outcome", OK if offset is not None else UNKNOWN)
+    more.setdefault("acks", -1)
+    return Operation(
+        op_id=op_id,
+        process=more.pop("process", op_id),
+        function=Function.APPEND,
+        invoke_time=invoke,
+        completion_time=complete,
+        topic=more.pop("topic", "t"),
+        partition=more.pop("partition", 0),
+        offset=offset,
+        records=tuple(Record(topic="t", partition=0, offset=-1, value=value) for value in values),
+        **more,
+    )
+
+
+def read(
+    op_id: int,
+    position: int | None,
+    records: list[tuple[int, ...]],
+    invoke: int,
+    complete: int,
+    end: int | None = None,
+    **more: Any,
+) -> Operation:
+    """A poll of t-0; records are (offset, value) or (offset, value, leader epoch). Strong if it claims an end, unless told otherwise."""
+    more.setdefault("strong", end is not None)
+    topic, partition = more.pop("topic", "t"), more.pop("partition", 0)
+    return Operation(
+        op_id=op_id,
+        process=more.pop("process", op_id),
+        function=more.pop("function", Function.POLL),
+        outcome=OK,
+        invoke_time=invoke,
+        completion_time=complete,
+        topic=topic,
+        partition=partition,
+        offset=position,
+        end_offset=end,
+        records=tuple(
+            Record(topic=topic, partition=partition, offset=r[0], value=r[1], leader_epoch=r[2] if len(r) > 2 else -1)
+            for r in records
+        ),
+        **more,
+    )
+
+
+def trace(*operations: Operation, trace_id: int = 1, unique: bool = True, concurrent: bool = False, **claims: Any) -> Trace:
+    """A trace of these operations with these claims."""
+    return Trace(
+        trace_id=trace_id,
+        plan="",
+        seed=trace_id,
+        software_version="test",
+        unique_values=unique,
+        concurrent_processes=concurrent,
+        claims=Claims(**claims),
+        operations=operations,
+    )
+
+
+def loss(start: int, end: int) -> tuple[LossRange, ...]:
+    """Loss is allowed for offsets [start, end) of t-0."""
+    return (LossRange(topic="t", partition=0, start=start, end=end, reason="test"),)
+
+
+def random_trace(rng: Random, *, mutations: int | None = None, clocks: int = 1, profiles: tuple[str, ...] = ("default",)) -> Trace:
+    """A small history: a log that really grew, seen by a few reads, then bent in up to two places."""
+    dense, epochs, duplicates = rng.random() < 0.5, rng.random() < 0.3, rng.random() < 0.15
+    operations, log = _grow(rng, dense, epochs, duplicates)
+    operations += _look(rng, log, epochs, len(operations))
+    for _ in range(rng.choice((0, 1, 2, 3)) if mutations is None else mutations):
+        if operations:
+            i = rng.randrange(len(operations))
+            operations[i] = _bend(rng, operations[i])
+    rng.shuffle(operations)
+    operations = [evolve(op, op_id=10 + i, process=i, clock_id=rng.randrange(clocks)) for i, op in enumerate(operations)]
+    return trace(*operations, dense=dense, duplicates=duplicates, check=rng.choice(profiles))
+
+
+Slot = tuple[int, int, int, int]
+"""Offset, value, the moment it entered the log, leader epoch."""
+
+
+def _grow(rng: Random, dense: bool, epochs: bool, duplicates: bool) -> tuple[list[Operation], list[Slot]]:
+    operations: list[Operation] = []
+    log: list[Slot] = []
+    end = moment = epoch = 0
+    for n in range(rng.randint(1, 4)):
+        moment += rng.choice((0, 0, 1, 1, 2, 3))
+        epoch += rng.choice((0, 0, 1))
+        values = [100 * (n + 1) + i for i in range(rng.choice((1, 1, 1, 2, 3)))]
+        if not dense:
+            end += rng.choice((0, 0, 1, 2))
+        outcome, acks = rng.choice(((OK, -1), (OK, -1), (OK, -1), (UNKNOWN, -1), (UNKNOWN, -1), (OK, 1), (OK, 0), (FAIL, -1)))
+        lands = outcome is OK or (outcome is UNKNOWN and rng.random() < 0.6)
+        invoke = max(0, moment - rng.choice((0, 0, 1, 2)))
+        complete = None if outcome is UNKNOWN and rng.random() < 0.7 else moment + rng.choice((0, 0, 1, 2))
+        told = acks != 0 and (outcome is OK or (lands and rng.random() < 0.3))
+        stated = epoch if epochs and told and rng.random() < 0.7 else None
+        operations.append(
+            append(n, values, invoke, complete, end if told else None, outcome=outcome, acks=acks, leader_epoch=stated)
+        )
+        for _ in range(2 if duplicates and rng.random() < 0.3 else 1):
+            if lands:
+                log += [(end + i, value, moment, epoch) for i, value in enumerate(values)]
+                end += len(values)
+    return operations, log
+
+
+def _look(rng: Random, log: list[Slot], epochs: bool, first_id: int) -> list[Operation]:
+    reads = []
+    for n in range(rng.randint(1, 3)):
+        moment = rng.randint(1, 7)
+        visible = [slot for slot in log if slot[2] <= moment]
+        end = visible[-1][0] + 1 if visible else 0
+        position = rng.randint(0, end)
+        seen = [slot for slot in visible if slot[0] >= position]
+        seen = seen[: rng.randint(0, len(seen))] if rng.random() < 0.4 else seen
+        if seen and rng.random() < 0.9:
+            position = seen[0][0]
+        listing = rng.random() < 0.15
+        reads.append(
+            read(
+                first_id + n,
+                None if listing or rng.random() < 0.1 else position,
+                [] if listing else [(o, v, e if epochs and rng.random() < 0.8 else -1) for o, v, _, e in seen],
+                max(0, moment - rng.choice((0, 0, 1, 2))),
+                moment + rng.choice((0, 0, 1, 2)),
+                end if rng.random() < 0.8 else None,
+                strong=rng.random() < 0.6,
+                function=Function.LIST_OFFSETS if listing else Function.POLL,
+            )
+        )
+    return reads
+
+
+def _bend(rng: Random, op: Operation) -> Operation:
+    """The operation with one statement changed a little, still consistent in itself."""
+    step = rng.choice((-3, -2, -1, 1, 2, 3))
+    what = rng.choice(("time", "time", "offset", "end", "records", "records", "outcome", "epoch"))
+    if what == "time":
+        invoke = max(0, op.invoke_time + step)
+        length = rng.randint(0, 2)
+        return evolve(op, invoke_time=invoke, completion_time=None if op.completion_time is None else invoke + length)
+    if what == "offset" and op.offset is not None:
+        return evolve(op, offset=max(0, op.offset + step))
+    if what == "end" and op.end_offset is not None:
+        return evolve(op, end_offset=max(0, op.end_offset + step))
+    if what == "outcome" and op.function is Function.APPEND and op.outcome is not OK:
+        return evolve(op, outcome=rng.choice((FAIL, UNKNOWN)), offset=None)
+    if what == "epoch" and op.records and op.function is Function.POLL:
+        return evolve(op, records=(evolve(op.records[0], leader_epoch=rng.randint(0, 3)), *op.records[1:]))
+    if what == "records" and op.records and op.function is Function.POLL:
+        records = list(op.records)
+        i = rng.randrange(len(records))
+        change = rng.choice(("drop", "move", "value", "swap"))
+        if change == "drop":
+            del records[i]
+        elif change == "move":
+            records[i] = evolve(records[i], offset=max(0, records[i].offset + step))
+        elif change == "value":
+            records[i] = evolve(records[i], value=rng.choice((100, 101, 200, 201, 300, 400, 999)))
+        else:
+            j = rng.randrange(len(records))
+            records[i], records[j] = records[j], records[i]
+        return evolve(op, records=tuple(records))
+    return op

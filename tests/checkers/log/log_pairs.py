@@ -1,0 +1,179 @@
+"""A second slow reference: every anomaly by its definition, over all pairs of statements, with clocks and loss.
+
+`anomalies` maps each anomaly that holds to the uncertainty that clears its hardest pair (infinity where none does). Step 5 is not
+here: it has no pair. Values are unique.
+"""
+
+from itertools import combinations
+
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+from log_exhaustive import firm, trusted_end
+
+INFINITE = float("inf")
+Found = dict[str, float]
+
+
+class History:
+    """The statements of a trace about one log."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        operations = trace.operations
+        self.appends = [op for op in operations if op.function is Function.APPEND]
+        self.reads = [op for op in operations if op.function is not Function.APPEND and op.outcome is Outcome.OK]
+        self.sender = {record.value: op for op in self.appends for record in op.records}
+        # (offset, value, epoch, lasting, operation): acknowledged or read
+        self.told = [
+            (op.offset + i, record.value, -1 if op.leader_epoch is None else op.leader_epoch, firm(op), op)
+            for op in self.appends
+            if op.offset is not None and op.outcome is not Outcome.FAIL
+            for i, record in enumerate(op.records)
+        ]
+        self.told += [(r.offset, r.value, r.leader_epoch, True, op) for op in self.reads for r in op.records]
+        self.batches = self._batches()
+
+    def lossy(self, offset: int) -> bool:
+        claims = self.trace.claims
+        return claims.content_by_epoch or any(r.start <= offset < r.end for r in claims.loss)
+
+    def _batches(self) -> list[tuple[int, int, Operation | None]]:
+        """(base, last, append) of everything that stands where no loss is allowed."""
+        found = set()
+        for offset, value, _, lasting, op in self.told:
+            sender = self.sender.get(value)
+            if not lasting or self.lossy(offset):
+                continue
+            if sender is None or (sender.outcome is Outcome.FAIL):
+                found.add((offset, offset, -1))
+            else:
+                base = offset - [record.value for record in sender.records].index(value)
+                found.add((base, base + len(sender.records) - 1, sender.op_id))
+        by_id = {op.op_id: op for op in self.appends}
+        return sorted((b, e, by_id.get(i)) for b, e, i in found if not self.lossy(e))
+
+    def slot(self, offset: int) -> tuple[int, int]:
+        """The batch around an offset."""
+        return next(((b, e) for b, e, _ in self.batches if b <= offset <= e), (offset, offset))
+
+    def spared(self, offset: int) -> int:
+        """The highest offset at or below this one where no loss is allowed."""
+        while offset >= 0 and self.lossy(offset):
+            offset -= 1
+        return offset
+
+
+def clearing(low: int, high: int, one_clock: bool) -> float:
+    """The uncertainty that clears a pair whose lower bound is above its upper one; 0 if it is none."""
+    if low <= high:
+        return 0
+    return INFINITE if one_clock else (low - high + 1) // 2
+
+
+def anomalies(trace: Trace) -> Found:
+    """Each anomaly that holds, and what clears it."""
+    history = History(trace)
+    found: Found = dict.fromkeys(sorted(_content(history)), INFINITE)
+    if trace.claims.check != "content":
+        for name, severity in _times(history):
+            if severity > trace.claims.clock_uncertainty_ns:
+                found[name] = max(found.get(name, 0), severity)
+    return found
+
+
+def _content(h: History) -> set[str]:
+    found = set()
+    for (o1, v1, e1, lasting1, _), (o2, v2, e2, lasting2, _) in combinations(h.told, 2):
+        plain = lasting1 and lasting2 and not h.lossy(o1) and not h.lossy(o2)
+        if plain or (e1 == e2 and e1 >= 0):
+            if o1 == o2 and v1 != v2:
+                found.add("inconsistent_offsets")
+            if v1 == v2 and o1 != o2 and not h.trace.claims.duplicates:
+                found.add("duplicate")
+        if plain and min(e1, e2) >= 0 and (o1 - o2) * (e1 - e2) < 0:
+            found.add("epoch_regressed_in_log")
+    for op in h.reads:
+        for record in op.records:
+            sender = h.sender.get(record.value)
+            if sender is None:
+                found.add("phantom_record")
+            elif sender.outcome is Outcome.FAIL:
+                found.add("failed_append_visible")
+        found |= _one_read(h, op)
+    return found | _torn(h)
+
+
+def _one_read(h: History, op: Operation) -> set[str]:
+    found = set()
+    offsets = [record.offset for record in op.records]
+    end = trusted_end(op, h.trace)
+    position = None if op.function is Function.LIST_OFFSETS else op.offset
+    occupied = {o for o, _, _, lasting, _ in h.told if lasting and not h.lossy(o)}
+    occupied |= {o for b, e, _ in h.batches for o in range(b, e + 1)}
+    if any(b <= a for a, b in zip(offsets, offsets[1:], strict=False)):
+        found.add("unordered_read")
+    if any((position is not None and o < position) or (end is not None and o >= end) for o in offsets):
+        found.add("read_outside_bounds")
+    steps = list(zip(offsets, offsets[1:], strict=False))
+    if offsets and position is not None:
+        steps.append((position - 1, offsets[0]))
+    if any(h.trace.claims.dense or passed in occupied for a, b in steps for passed in range(a + 1, b)):
+        found.add("skipped_offset")
+    return found
+
+
+def _torn(h: History) -> set[str]:
+    for op in h.reads:
+        end = trusted_end(op, h.trace)
+        if end is not None and any(b < end <= e for b, e, _ in h.batches):
+            return {"torn_batch"}
+    plain = [(o, v) for o, v, _, lasting, _ in h.told if lasting and not h.lossy(o)]
+    for o1, v1 in plain:  # two records of one unacknowledged batch at the wrong distance
+        for o2, v2 in plain:
+            sender = h.sender.get(v1)
+            if h.trace.claims.duplicates or sender is None or sender.outcome is Outcome.FAIL or firm(sender):
+                continue
+            values = [record.value for record in sender.records]
+            if v2 in values and v1 != v2 and o1 - values.index(v1) != o2 - values.index(v2):
+                return {"torn_batch"}
+    at: dict[int, set[int]] = {}
+    for b, _, op in h.batches:
+        for i, record in enumerate(op.records if op else ()):
+            at.setdefault(b + i, set()).add(record.value)
+    direct = {offset: {v for o, v in plain if o == offset} for offset, _ in plain}
+    for offset, values in at.items():
+        if len(direct.get(offset, set())) < 2 and len(values | direct.get(offset, set())) > 1:
+            return {"torn_batch"}
+    return set()
+
+
+def _times(h: History) -> list[tuple[str, float]]:
+    pairs: list[tuple[str, Operation, Operation]] = []  # name, whose invocation, whose completion
+    acked = [(h.spared(op.offset + len(op.records) - 1), op) for op in h.appends if firm(op) and op.offset is not None]
+    strong = [(end, op) for op in h.reads if (end := trusted_end(op, h.trace)) is not None]
+    shows = [(h.spared(end - 1), h.spared(end - 1), op) for end, op in strong if end > 0]
+    for op in h.reads:
+        for record in op.records:
+            spared = h.spared(record.offset)
+            base, last = h.slot(spared)
+            shows.append((base - 1, last, op) if spared == record.offset else (spared, spared, op))
+            if record.value in h.sender:
+                pairs.append(("read_before_sent", h.sender[record.value], op))
+    for base, _, op in h.batches:
+        if op is not None:
+            pairs += [("append_inversion", op, other) for last, other in acked if base <= last]
+            pairs += [("append_below_shown_end", op, other) for below, _, other in shows if base <= below]
+    for end, op in strong:
+        if not h.lossy(end):
+            pairs += [("high_watermark_regressed", op, other) for _, last, other in shows if last >= end]
+            pairs += [(_stale_or_lost(h, other, strong), op, other) for last, other in acked if last >= end]
+    return [(n, clearing(a.invoke_time, b.completion_time or 0, a.clock_id == b.clock_id)) for n, a, b in pairs]
+
+
+def _stale_or_lost(h: History, append: Operation, strong: list[tuple[int, Operation]]) -> str:
+    assert append.offset is not None
+    last = append.offset + len(append.records) - 1
+    values = {record.value for record in append.records}
+    shown = [op.completion_time or 0 for op in h.reads if values & {record.value for record in op.records}]
+    ended = [op.invoke_time for end, op in strong if end <= last and not h.lossy(end)]
+    return "stale_read" if h.lossy(last) or max(ended) <= max(shown, default=-1) else "lost_write"
