@@ -21,7 +21,16 @@ from typing import Any, Protocol
 
 from attrs import frozen
 
-from fencepost.sim.randomness import GOLDEN, MILLION, Randomness, exponential, finish, mix, stable_number
+from fencepost.sim.randomness import (
+    GOLDEN,
+    MASK,
+    MILLION,
+    Randomness,
+    exponential,
+    finish,
+    mix,
+    stable_number,
+)
 from fencepost.sim.scheduler import MICROSECOND, MILLISECOND, Scheduler
 from fencepost.traces.plan import NetworkOptions
 
@@ -29,7 +38,7 @@ LOOPBACK = 20 * MICROSECOND
 RETRANSMISSION = 200 * MILLISECOND
 """How long a stream waits before it tries a blocked link again: TCP's shortest retransmission time-out on Linux."""
 
-_DRAWS = 8  # draws set aside for each message; the offsets below
+_STRIDE = 8 * GOLDEN  # eight draws are set aside for each message; their places:
 _LOSS, _DUPLICATE, _SECOND_DELAY, _REORDER, _HOLD = range(1, 6)
 
 Pair = tuple[int, int]
@@ -57,7 +66,7 @@ class LinkFault:
 
 
 class Link:
-    """One direction between two nodes. streams: (kind, cause) -> [key, messages so far]."""
+    """One direction between two nodes. streams: (kind, cause) -> key of the last message."""
 
     __slots__ = ("blocked", "delay", "endpoint", "key", "loopback", "loss_ppm", "source", "streams", "target")
 
@@ -65,7 +74,7 @@ class Link:
         self.source, self.target, self.key, self.endpoint = source, target, key, endpoint
         self.loopback = source == target
         self.blocked, self.loss_ppm, self.delay = False, 0, 0
-        self.streams: dict[tuple[type, tuple[int, ...]], list[int]] = {}
+        self.streams: dict[tuple[type, tuple[int, ...]], int] = {}
 
 
 class Network:
@@ -183,17 +192,17 @@ class Network:
 
     def _word(self, link: Link, kind: type, cause: tuple[int, ...]) -> int:
         """The key of the next message of this kind and cause on the link."""
-        stream = link.streams.get((kind, cause))
-        if stream is None:
+        key = (kind, cause)
+        word = link.streams.get(key)
+        if word is None:
             number = self._kinds.get(kind)
             if number is None:
                 number = self._kinds[kind] = stable_number(kind.__qualname__)
             word = mix(link.key, number)
             for part in cause:
                 word = mix(word, part)
-            stream = link.streams[kind, cause] = [word, 0]
-        stream[1] += _DRAWS
-        return stream[0] + stream[1] * GOLDEN
+        link.streams[key] = word = (word + _STRIDE) & MASK
+        return word
 
     def _delay(self, link: Link, word: int) -> int:
         if link.loopback:
