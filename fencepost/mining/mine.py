@@ -17,73 +17,24 @@ from pathlib import Path
 from threading import Event as Flag
 from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
-from attrs import Factory, asdict, frozen
+from attrs import frozen
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
-from fencepost.checkers.verdict import Decision
 from fencepost.mining.judge import Settings, TaskResult, judge_splits
-from fencepost.mining.results import RESULTS, SCHEMAS, Counts, ResultWriter, Sample, quarantine_row
+from fencepost.mining.results import RESULTS, SCHEMAS, Counts, ResultWriter, quarantine_row
 from fencepost.mining.session import session
 from fencepost.mining.splits import Split, Unreadable, work_of
-from fencepost.traces.anomalies import BY_NAME
-from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError, strongest
+from fencepost.mining.summary import Summary, summary_of
+from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 MOST_TASKS = 10_000
 """More tasks than these only keep the scheduler busy; a task then takes several splits."""
-MOST_NAMED = 100
-"""Quarantined pieces that a summary names; the table has all."""
 POLL_S = 0.2
 """How often the driver looks how far the tasks are."""
 
 Progress = Callable[[int, int], None]
 """progress(tasks finished, tasks in all), from the driver."""
-
-
-@frozen(kw_only=True)
-class Summary:
-    """What a mining came to.
-
-    traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name; traces_with: traces by anomaly;
-    samples: the smallest trace of each anomaly, most telling anomaly first; quarantine: the first MOST_NAMED pieces of input that could not
-    be read; quarantined: how many there were.
-    """
-
-    out: str
-    checks: tuple[str, ...]
-    traces: dict[str, int]
-    illegal: dict[str, int]
-    operations: int
-    events: int
-    splits: int
-    decisions: dict[str, dict[str, int]] = Factory(dict)
-    anomalies: dict[str, int] = Factory(dict)
-    traces_with: dict[str, int] = Factory(dict)
-    samples: tuple[Sample, ...] = ()
-    quarantine: tuple[Unreadable, ...] = ()
-    quarantined: int = 0
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """As everywhere: nothing readable, findings, quarantined, undecided, or nothing found."""
-        codes = {ExitCode.NOTHING_FOUND}
-        if not sum(self.traces.values()):
-            codes.add(ExitCode.USAGE)
-        if sum(self.illegal.values()):
-            codes.add(ExitCode.FINDINGS)
-        if self.quarantined:
-            codes.add(ExitCode.QUARANTINED)
-        undecided = (Decision.UNKNOWN.value, Decision.ASSUMPTION_BROKEN.value)
-        if any(
-            count for found in self.decisions.values() for name, count in found.items() if name in undecided
-        ):
-            codes.add(ExitCode.UNDECIDED)
-        return strongest(codes)
-
-    def to_json(self) -> str:
-        """One JSON object on one line."""
-        return msgspec.json.encode(asdict(self)).decode()
 
 
 @frozen(kw_only=True)
@@ -183,32 +134,12 @@ def _commit(folder: Path, results: list[TaskResult], unreadable: tuple[Unreadabl
             pq.write_table(SCHEMAS[result].empty_table(), folder / result / "part-00000.parquet")
 
 
-def _summary(
-    out: Path, settings: Settings, splits: int, results: list[TaskResult], unreadable: tuple[Unreadable, ...]
-) -> Summary:
+def _sum(results: list[TaskResult], unreadable: tuple[Unreadable, ...]) -> Counts:
+    """The counts of all tasks, and what the driver itself could not read."""
     counts = Counts(quarantined=list(unreadable))
     for result in results:
         counts.merge(result.counts)
-    decisions: dict[str, dict[str, int]] = {check: {} for check in settings.checks}
-    for (check, decision), count in sorted(counts.decisions.items()):
-        decisions[check][decision] = count
-    by_rank = sorted(counts.anomalies, key=lambda name: BY_NAME[name].rank)
-    quarantine = sorted(counts.quarantined, key=lambda found: (found.source, found.place, found.trace_id))
-    return Summary(
-        out=str(out),
-        checks=settings.checks,
-        traces=dict(sorted(counts.traces.items())),
-        illegal=dict(sorted(counts.illegal.items())),
-        operations=counts.operations,
-        events=counts.events,
-        splits=splits,
-        decisions=decisions,
-        anomalies={name: counts.anomalies[name] for name in by_rank},
-        traces_with={name: counts.traces_with[name] for name in by_rank},
-        samples=tuple(counts.samples[name] for name in by_rank),
-        quarantine=tuple(quarantine[:MOST_NAMED]),
-        quarantined=len(quarantine),
-    )
+    return counts
 
 
 def _prepared(out: Path) -> Path:
@@ -250,7 +181,8 @@ def mine(
             with session(master) if spark is None else contextlib.nullcontext(spark) as running:
                 results = _run(running, _tasks(work.splits), _Task(settings=settings), progress)
         _commit(folder, results, work.unreadable)
-        summary = _summary(out, settings, len(work.splits), results, work.unreadable)
+        counts = _sum(results, work.unreadable)
+        summary = summary_of(counts, out=out, checks=checks, splits=len(work.splits))
         (folder / "summary.json").write_text(summary.to_json() + "\n")
         folder.rename(out)
     except BaseException:

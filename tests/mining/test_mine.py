@@ -85,6 +85,10 @@ def test_the_summary_is_written_and_adds_up(campaign: Path, mixed, tmp_path: Pat
     assert [sample.finding.anomaly for sample in summary.samples] == list(summary.anomalies)
     assert all(sample.proof and sample.replay for sample in summary.samples)
     assert json.loads((tmp_path / "out" / "summary.json").read_text()) == json.loads(summary.to_json())
+    text = summary.plain()
+    for sample in summary.samples:
+        assert all(line in text for line in (*sample.proof, sample.replay, sample.finding.expected))
+    assert f"trace {summary.samples[0].trace_id} of {campaign}, t-0" in text
     for result in RESULTS:
         assert pq.read_table(tmp_path / "out" / result).schema.equals(SCHEMAS[result])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
@@ -110,6 +114,7 @@ def test_a_truncated_part_lands_in_quarantine(make, tmp_path: Path, spark) -> No
     summary = mine([tmp_path / "in"], tmp_path / "out", spark=spark)
     (row,) = pq.read_table(tmp_path / "out" / "quarantine").to_pylist()
     assert "expected a whole Parquet file" in row["reason"]
+    assert f"Could not be read, and is in quarantine (1):\n  {row['place']}: {row['reason']}" in summary.plain()
     assert (summary.exit_code, summary.quarantined, sum(summary.traces.values())) == (
         ExitCode.QUARANTINED,
         1,

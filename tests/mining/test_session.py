@@ -1,5 +1,6 @@
 """What the machine lacks is told in one sentence."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -62,3 +63,12 @@ def test_a_missing_pyspark_names_the_extra(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'fencepost\[spark\]'"):
         session.check_pyspark()
+
+
+def test_mining_imports_pyspark_only_when_it_runs() -> None:
+    """The driver's modules are there without pyspark, so that a command line that mentions them starts quickly."""
+    program = (
+        "import sys; import fencepost.mining.mine, fencepost.mining.session; print('pyspark' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
