@@ -10,6 +10,7 @@ from typing import Protocol
 from attrs import frozen
 
 from fencepost.sim.world import World
+from fencepost.sim.zookeeper import ZOOKEEPER_NODE
 from fencepost.traces.plan import Fault
 
 NOTHING = (0, 0)
@@ -116,6 +117,11 @@ def _slow_link(cluster: Breakable, fault: Fault, node: int, other: int | None) -
     cluster.world.degrade(_name(fault), _both_ways(cluster, node, other), delay_us=fault.parameter)
 
 
+def _slow_zookeeper(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    links = [(node, ZOOKEEPER_NODE), (ZOOKEEPER_NODE, node)]
+    cluster.world.degrade(_name(fault), links, delay_us=fault.parameter)
+
+
 def _loss(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
     cluster.world.degrade(_name(fault), _both_ways(cluster, node, other), loss_ppm=fault.parameter)
 
@@ -183,6 +189,14 @@ FAULTS: dict[str, FaultKind] = {
         needs_up=False,
         parameter=(1_000, 2_000_000),
         parameter_says="microseconds more",
+    ),
+    "slow_zookeeper": FaultKind(
+        says="messages between the target and ZooKeeper take longer: what the target does there is cut short by whatever comes next",
+        begin=_slow_zookeeper,
+        end=_heal,
+        needs_up=False,
+        parameter=(5_000, 1_500_000),
+        parameter_says="microseconds more, each way",
     ),
     "loss": FaultKind(
         says="messages between the target and the other broker (all others) are lost more often",

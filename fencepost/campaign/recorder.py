@@ -23,7 +23,7 @@ from fencepost.traces.plan import PlannedOperation
 
 
 class Recorder(Observer):
-    """events: in the order in which they happened. operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id."""
+    """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase). operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id."""
 
     def __init__(self) -> None:
         self.facts = Facts()
@@ -101,16 +101,24 @@ class Recorder(Observer):
     def completed(self, node: int, operation: Operation) -> None:
         """A client finished one."""
         _, invoke_time = self.invoked.pop(operation.op_id)
-        reads = operation.function is not Function.APPEND and operation.outcome is Outcome.OK
         self.operations.append(
             evolve(
                 operation,
                 invoke_time=invoke_time,
                 completion_time=None if operation.completion_time is None else self.now,
                 clock_id=0,
-                strong=self.strong and reads,
+                strong=self.strong and self._by_current_leader(operation),
             )
         )
+
+    def _by_current_leader(self, operation: Operation) -> bool:
+        """Whether this is an end that may be trusted: ListOffsets waits for the high watermark to reach the leader's epoch (KIP-207), and the leader
+        that answered is the one that ZooKeeper names still, so that no other could have acknowledged anything meanwhile."""
+        if operation.function is not Function.LIST_OFFSETS or operation.outcome is not Outcome.OK:
+            return False
+        assert operation.topic is not None and operation.partition is not None
+        partition = self.facts.partition((operation.topic, operation.partition))
+        return (operation.node, operation.leader_epoch) == (partition.leader, partition.leader_epoch)
 
     def finished_operations(self) -> tuple[Operation, ...]:
         """All operations by invoke time. Of those still under way an append is unknown and a read has learnt nothing."""

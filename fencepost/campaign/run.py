@@ -123,20 +123,27 @@ class Run:
         self.cluster.note(Name.PHASE, cause="final")
         self.cluster.strong = True
         for topic, partition in self._partitions():
-            end = self._do(topic, partition, "list_offsets")
-            read = end
-            for _ in range(MAX_FINAL_READS):
-                read = self._do(topic, partition, "poll")
-                if (
-                    not read
-                    or not end
-                    or not read.records
-                    or read.records[-1].offset + 1 >= (end.offset or 0)
-                ):
-                    break
-            if not end or not read:
+            if not self._read_to_end(topic, partition):
                 self.cluster.note(Name.LIVENESS_FAILED, cause=f"{topic}-{partition} is read to its end")
                 return
+
+    def _read_to_end(self, topic: str, partition: int) -> bool:
+        """Learn an end that may be trusted, then poll up to it."""
+        listed = None
+        for _ in range(MAX_FINAL_READS):
+            listed = self._do(topic, partition, "list_offsets")
+            if listed is None or listed.strong:
+                break
+        if listed is None or not listed.strong:
+            return False
+        end = listed.offset or 0
+        for _ in range(MAX_FINAL_READS):
+            read = self._do(topic, partition, "poll")
+            if read is None:
+                return False
+            if end == 0 or (read.records and read.records[-1].offset + 1 >= end):
+                return True
+        return False
 
     def _dump_logs(self) -> None:
         self.cluster.note(Name.PHASE, cause="end")
@@ -252,4 +259,4 @@ class _WorkingCluster(Cluster):
     def completed(self, node: int, operation: Operation) -> None:
         """Record it, then let the process go on."""
         super().completed(node, operation)
-        self.workload.on_completed(operation)
+        self.workload.on_completed(self.operations[-1])

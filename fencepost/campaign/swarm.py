@@ -29,8 +29,8 @@ class Profile:
     says: str
     safety_ms: tuple[int, int] = (20_000, 60_000)
     operations: tuple[int, int] = (30, 120)
-    faults: tuple[int, int] = (0, 8)
-    partitions: tuple[int, int] = (1, 3)
+    faults: tuple[int, int] = (0, 12)
+    partitions: tuple[int, int] = (1, 4)
     clients: tuple[int, int] = (2, 5)
 
 
@@ -117,7 +117,7 @@ def _cluster(draw: _Draws, topic: TopicOptions, bugs: tuple[str, ...]) -> Cluste
         zookeeper_session_timeout_ms=draw.between((1_500, 8_000), "session"),
         controller_request_timeout_ms=draw.between((300, 2_000), "control_timeout"),
         isr_change_propagation_ms=draw.between((100, 2_500), "propagation"),
-        leader_imbalance_check_ms=draw.between((1_000, 15_000), "balance")
+        leader_imbalance_check_ms=draw.between((500, 10_000), "balance")
         if draw.chance(60, "balance_on")
         else 0,
         bugs=bugs,
@@ -169,6 +169,7 @@ def _faults(draw: _Draws, bounds: Profile, topic: TopicOptions, safety_ms: int) 
     kinds = [kind for index, kind in enumerate(sorted(FAULTS)) if draw.chance(50, "kind", index)] or ["crash"]
     longest = draw.between((500, 20_000), "longest")
     together = draw.chance(40, "together")
+    focus = _role(draw, topic, "focus", 0) if draw.chance(50, "focus_on") else ""
     faults, at_ms = [], 0
     for number in range(count):
         near = together and number > 0 and draw.chance(60, "near", number)
@@ -184,7 +185,9 @@ def _faults(draw: _Draws, bounds: Profile, topic: TopicOptions, safety_ms: int) 
                 kind=kind,
                 at_ms=at_ms,
                 duration_ms=draw.between((10, longest), "duration", number),
-                target=_role(draw, topic, "target", number),
+                target=focus
+                if focus and draw.chance(50, "focused", number)
+                else _role(draw, topic, "target", number),
                 other=_role(draw, topic, "other", number) if draw.chance(30, "pair", number) else "",
                 parameter=draw.between(FAULTS[kind].parameter, "parameter", number),
             )
