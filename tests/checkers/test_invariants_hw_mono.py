@@ -1,0 +1,129 @@
+"""checkers/invariants/hw_mono.py: ends that clients are shown, in real time."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.checkers import invariants
+from fencepost.checkers.verdict import Decision, Finding
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Function, Operation, Outcome, Position
+from fencepost.traces.trace import Claims
+from tests.checkers.traces_by_hand import leads, loss, read, trace
+
+POLL, LIST = Function.POLL, Function.LIST_OFFSETS
+
+
+def findings(
+    *operations: Operation, events: tuple[Event, ...] = (), claims: Claims | None = None
+) -> tuple[Finding, ...]:
+    """What the invariants say of these operations."""
+    return invariants.judge(trace(*events, operations=operations, claims=claims)).findings
+
+
+def test_an_end_never_goes_back_within_an_epoch() -> None:
+    """Rule (HW-MONO): an operation that began after another had completed shows at least its end."""
+    (finding,) = findings(read(1, POLL, 0, 10, end=5), read(2, POLL, 11, 20, end=4))
+    assert finding.anomaly == "high_watermark_regressed"
+    assert finding.operations == (1, 2)
+    assert finding.expected == "an end at or above 5, which poll 1 had shown in leader epoch 0 1 ns before"
+    assert finding.seen == "poll 2 showed 4 in leader epoch 0"
+    assert finding.uncertainty_ns == -1
+    assert not findings(read(1, POLL, 0, 10, end=5), read(2, POLL, 11, 20, end=5))
+
+
+def test_touching_intervals_are_concurrent() -> None:
+    """Rule: intervals are closed, so equal times order nothing."""
+    assert not findings(read(1, POLL, 0, 10, end=5), read(2, POLL, 10, 20, end=4))
+
+
+def test_across_epochs_only_list_offsets_is_bound() -> None:
+    """Rule (KIP-207): a new leader's fetches may show its lagging high watermark; its ListOffsets may not."""
+    shown = read(1, POLL, 0, 10, end=5, epoch=0)
+    assert not findings(shown, read(2, POLL, 11, 20, end=4, epoch=1))
+    (finding,) = findings(shown, read(2, LIST, 11, 20, end=4, epoch=1))
+    assert finding.seen == "ListOffsets 2 showed 4 in leader epoch 1"
+    assert not findings(shown, read(2, LIST, 11, 20, end=5, epoch=1))
+
+
+def test_a_deposed_leader_may_show_less() -> None:
+    """Rule: an end of a lower epoch owes nothing to a higher one: a deposed leader that has not heard yet still answers."""
+    assert not findings(read(1, LIST, 0, 10, end=5, epoch=1), read(2, LIST, 11, 20, end=4, epoch=0))
+
+
+def test_allowed_loss_excuses_an_end_over_exactly_these_offsets() -> None:
+    """Rule: the claims name the offsets whose end may go back."""
+    back = (read(1, POLL, 0, 10, end=5), read(2, LIST, 11, 20, end=3, epoch=1))
+    assert findings(*back)
+    assert not findings(*back, claims=loss(3, 5))
+    assert findings(*back, claims=loss(4, 5))
+    assert findings(*back, claims=loss(3, 4))
+
+
+def test_a_leader_that_restarted_in_its_epoch_may_show_its_checkpoint() -> None:
+    """Rule: polls across a second BECAME_LEADER of the epoch are not compared (an accepted hazard); ListOffsets are."""
+    again = (leads(1, 0), leads(1, 0))
+    before = read(1, POLL, 0, 0, end=5)
+    assert not findings(before, read(2, POLL, 10, 20, end=4), events=again)
+    assert findings(before, read(2, LIST, 10, 20, end=4), events=again)
+    assert findings(before, read(2, POLL, 10, 20, end=4), events=again[:1])
+    assert findings(read(1, POLL, 2, 5, end=5), read(2, POLL, 10, 20, end=4), events=again)
+
+
+def test_clock_uncertainty_widens_pairs_of_two_clocks() -> None:
+    """Rule: stamps of two clocks err by e each; those of one clock keep their order. The finding says which e would clear it."""
+    earlier, later = read(1, POLL, 0, 10, end=5, clock=1), read(2, POLL, 21, 30, end=4, clock=2)
+    (finding,) = findings(earlier, later, claims=Claims(clock_uncertainty_ns=5))
+    assert finding.uncertainty_ns == 6
+    assert not findings(earlier, later, claims=Claims(clock_uncertainty_ns=6))
+    same_clock = read(2, POLL, 21, 30, end=4, clock=1)
+    assert findings(earlier, same_clock, claims=Claims(clock_uncertainty_ns=6))
+
+
+def test_each_partition_of_a_poll_shows_its_own_end() -> None:
+    """Rule: a poll of several partitions shows one end for each that it names with its epoch."""
+
+    def poll(op_id: int, at: int, *ends: int) -> Operation:
+        positions = tuple(
+            Position(topic="t", partition=number, offset=0, end_offset=end, leader_epoch=0)
+            for number, end in enumerate(ends)
+        )
+        return Operation(
+            op_id=op_id,
+            process=1,
+            function=POLL,
+            invoke_time=at,
+            completion_time=at + 1,
+            outcome=Outcome.OK,
+            positions=positions,
+        )
+
+    (finding,) = findings(poll(1, 0, 3, 7), poll(2, 5, 3, 6))
+    assert (finding.topic, finding.partition, finding.offset) == ("t", 1, 6)
+
+
+READS = st.builds(
+    lambda at, took, end, epoch, listed: (at, at + took, end, epoch, listed),
+    st.integers(0, 12),
+    st.integers(0, 6),
+    st.integers(0, 4),
+    st.integers(0, 2),
+    st.booleans(),
+)
+
+
+@given(st.lists(READS, max_size=8))
+def test_the_sweep_is_the_definition(reads: list[tuple[int, int, int, int, bool]]) -> None:
+    """Rule: the sweep finds a regress exactly if some pair of operations is one by definition, and its certificate is such a pair."""
+    pairs = {
+        (a, b)
+        for a, one in enumerate(reads)
+        for b, two in enumerate(reads)
+        if one[1] < two[0] and one[2] > two[2] and (one[3] == two[3] or (two[4] and one[3] < two[3]))
+    }
+    operations = tuple(
+        read(number, LIST if listed else POLL, at, until, end, epoch)
+        for number, (at, until, end, epoch, listed) in enumerate(reads)
+    )
+    verdict = invariants.judge(trace(operations=operations))
+    assert (verdict.decision is Decision.ILLEGAL) == bool(pairs)
+    assert all(finding.operations in pairs for finding in verdict.findings)
