@@ -57,7 +57,7 @@ class Cluster(Recorder):
     # ---- assembly
 
     def _make_broker(self, broker: int, files: FileSystem, now: int) -> Core:
-        return make_broker(broker, self.plan.cluster, files, self.parts)
+        return make_broker(broker, self.plan.cluster, files, self.parts, now)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
         return Client(process, self.plan.client, ClientMetadata(self.broker_ids))

@@ -23,7 +23,8 @@ from fencepost.traces.plan import PlannedOperation
 
 
 class Recorder(Observer):
-    """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase). operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id."""
+    """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase).
+    operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id."""
 
     def __init__(self) -> None:
         self.facts = Facts()

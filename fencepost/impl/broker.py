@@ -145,9 +145,15 @@ class Broker:
         self.shell.reply(source, self.metadata.answer(request), request.correlation_id)
 
 
-def make_broker(broker_id: int, options: ClusterOptions, files: FileSystem, parts: Parts) -> Broker:
-    """Assemble a broker from its parts."""
-    shell = Shell(broker_id, options, files)
+def make_broker(
+    broker_id: int, options: ClusterOptions, files: FileSystem, parts: Parts, now: int = 0
+) -> Broker:
+    """Assemble a broker from its parts. now: host time at which its process begins, nanoseconds.
+
+    Correlation ids begin there: an answer that a peer's purgatory held back for an earlier process of this broker is then never taken for one to
+    this process, as TCP would not deliver it at all.
+    """
+    shell = Shell(broker_id, options, files, correlation_id=now)
     procedures = Procedures(shell)
     metadata = parts.metadata_cache()
     isr = parts.in_sync_replicas(shell, procedures, metadata)

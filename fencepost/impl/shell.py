@@ -22,7 +22,8 @@ DEFAULT_TOPIC = TopicOptions()
 @define
 class Shell:
     """node: broker id. now: host time of the current step, nanoseconds. outbox: effects of the current step, in release order.
-    broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id: of the current ZooKeeper session, 0 before the first."""
+    broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id: of the current ZooKeeper session, 0 before the first. correlation_id: the last one
+    used; no two incarnations share any."""
 
     node: int
     options: ClusterOptions
@@ -31,7 +32,7 @@ class Shell:
     broker_epoch: int = -1
     session_id: int = 0
     outbox: list[Effect] = field(factory=list)
-    _correlation_id: int = 0
+    correlation_id: int = 0
     _request_id: int = 0
 
     def send(self, target: int, message: Message, cause: tuple[int, ...] = ()) -> None:
@@ -63,8 +64,8 @@ class Shell:
 
     def next_correlation_id(self) -> int:
         """A fresh correlation id of this incarnation."""
-        self._correlation_id += 1
-        return self._correlation_id
+        self.correlation_id += 1
+        return self.correlation_id
 
     def record(
         self,
