@@ -22,8 +22,8 @@ DEFAULT_TOPIC = TopicOptions()
 @define
 class Shell:
     """node: broker id. now: host time of the current step, nanoseconds. outbox: effects of the current step, in release order.
-    broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id: of the current ZooKeeper session, 0 before the first. correlation_id: the last one
-    used; no two incarnations share any."""
+    broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id: of the current ZooKeeper session, 0
+    before the first. correlation_id: the last one used; no two incarnations share any."""
 
     node: int
     options: ClusterOptions
