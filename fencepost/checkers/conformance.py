@@ -8,6 +8,7 @@ states cannot be mapped: Assumption broken.
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
+from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
@@ -29,18 +30,21 @@ def judge(trace: Trace) -> Verdict:
     if Name.PARTITION_STATE not in names:
         reason = "the trace shows replicas but none of ZooKeeper's partition states"
         return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
-    refinement = Refinement(unclean_topics=_unclean_topics(trace))
+    refinement = Refinement(allows_unclean=lambda topic: topic in _unclean_topics(trace))
     findings = []
-    for position, event in enumerate(trace.events):
-        mismatch = refinement.step(position, event)
-        if mismatch is not None:
-            findings.append(_finding(mismatch, event))
+    try:
+        for position, event in enumerate(trace.events):
+            mismatch = refinement.step(position, event)
+            if mismatch is not None:
+                findings.append(_finding(mismatch, event))
+    except PlanError as error:
+        return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
     decision = Decision.ILLEGAL if findings else Decision.OK
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings))
 
 
 def _unclean_topics(trace: Trace) -> frozenset[str]:
-    """From the plan's cluster options; none for a foreign trace."""
+    """From the plan's cluster options; none for a foreign trace. Reading a plan costs as much as judging a trace, so it waits until it matters."""
     if not trace.plan:
         return frozenset()
     plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")

@@ -40,6 +40,7 @@ class ReplicaLog:
 
     def resize(self, end_offset: int) -> None:
         """Cut the log, or let it grow by unknown records."""
+        end_offset = max(end_offset, 0)
         missing = end_offset - len(self.epochs)
         if missing > 0:
             self.unknown += missing

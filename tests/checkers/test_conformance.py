@@ -179,6 +179,8 @@ def test_unclean_election_is_legal_where_the_topic_allows_it() -> None:
     assert conformance.judge(trace(*events, plan=plan)).decision is Decision.OK
     clean = plan_to_json(Plan(seed=1, cluster=ClusterOptions(topics=(TopicOptions(name="t"),))))
     assert conformance.judge(trace(*events, plan=clean)).decision is Decision.ILLEGAL
+    broken = conformance.judge(trace(*events, plan="{"))
+    assert (broken.decision, "plan of trace 1" in broken.reason) == (Decision.ASSUMPTION_BROKEN, True)
 
 
 def test_only_the_leader_writes_within_an_epoch() -> None:

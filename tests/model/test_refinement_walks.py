@@ -3,12 +3,16 @@
 from collections.abc import Iterator
 
 import pytest
+from attrs import evolve
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.verdict import Decision
 from fencepost.model.explore import After, Step, explore
 from fencepost.model.replication import Replication
 from fencepost.model.replication_state import Constants
+from fencepost.traces.events import Name
 from tests.model.test_replication import CASES, SAFE
 from tests.model.walks import trace_of, walk
 
@@ -63,3 +67,44 @@ def _whole_path(system: Replication, prefix: tuple) -> Iterator[Step]:
         state = system.apply(state, action)
         yield Step(action, state)
     yield from explore(After(system, prefix)).path[1:]
+
+
+@given(st.integers(0, 50), st.data())
+@settings(max_examples=60, deadline=None)
+def test_judges_answer_on_nonsense(seed: int, data: st.DataObject) -> None:
+    """Rule: a verdict, never an exception: whatever order, loss or repetition of events a trace shows."""
+    system = Replication(Constants(crashes=2, losses=2, **LARGE))
+    trace = trace_of(system, walk(system, seed, 60))
+    order = data.draw(st.lists(st.integers(0, len(trace.events) - 1), max_size=60))
+    nonsense = evolve(trace, events=tuple(trace.events[position] for position in order))
+    for judge in (conformance.judge, invariants.judge):
+        assert isinstance(judge(nonsense).decision, Decision)
+
+
+@given(st.integers(0, 200), st.data())
+@settings(max_examples=80, deadline=None)
+def test_a_forged_append_is_never_explained(seed: int, data: st.DataObject) -> None:
+    """Rule: one wrong value, offset or epoch in any append of a walk is a mismatch, at that event or at the first that depends on it."""
+    system = Replication(Constants(**LARGE))
+    trace = trace_of(system, walk(system, seed, 80))
+    copied = [
+        position
+        for position, event in enumerate(trace.events)
+        if event.name is Name.APPENDED and event.cause == "follower"
+    ]
+    assume(copied)
+    position = data.draw(st.sampled_from(copied))
+    event = trace.events[position]
+    forged = data.draw(
+        st.sampled_from(
+            [
+                evolve(event, values=(event.values[0] + 1000,)),
+                evolve(event, offset=event.offset + 1),
+                evolve(event, leader_epoch=event.leader_epoch + 1),
+            ]
+        )
+    )
+    events = (*trace.events[:position], forged, *trace.events[position + 1 :])
+    verdict = conformance.judge(evolve(trace, events=events))
+    assert verdict.decision is Decision.ILLEGAL
+    assert verdict.findings[0].events[-1] == position

@@ -14,7 +14,7 @@ The real run is more concurrent than the model, so the guards are asked in a way
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
@@ -55,15 +55,20 @@ _STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] =
 }
 
 
+def _no_topic(topic: str) -> bool:
+    return False
+
+
 @define
 class Refinement:
-    """Replays one trace's events. unclean_topics: those that allow unclean leader election.
+    """Replays one trace's events. allows_unclean: whether a topic allows unclean leader election; asked only when a leader comes
+    from outside the ISR.
 
     partitions: the abstraction of each. diverged: partitions whose events are no longer explained, because one was not: their later ones are skipped.
     steps: how many events of each name were explained. interrupted: hosts that a fault hit so far, for partitions not seen yet.
     """
 
-    unclean_topics: Collection[str] = frozenset()
+    allows_unclean: Callable[[str], bool] = _no_topic
     partitions: dict[tuple[str, int], PartitionState] = field(factory=dict)
     diverged: set[tuple[str, int]] = field(factory=set)
     steps: Counter[Name] = field(factory=Counter)
@@ -90,7 +95,7 @@ class Refinement:
         return mismatch
 
     def _new_partition(self, topic: str) -> PartitionState:
-        partition = PartitionState(topic in self.unclean_topics)
+        partition = PartitionState(lambda: self.allows_unclean(topic))
         for node, fault in self.interrupted.items():
             interrupted(partition, node, fault)
         return partition

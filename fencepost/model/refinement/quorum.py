@@ -38,9 +38,12 @@ def _controller_writes(
             seen=f"leader epoch {event.leader_epoch} after {epoch} in ZooKeeper",
             because=before.position,
         )
-    if guards.may_elect(event.leader, previous, isr, unclean=partition.unclean):
+    if guards.may_elect(event.leader, previous, isr):
         return None
-    clean = "" if partition.unclean else " (unclean leader election is off)"
+    unclean = partition.unclean()
+    if guards.may_elect(event.leader, previous, isr, unclean=unclean):
+        return None
+    clean = "" if unclean else " (unclean leader election is off)"
     return Mismatch(
         position=position,
         action="elect",

@@ -3,6 +3,8 @@
 Owns the abstraction of a trace that the guards look at. Must not decide anything: the other modules of this folder do.
 """
 
+from collections.abc import Callable
+
 from attrs import define, field, frozen
 
 from fencepost.model.guards import NO_LEADER
@@ -84,10 +86,11 @@ class Reach:
 
 @define
 class PartitionState:
-    """All of one partition. unclean: the topic allows unclean leader election. quorum: by leader epoch; epoch: the current one;
+    """All of one partition. unclean: whether the topic allows unclean leader election (asked only when it matters).
+    quorum: by leader epoch; epoch: the current one;
     zk_version: of the last write."""
 
-    unclean: bool
+    unclean: Callable[[], bool]
     quorum: dict[int, QuorumState] = field(factory=dict)
     epoch: int = -1
     zk_version: int = -1
