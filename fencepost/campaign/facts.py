@@ -24,7 +24,7 @@ class ReplicaFacts:
 
 @define
 class PartitionFacts:
-    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the last BECAME_LEADER. exposed: the largest high watermark
+    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the highest epoch. exposed: the largest high watermark
     that any leader had. unclean: an election chose a leader outside the ISR."""
 
     leader: int = -1
@@ -97,7 +97,8 @@ class Facts:
 
     def _became_leader(self, event: Event) -> None:
         facts = self._of(event)
-        facts.led_by = (event.node, event.leader_epoch)
+        if event.leader_epoch > facts.led_by[1]:  # a zombie may learn of an old epoch late
+            facts.led_by = (event.node, event.leader_epoch)
         facts.replica(event.node).high_watermark = event.high_watermark
 
     def _appended(self, event: Event) -> None:
