@@ -38,6 +38,14 @@ class ReplicaLog:
         self.epochs += [epoch] * len(values)
         self.values += values
 
+    def extend(self, other: "ReplicaLog", end_offset: int) -> None:
+        """Take over the records that `other` holds from this log's end up to `end_offset`."""
+        added = other.epochs[len(self.epochs) : end_offset]
+        self.values += other.values[len(self.epochs) : end_offset]
+        self.epochs += added
+        if other.unknown:
+            self.unknown += added.count(UNKNOWN_EPOCH)
+
     def resize(self, end_offset: int) -> None:
         """Cut the log, or let it grow by unknown records."""
         end_offset = max(end_offset, 0)

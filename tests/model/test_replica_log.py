@@ -40,3 +40,13 @@ def test_a_cut_forgets_unknown_records() -> None:
     assert log.unknown == 1
     log.append(1, 3, (5,))
     assert (log.epochs, log.values, log.unknown) == ([0, 3], [1, 5], 0)
+
+
+def test_extend_takes_what_is_missing() -> None:
+    """Rule: what was exposed once stays; a higher high watermark adds the records between."""
+    log, other = ReplicaLog([0], [1]), ReplicaLog([5, 0, 1], [9, 2, 3])
+    other.resize(4)
+    log.extend(other, 2)
+    assert (log.epochs, log.values, log.unknown) == ([0, 0], [1, 2], 0)
+    log.extend(other, 9)
+    assert (log.end_offset, log.unknown) == (4, 1)

@@ -71,8 +71,7 @@ class CommitSafe:
             # a deposed leader went on: it must show what its successor showed
             self._owes(position, event, min(end, before), max(committed.highest))
         if end > before:
-            committed.log.epochs += log.epochs[before:end]
-            committed.log.values += log.values[before:end]
+            committed.log.extend(log, end)
         committed.exposures.append((position, epoch, event.node, end))
         committed.highest[epoch] = max(end, committed.highest.get(epoch, 0))
 
