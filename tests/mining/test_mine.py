@@ -114,7 +114,9 @@ def test_a_truncated_part_lands_in_quarantine(make, tmp_path: Path, spark) -> No
     summary = mine([tmp_path / "in"], tmp_path / "out", spark=spark)
     (row,) = pq.read_table(tmp_path / "out" / "quarantine").to_pylist()
     assert "expected a whole Parquet file" in row["reason"]
-    assert f"Could not be read, and is in quarantine (1):\n  {row['place']}: {row['reason']}" in summary.plain()
+    assert (
+        f"Could not be read, and is in quarantine (1):\n  {row['place']}: {row['reason']}" in summary.plain()
+    )
     assert (summary.exit_code, summary.quarantined, sum(summary.traces.values())) == (
         ExitCode.QUARANTINED,
         1,
