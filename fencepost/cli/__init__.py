@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from importlib import import_module
 
 import rich_click as click
-from click.exceptions import NoArgsIsHelpError
 
 from fencepost import __version__
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -42,6 +41,7 @@ class _LazyGroup(click.RichGroup):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
     epilog=f"Exit codes: {EXIT_CODES}.",
 )
+@click.rich_config({"text_paragraph_linebreaks": "\n\n"})
 @click.version_option(__version__, prog_name="fencepost")
 def group() -> None:
     """Find consistency bugs in Kafka-style replicated logs.
@@ -78,9 +78,8 @@ def run(arguments: Sequence[str] | None = None) -> ExitCode:
     except FencepostError as error:
         _say(str(error))
         return error.exit_code
-    except NoArgsIsHelpError as error:
-        error.show()
-        return ExitCode.USAGE
+    except SystemExit as error:  # no arguments at all: the help was printed
+        return ExitCode(error.code) if error.code in set(ExitCode) else ExitCode.USAGE
     except click.ClickException as error:
         _say(error.format_message())
         context = getattr(error, "ctx", None)
@@ -88,7 +87,7 @@ def run(arguments: Sequence[str] | None = None) -> ExitCode:
             _say(f"`{context.command_path} --help` shows how it is used")
         return ExitCode.USAGE
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted; every finished run is kept, --resume goes on")
+        _say("interrupted")
         return ExitCode.INTERRUPTED
     except OSError as error:
         _say(f"{error.filename or 'the system'}: {error.strerror or error}")

@@ -22,7 +22,7 @@ RECORD = "track-record.json"
 @frozen(kw_only=True)
 class Hunt:
     """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, None if none did;
-    others: findings that the bug does not explain, by name; wall_s: real time of this hunt."""
+    others: what else was found on the way, by name; wall_s: real time of this hunt."""
 
     bug: str
     breaks: str
@@ -37,11 +37,9 @@ class Hunt:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Found is what is wanted; not found leaves the question open, and an unexplained finding is one."""
+        """Found is what is wanted; not found leaves the question open."""
         if self.interrupted:
             return ExitCode.INTERRUPTED
-        if self.others:
-            return ExitCode.FINDINGS
         return ExitCode.NOTHING_FOUND if self.seeds_needed is not None else ExitCode.UNDECIDED
 
 
@@ -195,4 +193,4 @@ def _show(hunts: list[Hunt], output: Output) -> None:
     output.say(rows)
     for found in hunts:
         if found.others:
-            output.say(f"{found.bug}: also found {', '.join(found.others)}, which this bug does not explain")
+            output.say(f"{found.bug}: on the way also {', '.join(found.others)}")

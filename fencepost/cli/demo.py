@@ -17,7 +17,7 @@ from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
     from fencepost.campaign.results import CampaignResult
-    from fencepost.mining.mine import Summary
+    from fencepost.mining.summary import Summary
 
 MARK = ".fencepost-demo"
 """Says that a folder is a demo's own, so that the next one may replace it."""
@@ -111,14 +111,14 @@ def _clear(out: Path) -> None:
 
 
 def _explain(summary: "Summary", planted: Path, output: Output) -> None:
-    """The most telling finding of the planted part, on its timeline."""
+    """A finding of the planted part on its timeline: one that two client operations prove, if there is any."""
     from fencepost.report.explain import explain
     from fencepost.traces.store import TraceStore
 
     samples = [sample for sample in summary.samples if sample.source == str(planted)]
     if not samples:
         return
-    sample = samples[0]
+    sample = next((sample for sample in samples if len(sample.finding.operations) >= 2), samples[0])
     trace = TraceStore.open(planted).read(sample.trace_id)
     replay = replay_stored(planted, sample.trace_id)
     output.say("", explain(sample.finding, trace, replay=replay).text(), "", f"See it again: {replay}")

@@ -11,7 +11,7 @@ from fencepost.cli.options import checks_option, json_option, out_option, split_
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
-    from fencepost.mining.mine import Summary
+    from fencepost.mining.summary import Summary
 
 MOST_NAMED = 5
 """Unreadable pieces that are named; the quarantine table has all."""

@@ -1,0 +1,66 @@
+"""A command line run in this process, and a small real campaign that several tests read."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from fencepost.cli import run
+
+
+class Told(NamedTuple):
+    """What a command said: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> dict:
+        assert self.out.count("\n") == 1, self.out
+        return msgspec.json.decode(self.out)
+
+    @property
+    def sentence(self) -> str:
+        """The first line of standard error, once it is certain that nothing there is a traceback."""
+        assert "Traceback" not in self.err, self.err
+        return self.err.split("\n")[0]
+
+
+Fencepost = Callable[..., Told]
+
+
+@pytest.fixture
+def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
+    def call(*arguments: object) -> Told:
+        capsys.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return Told(int(code), *capsys.readouterr())
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A campaign of ten runs with KAFKA-532 planted; some have findings (the hunt needs eight seeds)."""
+    folder = tmp_path_factory.mktemp("campaign") / "planted"
+    assert (
+        run(
+            [
+                "campaign",
+                "--seeds",
+                "0:10",
+                "--jobs",
+                "1",
+                "--bug",
+                "KAFKA-532",
+                "--out",
+                str(folder),
+                "--json",
+            ]
+        )
+        == 1
+    )
+    return folder
