@@ -115,12 +115,10 @@ class Log:
         if last < first:
             return b""
         start = self.positions[first]
-        limit = bisect_right(self.positions, start + max_bytes) - 1
-        if limit <= last and limit > first:
-            last = limit - 1
-        elif limit <= first:
-            last = first
-        end = self.positions[last + 1] if last + 1 < len(self.positions) else self.size
+        end = self._end_position(last)
+        if end - start > max_bytes:
+            last = max(first, bisect_right(self.positions, start + max_bytes) - 2)
+            end = self._end_position(last)
         return self.file.read_at(start, end - start)
 
     def batches(self) -> list[Batch]:
@@ -174,6 +172,9 @@ class Log:
         self.unflushed += count
         if self.flush_messages and self.unflushed >= self.flush_messages:
             self.flush()
+
+    def _end_position(self, index: int) -> int:
+        return self.positions[index + 1] if index + 1 < len(self.positions) else self.size
 
     def _next_offset(self, index: int) -> int:
         return self.bases[index + 1] if index + 1 < len(self.bases) else self.log_end_offset
