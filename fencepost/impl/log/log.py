@@ -47,10 +47,11 @@ class Log:
         if not files.exists(path):
             files.make_directory(directory)
             files.sync_directory("")
-        created = not files.exists(path)
         file = files.open(path)
-        if created:
-            files.sync_directory(directory)
+        if not file.size():
+            files.sync_directory(
+                directory
+            )  # also if an earlier process made the file and died before this line
         epochs = epoch_cache(files, directory)
         epochs.load()
         log = cls(files, directory, file, epochs, flush_messages)
