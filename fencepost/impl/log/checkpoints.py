@@ -4,9 +4,13 @@ Owns the format and the order of file calls: write a temporary file, sync it, re
 leaves the old file or the new one, never a mixture.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from fencepost.impl.files import FileSystem
 from fencepost.impl.messages import TopicPartition
 
+Entry = TypeVar("Entry")
 VERSION = 0
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 EPOCH_FILE = "leader-epoch-checkpoint"
@@ -41,12 +45,16 @@ def format_lines(lines: list[str]) -> bytes:
     return "\n".join([str(VERSION), str(len(lines)), *lines, ""]).encode()
 
 
-def parse_lines(content: bytes) -> list[list[str]]:
-    """Entries split into words; none if the file is absent, foreign or cut (a checkpoint is a hint: a bad one is an empty one)."""
+def parse_lines(content: bytes, decode: Callable[[list[str]], Entry]) -> list[Entry]:
+    """Entries, each split into words and decoded; none if the file is absent, foreign, cut or garbled (a checkpoint is a hint: a bad one is an
+    empty one). decode: raises ValueError for words that make no entry."""
     lines = content.decode("utf-8", "replace").split("\n")
-    if len(lines) < 2 or lines[0] != str(VERSION) or not lines[1].isdigit():
+    if len(lines) < 2 or lines[0] != str(VERSION) or not lines[1].isdecimal():
         return []
-    entries = [line.split(" ") for line in lines[2:] if line]
+    try:
+        entries = [decode(line.split(" ")) for line in lines[2:] if line]
+    except ValueError:
+        return []
     return entries if len(entries) == int(lines[1]) else []
 
 
@@ -58,5 +66,9 @@ def write_high_watermarks(files: FileSystem, high_watermarks: dict[TopicPartitio
 
 def read_high_watermarks(files: FileSystem) -> dict[TopicPartition, int]:
     """The checkpointed high watermarks; absent partitions start at 0."""
-    entries = parse_lines(read_file(files, HIGH_WATERMARK_FILE))
-    return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in entries}
+    return dict(parse_lines(read_file(files, HIGH_WATERMARK_FILE), _decode_high_watermark))
+
+
+def _decode_high_watermark(words: list[str]) -> tuple[TopicPartition, int]:
+    topic, number, offset = words
+    return TopicPartition(topic, int(number)), int(offset)

@@ -23,8 +23,7 @@ class LeaderEpochCache:
 
     def load(self) -> None:
         """Read the checkpoint."""
-        lines = parse_lines(read_file(self.files, f"{self.directory}/{EPOCH_FILE}"))
-        self.entries = [(int(epoch), int(start)) for epoch, start in lines]
+        self.entries = parse_lines(read_file(self.files, f"{self.directory}/{EPOCH_FILE}"), _decode)
 
     def latest_epoch(self) -> int:
         """The epoch of the last entry; -1 if there is none."""
@@ -69,3 +68,8 @@ class LeaderEpochCache:
     def _checkpoint(self) -> None:
         lines = [f"{epoch} {start}" for epoch, start in self.entries]
         replace_file(self.files, self.directory, EPOCH_FILE, format_lines(lines))
+
+
+def _decode(words: list[str]) -> tuple[int, int]:
+    epoch, start = words
+    return int(epoch), int(start)

@@ -1,5 +1,7 @@
 """The leader epoch cache answers as Kafka's LeaderEpochFileCache does."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,12 +24,18 @@ def cache(*entries: tuple[int, int]) -> LeaderEpochCache:
     [
         pytest.param([(0, 0), (2, 5)], 0, (0, 5), id="KIP-101: an old epoch ends where the next begins"),
         pytest.param([(0, 0), (2, 5)], 2, (2, 9), id="KIP-101: the latest epoch ends at the log end"),
-        pytest.param([(0, 0), (2, 5)], 1, (0, 5), id="KIP-279: an unknown epoch between: the largest one below"),
-        pytest.param([(3, 4), (5, 6)], 1, (1, 4), id="KAFKA-7415: below the first entry: asked epoch, first start"),
+        pytest.param(
+            [(0, 0), (2, 5)], 1, (0, 5), id="KIP-279: an unknown epoch between: the largest one below"
+        ),
+        pytest.param(
+            [(3, 4), (5, 6)], 1, (1, 4), id="KAFKA-7415: below the first entry: asked epoch, first start"
+        ),
         pytest.param([(0, 0), (2, 5)], 3, UNDEFINED, id="above the latest: unknown here"),
         pytest.param([], 0, UNDEFINED, id="KAFKA-6857: a log without epochs does not answer with its end"),
         pytest.param([(0, 0)], -1, UNDEFINED, id="KAFKA-6857: the undefined epoch has no end"),
-        pytest.param([(0, 0), (4, 9)], 4, (4, 9), id="KAFKA-7415: an epoch without records ends where it begins"),
+        pytest.param(
+            [(0, 0), (4, 9)], 4, (4, 9), id="KAFKA-7415: an epoch without records ends where it begins"
+        ),
         pytest.param([(0, 0), (4, 9)], 3, (0, 9), id="KAFKA-7415: and bounds the one before it"),
     ],
 )
@@ -80,7 +88,7 @@ def test_entries_grow_and_answers_bound_them(operations: list, asked: int) -> No
         else:
             epochs.truncate_from_end(offset)
         entries = epochs.entries
-        assert all(one[0] < two[0] and one[1] < two[1] for one, two in zip(entries, entries[1:], strict=False))
+        assert all(one[0] < two[0] and one[1] < two[1] for one, two in pairwise(entries))
     again = LeaderEpochCache(epochs.files, "t-0")
     again.load()
     assert again.entries == epochs.entries
