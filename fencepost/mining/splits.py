@@ -6,6 +6,7 @@ A split is the unit that a task reads: one row group of a part (its three files 
 not sealed yet. A run that stands in a readable part and in a journal belongs to the part's split only.
 """
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from attrs import field, frozen
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.journal import Frame, Scan, scan
 from fencepost.traces.parquet import Group, groups_of
-from fencepost.traces.store import TraceStore, group_trace_ids
+from fencepost.traces.store import TraceStore, trace_ids_of
 
 JOURNAL_SPLIT_BYTES = 4 * 1024 * 1024
 """Compressed bytes of journal frames in one split; they grow some twenty-fold as columns."""
@@ -80,14 +81,12 @@ def _of_parts(source: str, store: TraceStore) -> Iterator[Split | Unreadable]:
 
 
 def _sealed_ids(splits: list[Split]) -> set[int]:
-    """Runs that readable row groups hold; a row group that is not readable after all is its task's to report."""
+    """Runs that readable parts hold; a row group that is not readable after all is its task's to report."""
+    parts = {split.group.part.number: split.group.part for split in splits if split.group is not None}
     ids: set[int] = set()
-    for split in splits:
-        if split.group is not None:
-            try:
-                ids.update(group_trace_ids(split.group))
-            except TraceError:
-                continue
+    for part in parts.values():
+        with contextlib.suppress(TraceError):
+            ids.update(trace_id for group in trace_ids_of(part) for trace_id in group)
     return ids
 
 

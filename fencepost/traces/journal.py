@@ -29,7 +29,7 @@ from typing import Any, Self
 
 import msgspec
 import pyarrow as pa
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from fencepost.traces.digest import digest_of_rows
 from fencepost.traces.errors import EnvironmentError_, TraceError
@@ -217,7 +217,7 @@ class JournalWriter:
         assert self.descriptor >= 0, f"append to the closed journal {self.path}"
         rows = rows_of(trace)
         if not trace.digest:
-            rows = rows_of(evolve(trace, digest=digest_of_rows(rows)))
+            rows = rows.with_digest(digest_of_rows(rows))
         frame = memoryview(encode_frame(rows))
         written = 0
         try:

@@ -92,7 +92,7 @@ def open_part(path: Path, table: Table, *, dictionary: Sequence[str] = ()) -> pq
         file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(dictionary) or None)
         schema = file.schema_arrow
     except (OSError, pa.ArrowException) as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     try:
         check_schema(file.schema_arrow if not dictionary else _plain(schema), table, where=str(path))
     except TraceError:
@@ -109,7 +109,8 @@ def _plain(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-def _unreadable(path: Path, error: Exception) -> TraceError:
+def unreadable(path: Path, error: Exception) -> TraceError:
+    """What Arrow says of a file that it cannot read, as our own error."""
     seen = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
     return TraceError(expected="a whole Parquet file", seen=seen, where=str(path))
 
@@ -134,7 +135,7 @@ def read_group(
         try:
             return file.read_row_group(group, columns=names).select(names)
         except (OSError, pa.ArrowException) as error:
-            raise _unreadable(path, error) from None
+            raise unreadable(path, error) from None
 
 
 def read_tables(part: Part, group: int) -> Tables:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
-from attrs import frozen
+from attrs import evolve, frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
@@ -40,7 +40,7 @@ _event_values: Callable[[Event], tuple[Any, ...]] = attrgetter(*EVENT_COLUMNS)
 _record_values: Callable[[Record], tuple[Any, ...]] = attrgetter(*RECORD_FIELDS)
 _position_values: Callable[[Position], tuple[Any, ...]] = attrgetter(*POSITION_FIELDS)
 _trace_values: Callable[[Trace], tuple[Any, ...]] = attrgetter(*TRACE_COLUMNS)
-_CLAIMS_AT = TRACE_COLUMNS.index("claims")
+_CLAIMS_AT, _DIGEST_AT = TRACE_COLUMNS.index("claims"), TRACE_COLUMNS.index("digest")
 
 _FUNCTIONS: dict[str, Function] = {function.value: function for function in Function}
 _OUTCOMES: dict[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
@@ -62,6 +62,15 @@ class Rows:
     def trace_id(self) -> int:
         """The trace's id."""
         return int(self.trace[0])
+
+    @property
+    def digest(self) -> str:
+        """The trace's digest as its row has it."""
+        return str(self.trace[_DIGEST_AT])
+
+    def with_digest(self, digest: str) -> Rows:
+        """The same rows with another digest."""
+        return evolve(self, trace=[*self.trace[:_DIGEST_AT], digest, *self.trace[_DIGEST_AT + 1 :]])
 
 
 _claims_values: Callable[[Claims], tuple[Any, ...]] = attrgetter(*field_names(Claims))

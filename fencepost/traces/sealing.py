@@ -26,12 +26,11 @@ from fencepost.traces.errors import EnvironmentError_, TraceError
 from fencepost.traces.journal import Scan, lock, read_frames, scan
 from fencepost.traces.parquet import PartWriter, open_part
 from fencepost.traces.rows import Rows
-from fencepost.traces.schema import TABLES, TRACE_COLUMNS, Table
+from fencepost.traces.schema import TABLES, Table
 from fencepost.traces.store import JOURNAL_FOLDER, TraceStore, part_at
 from fencepost.traces.tables import CHUNK_ROWS, Tables, tables_of
 
 _COMMIT_ORDER: tuple[Table, ...] = ("operations", "events", "traces")
-_DIGEST = TRACE_COLUMNS.index("digest")
 
 
 class SealingFiles:
@@ -159,7 +158,7 @@ class _Sealer:
             entries, key=lambda entry: (entry[0], entry[1], entry[2].offset)
         ):
             rows = next(read_frames(journals[order], [frame]))
-            digest = rows.trace[_DIGEST]
+            digest = rows.digest
             if trace_id not in self.sealed:
                 self.sealed[trace_id] = digest
                 yield rows

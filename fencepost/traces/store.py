@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
+import pyarrow as pa
 from attrs import define, field, frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
-from fencepost.traces.parquet import Group, Part, groups_of, read_group, read_tables
+from fencepost.traces.parquet import Group, Part, groups_of, open_part, read_tables, unreadable
 from fencepost.traces.rows import trace_of
 from fencepost.traces.schema import TABLES
 from fencepost.traces.tables import only, rows_of_tables, traces_of_tables
@@ -106,8 +107,8 @@ class TraceStore:
         if self._places is None:
             places: dict[int, InGroup | InJournal] = {}
             for part in self.parts():
-                for group in groups_of(part):
-                    for trace_id in group_trace_ids(group):
+                for group, trace_ids in zip(groups_of(part), trace_ids_of(part), strict=True):
+                    for trace_id in trace_ids:
                         places.setdefault(trace_id, InGroup(group))
             for journal in self.journals():
                 for frame in scan(journal).frames:
@@ -154,9 +155,14 @@ class TraceStore:
         return found
 
 
-def group_trace_ids(group: Group) -> list[int]:
-    """The trace ids of a row group, in order. Raises TraceError."""
-    ids: Any = (
-        read_group(group.part.traces, "traces", group.index, columns=["trace_id"]).column(0).to_pylist()
-    )
+def trace_ids_of(part: Part) -> list[list[int]]:
+    """The trace ids of each row group of a part, in order. Raises TraceError."""
+    with open_part(part.traces, "traces") as file:
+        try:
+            columns = [
+                file.read_row_group(index, columns=["trace_id"]) for index in range(file.num_row_groups)
+            ]
+        except (OSError, pa.ArrowException) as error:
+            raise unreadable(part.traces, error) from None
+    ids: Any = [column.column(0).to_pylist() for column in columns]
     return list(ids)

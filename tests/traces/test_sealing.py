@@ -14,7 +14,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.parquet import groups_of
 from fencepost.traces.schema import TABLES
 from fencepost.traces.sealing import SealingFiles, Sizes, seal
-from fencepost.traces.store import TraceStore, group_trace_ids
+from fencepost.traces.store import TraceStore, trace_ids_of
 
 TINY = Sizes(part_bytes=20_000, group_operations=12, group_events=100)
 ONE_GROUP = Sizes(part_bytes=1, group_operations=12, group_events=100)
@@ -149,8 +149,7 @@ def test_traces_are_whole_in_bounded_row_groups(tmp_path: Path, make_trace) -> N
             assert (
                 pq.read_metadata(part.of(table)).metadata[b"fencepost.traces_whole_in_row_group"] == b"true"
             )
-        for group in groups_of(part):
-            ids = group_trace_ids(group)
+        for group, ids in zip(groups_of(part), trace_ids_of(part), strict=True):
             for table in ("operations", "events"):
                 rows = pq.ParquetFile(part.of(table)).read_row_group(group.index)
                 assert set(rows["trace_id"].to_pylist()) <= set(ids)
