@@ -1,13 +1,14 @@
-"""checkers/conformance.py: each guard has a trace by hand that it convicts, and the nearest legal one that it does not."""
+"""checkers/conformance.py: roles, ZooKeeper and the verdict: each guard has a trace that it convicts, and the nearest legal one."""
 
 import pytest
 
 from fencepost.checkers import conformance
-from fencepost.checkers.verdict import Decision, Finding
+from fencepost.checkers.verdict import Decision
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import ClusterOptions, Plan, TopicOptions
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Claims
+from tests.checkers.conformance_by_hand import NEW_LEADER, START, accept, convict
 from tests.checkers.traces_by_hand import (
     appends,
     copies,
@@ -16,7 +17,6 @@ from tests.checkers.traces_by_hand import (
     event,
     fault,
     follows,
-    healthy_start,
     hears,
     isr_updated,
     leads,
@@ -26,33 +26,6 @@ from tests.checkers.traces_by_hand import (
     state,
     trace,
 )
-
-
-def convict(*events: Event) -> Finding:
-    """The one finding of a trace; its last event must be the one that is convicted."""
-    verdict = conformance.judge(trace(*events))
-    assert verdict.decision is Decision.ILLEGAL, verdict
-    (finding,) = verdict.findings
-    assert finding.events[-1] == len(events) - 1
-    assert (finding.anomaly, finding.check, finding.topic, finding.partition) == (
-        "conformance",
-        "conformance",
-        "t",
-        0,
-    )
-    return finding
-
-
-def accept(*events: Event) -> None:
-    """The model explains every event."""
-    verdict = conformance.judge(trace(*events))
-    assert verdict.decision is Decision.OK, verdict.findings
-
-
-START = healthy_start(10, 11)
-"""Positions 0 to 9: 1 leads epoch 0 and follows nobody; 2 and 3 follow; values 10, 11 are committed at offsets 0 and 1."""
-NEW_LEADER = [*START, state(9, 2, 1, 2, 3, version=1), leads(2, 1, 2, 3, end=2, hw=2)]
-"""... and 2 leads epoch 1 from offset 2 (positions 10, 11)."""
 
 
 def test_a_healthy_story_is_explained() -> None:
@@ -216,166 +189,6 @@ def test_an_accepted_isr_change_stands_in_zookeeper() -> None:
     convict(*START, isr_updated(1, 0, 1, 2))
     convict(*START, state(1, 1, 0, 1, 2), isr_updated(2, 0, 1, 2))
     accept(*START, state(1, 1, 0, 1, 2), isr_updated(1, 0, 1, 2))
-
-
-# ---- logs
-
-
-def test_a_leader_appends_at_its_end_in_its_epoch() -> None:
-    """Rule: a leader writes only while it leads, at its log end, in its own epoch."""
-    convict(*START, appends(1, 0, 3, 12))
-    convict(*START, appends(1, 1, 2, 12))
-    convict(*START, appends(2, 0, 2, 12))
-    convict(*START, starts(1), appends(1, 0, 2, 12))
-    accept(*START, appends(1, 0, 2, 12))
-
-
-def test_a_follower_appends_what_its_leader_wrote() -> None:
-    """Rule: each record that a follower appends stands in its leader's log, at that offset, in that epoch."""
-    wrote = [*START, appends(1, 0, 2, 12)]
-    assert convict(*wrote, copies(2, 0, 2, 99)).offset == 2
-    convict(*START, copies(2, 0, 2, 12))
-    convict(*wrote, copies(2, 0, 3, 12))
-    convict(*wrote, starts(2), copies(2, 0, 2, 12))
-    accept(*wrote, copies(2, 0, 2, 12))
-
-
-def test_a_follower_appends_to_a_prefix_of_its_leaders_log() -> None:
-    """Rule (KIP-101, KIP-279): nothing is fetched before the fork is cut; nor is a high watermark heard."""
-    forked = [
-        *START,
-        appends(1, 0, 2, 12),
-        state(9, 2, 1, 2, 3, version=1),
-        leads(2, 1, 2, 3, end=2, hw=2),
-        follows(3, 2, 1, end=2, hw=2),
-        appends(2, 1, 2, 20),
-        appends(2, 1, 3, 21),
-        copies(3, 1, 2, 20, 21),
-        shows(2, 1, 4),
-        follows(1, 2, 1, end=3, hw=2),
-    ]
-    assert convict(*forked, copies(1, 1, 3, 21)).offset == 2
-    assert convict(*forked, hears(1, 1, 3)).offset == 2
-    accept(*forked, cuts(1, 2, 1, end=3, to=2, hw=2), copies(1, 1, 2, 20, 21), hears(1, 1, 4))
-
-
-def test_a_late_answer_of_a_deposed_leader_is_legal() -> None:
-    """Rule: a follower that has not learned the new epoch still appends what its old leader had."""
-    accept(*START, appends(1, 0, 2, 12), *NEW_LEADER[10:], appends(2, 1, 2, 20), copies(3, 0, 2, 12))
-
-
-def test_truncation_keeps_what_the_leader_holds_too() -> None:
-    """Rule (KIP-101): a follower cuts no record that its leader has as well."""
-    tail = [*START, appends(1, 0, 2, 12), *NEW_LEADER[10:], follows(1, 2, 1, end=3, hw=2)]
-    finding = convict(*tail, cuts(1, 2, 1, end=3, to=1, hw=2))
-    assert finding.expected == (
-        "no record to be cut that leader 2 of epoch 1 holds too: those below offset 2"
-    )
-    convict(*tail, cuts(1, 2, 1, end=4, to=2, hw=2))
-    convict(*START, cuts(1, 1, 0, end=2, to=1))
-    accept(*tail, cuts(1, 2, 1, end=3, to=2, hw=2))
-
-
-def test_truncation_to_the_high_watermark_is_never_right() -> None:
-    """Rule (KIP-101): with epochs assigned on election, the high watermark decides no truncation."""
-    tail = [*START, appends(1, 0, 2, 12), *NEW_LEADER[10:], follows(1, 2, 1, end=3, hw=2)]
-    assert "KIP-101" in convict(*tail, cuts(1, 2, 1, end=3, to=2, cause="high_watermark", hw=2)).expected
-
-
-def test_recovery_finds_the_log_as_it_was() -> None:
-    """Rule: only a power loss shortens a log; only a step that a fault interrupted lengthens it."""
-    convict(*START, starts(2), recovers(2, 1))
-    convict(*START, starts(2), recovers(2, 3))
-    convict(*START, fault("crash", 2), starts(2), recovers(2, 1))
-    convict(*START, fault("power_loss", 2), starts(2), recovers(2, 1), starts(2), recovers(2, 0))
-    convict(*START, fault("power_loss", 3), starts(2), recovers(2, 1))
-    accept(*START, fault("crash", 2), starts(2), recovers(2, 2))
-    accept(*START, fault("power_loss", 2), starts(2), recovers(2, 1))
-    accept(*START, fault("crash", 2), starts(2), recovers(2, 3))
-
-
-def test_an_interrupted_truncation_may_be_found_done() -> None:
-    """Rule: a crash after the file calls of a step loses its events, not its effect: a legal cut, and no other."""
-    tail = [
-        *START,
-        appends(1, 0, 2, 12),
-        *NEW_LEADER[10:],
-        follows(1, 2, 1, end=3, hw=2),
-        fault("crash", 1),
-        starts(1),
-    ]
-    accept(*tail, recovers(1, 2))
-    convict(*tail, recovers(1, 1))
-
-
-def test_what_an_interrupted_append_wrote_is_known_once_copied() -> None:
-    """Rule: after a power loss a log may end in records that no event named; the first copy says what they are, the second must agree."""
-    story = [
-        *START,
-        fault("power_loss", 1),
-        starts(1),
-        recovers(1, 3, epoch=0, hw=2),
-        state(9, 1, 1, 1, 2, 3, version=1),
-        leads(1, 1, 1, 2, 3, end=3, hw=2),
-        follows(2, 1, 1, end=2, hw=2),
-        follows(3, 1, 1, end=2, hw=2),
-        copies(2, 0, 2, 12),
-    ]
-    accept(*story, copies(3, 0, 2, 12))
-    convict(*story, copies(3, 0, 2, 13))
-
-
-def test_the_final_dump_is_what_was_appended() -> None:
-    """Rule: the dump of a replica is the sum of its appends and truncations; only the step under way at the end may be missing."""
-    convict(*START, dump(2, 0, 0, 10, 99, end=2, hw=2))
-    convict(*START, dump(2, 0, 0, 10, end=1, hw=1))
-    accept(*START, dump(2, 0, 0, 10, 11, end=2, hw=2))
-    accept(*START, dump(2, 0, 0, 10, 11, 12, end=3, hw=2))
-
-
-# ---- high watermarks
-
-
-def test_a_leader_exposes_what_the_isr_holds() -> None:
-    """Rule (R3): the high watermark is at most the least log end of ZooKeeper's ISR, by fetches of this epoch; it never goes down."""
-    wrote = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12)]
-    convict(*wrote, shows(1, 0, 3))
-    convict(*wrote, shows(1, 0, 1))
-    convict(*wrote, copies(3, 0, 2, 12), shows(1, 0, 4))
-    convict(*wrote, shows(2, 0, 2))
-    accept(*wrote, copies(3, 0, 2, 12), shows(1, 0, 3))
-    accept(*wrote, state(1, 1, 0, 1, 2, version=1), shows(1, 0, 3))
-
-
-def test_a_new_leader_waits_for_fetches_of_its_epoch() -> None:
-    """Rule: what a follower had under another leader proves nothing."""
-    wrote = [*NEW_LEADER, appends(2, 1, 2, 20)]
-    assert "broker 3: nothing yet" in convict(*wrote, shows(2, 1, 3)).expected
-    accept(*wrote, follows(3, 2, 1, end=2, hw=2), copies(3, 1, 2, 20), shows(2, 1, 3))
-
-
-def test_a_leader_elected_again_keeps_what_it_knew() -> None:
-    """Rule: a leader whose epoch grows while it leads may keep its followers' ends, if nobody else led in between."""
-    wrote = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12), state(9, 1, 1, 1, 2, version=1)]
-    accept(*wrote, leads(1, 1, 1, 2, end=3, hw=2), shows(1, 1, 3))
-    other = [*wrote, state(9, 2, 2, 1, 2, version=2), state(9, 1, 3, 1, 2, version=3)]
-    convict(*other, leads(1, 3, 1, 2, end=3, hw=2), shows(1, 3, 3))
-
-
-def test_a_follower_that_lost_its_tail_still_counts() -> None:
-    """Rule: a leader learned an end from a fetch; a power loss since does not make its high watermark wrong (an accepted hazard)."""
-    wrote = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12), copies(3, 0, 2, 12)]
-    accept(*wrote, fault("power_loss", 3), starts(3), recovers(3, 1), shows(1, 0, 3))
-
-
-def test_a_follower_hears_at_most_what_its_leader_reached() -> None:
-    """Rule (R3): a follower's high watermark is its leader's or below, and within its log."""
-    wrote = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12)]
-    convict(*wrote, hears(2, 0, 3))
-    convict(*wrote, hears(3, 0, 3))
-    convict(*wrote, hears(2, 1, 2))
-    accept(*wrote, copies(3, 0, 2, 12), shows(1, 0, 3), hears(2, 0, 3))
-    accept(*START, hears(2, 0, 1))
 
 
 # ---- the verdict

@@ -1,0 +1,33 @@
+"""What the tests of conformance share: to convict the last event of a story, to accept a whole one, and two ways to begin."""
+
+from fencepost.checkers import conformance
+from fencepost.checkers.verdict import Decision, Finding
+from fencepost.traces.events import Event
+from tests.checkers.traces_by_hand import healthy_start, leads, state, trace
+
+
+def convict(*events: Event) -> Finding:
+    """The one finding of a trace; its last event must be the one that is convicted."""
+    verdict = conformance.judge(trace(*events))
+    assert verdict.decision is Decision.ILLEGAL, verdict
+    (finding,) = verdict.findings
+    assert finding.events[-1] == len(events) - 1
+    assert (finding.anomaly, finding.check, finding.topic, finding.partition) == (
+        "conformance",
+        "conformance",
+        "t",
+        0,
+    )
+    return finding
+
+
+def accept(*events: Event) -> None:
+    """The model explains every event."""
+    verdict = conformance.judge(trace(*events))
+    assert verdict.decision is Decision.OK, verdict.findings
+
+
+START = healthy_start(10, 11)
+"""Positions 0 to 9: 1 leads epoch 0 and follows nobody; 2 and 3 follow; values 10, 11 are committed at offsets 0 and 1."""
+NEW_LEADER = [*START, state(9, 2, 1, 2, 3, version=1), leads(2, 1, 2, 3, end=2, hw=2)]
+"""... and 2 leads epoch 1 from offset 2 (positions 10, 11)."""
