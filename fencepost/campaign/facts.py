@@ -24,8 +24,8 @@ class ReplicaFacts:
 
 @define
 class PartitionFacts:
-    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the highest epoch. exposed: the largest high watermark
-    that any leader had. unclean: an election chose a leader outside the ISR."""
+    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the highest epoch.
+    exposed: the largest high watermark that any leader had. unclean: an election chose a leader outside the ISR."""
 
     leader: int = -1
     leader_epoch: int = -1

@@ -41,7 +41,6 @@ BUGS: dict[str, PlantedBug] = {
                     "committed_record_truncated",
                     "lost_write",
                     "inconsistent_offsets",
-                    "log_divergence",
                 }
             ),
         ),

@@ -1,0 +1,117 @@
+"""Claims follow from recorded facts, and only from them."""
+
+from attrs import evolve
+
+from fencepost.campaign.claims import derive_claims
+from fencepost.campaign.facts import Facts
+from fencepost.campaign.roles import resolve
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.plan import ClientOptions, Plan, PlannedOperation
+
+KEY = ("t", 0)
+
+
+def event(name: Name, node: int, **fields: object) -> Event:
+    """An event of t-0."""
+    return Event(time=0, name=name, node=node, topic="t", partition=0, **fields)
+
+
+def state(leader: int, epoch: int, isr: tuple[int, ...]) -> Event:
+    """ZooKeeper's state of t-0."""
+    return event(Name.PARTITION_STATE, 3, leader=leader, leader_epoch=epoch, controller_epoch=1, isr=isr)
+
+
+def story(*more: Event) -> Facts:
+    """Two brokers hold ten records, all exposed; broker 2 loses its power and comes back with six; then more."""
+    facts = Facts()
+    for node in (1, 2):
+        facts.learn(
+            event(Name.APPENDED, node, offset=0, leader_epoch=0, values=tuple(range(10)), cause="follower")
+        )
+    facts.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=10, cause="leader"))
+    facts.learn(Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="power_loss"))
+    for each in more:
+        facts.learn(each)
+    return facts
+
+
+RECOVERED = event(Name.LOG_RECOVERED, 2, offset=6, high_watermark=4)
+
+
+def test_an_isr_member_that_lost_exposed_bytes_allows_the_loss_of_these_offsets():
+    """Even one replica, restarted while it stands in the ISR and elected later, makes the loss of what it lost legal."""
+    facts = story(state(1, 0, (1, 2)), RECOVERED)
+    assert [(loss.node, loss.start, loss.end) for loss in facts.losses] == [(2, 6, 10)]
+
+
+def test_a_replica_outside_the_isr_allows_nothing():
+    """What is not in the ISR cannot be elected cleanly: its loss excuses nobody."""
+    assert story(state(1, 0, (1,)), RECOVERED).losses == []
+
+
+def test_joining_the_isr_while_short_of_exposed_bytes_allows_the_loss():
+    """A proposal in flight may bring a replica into the ISR that has lost its disk meanwhile (KIP-903, accepted)."""
+    facts = story(state(1, 0, (1,)), RECOVERED, state(1, 0, (1, 2)))
+    assert [(loss.start, loss.end) for loss in facts.losses] == [(6, 10)]
+
+
+def test_a_replica_that_fetched_everything_again_is_whole():
+    """Once a replica holds again what had been exposed, a later election of it may lose nothing."""
+    caught_up = event(Name.APPENDED, 2, offset=6, leader_epoch=0, values=(6, 7, 8, 9), cause="follower")
+    assert story(state(1, 0, (1,)), RECOVERED, caught_up, state(1, 0, (1, 2))).losses == []
+
+
+def test_a_shorter_log_without_a_power_loss_allows_nothing():
+    """A process crash loses nothing that was written: a log that shrank by it is a finding, not a claim."""
+    facts = Facts()
+    facts.learn(event(Name.APPENDED, 2, offset=0, leader_epoch=0, values=tuple(range(10)), cause="follower"))
+    facts.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=10, cause="leader"))
+    facts.learn(state(1, 0, (1, 2)))
+    facts.learn(RECOVERED)
+    assert facts.losses == []
+
+
+def operation(function: Function, outcome: Outcome, **fields: object) -> Operation:
+    """A client operation."""
+    return Operation(op_id=1, process=0, function=function, invoke_time=0, outcome=outcome, **fields)
+
+
+APPEND = operation(Function.APPEND, Outcome.OK, acks=-1)
+POLL = operation(Function.POLL, Outcome.OK, records=(Record(topic="t", partition=0, offset=0, value=1),))
+PLAN = Plan(seed=0, operations=(PlannedOperation(op_id=1, process=0, at_ms=0, function="append"),))
+
+
+def test_a_run_without_acknowledgement_or_read_is_too_weak():
+    """A run in which nothing was promised or nothing was seen is assumption broken, not Ok."""
+    assert derive_claims(PLAN, Facts(), (APPEND, POLL)).assumption_broken == ""
+    assert "acknowledged" in derive_claims(PLAN, Facts(), (POLL,)).assumption_broken
+    assert "read" in derive_claims(PLAN, Facts(), (APPEND,)).assumption_broken
+
+
+def test_retries_of_unknown_appends_allow_duplicates_and_lift_density():
+    """An at-least-once producer may write a record twice; then holes cannot be counted either."""
+    retrying = evolve(PLAN, client=ClientOptions(retry_unknown=True))
+    assert derive_claims(retrying, Facts(), (APPEND, POLL)).duplicates
+    assert not derive_claims(retrying, Facts(), (APPEND, POLL)).dense
+    assert derive_claims(PLAN, Facts(), (APPEND, POLL)).dense
+
+
+def test_an_election_outside_the_isr_allows_everything_in_that_partition():
+    """An unclean election is recorded as a fact, and then any loss of that partition is legal."""
+    facts = Facts()
+    facts.learn(state(1, 0, (1, 2)))
+    facts.learn(state(3, 1, (3,)))
+    (loss,) = derive_claims(PLAN, facts, (APPEND, POLL)).loss
+    assert (loss.topic, loss.partition, loss.start) == ("t", 0, 0)
+
+
+def test_roles_follow_the_facts():
+    """A role is resolved by what ZooKeeper says when the fault begins."""
+    facts = story(state(2, 1, (1, 2)))
+    facts.learn(Event(time=0, name=Name.CONTROLLER_ZNODE, node=3, leader=3))
+    assert resolve("controller", facts, 3) == 3
+    assert resolve("leader of t-0", facts, 3) == 2
+    assert resolve("follower 1 of t-0", facts, 3) == 1
+    assert resolve("follower 2 of t-0", facts, 3) is None
+    assert resolve("leader of t-9", facts, 3) is None

@@ -1,0 +1,95 @@
+"""The swarm: every knob is random, many are fully off, and a seed is a plan for ever."""
+
+import pytest
+
+from fencepost.campaign.facts import Facts
+from fencepost.campaign.faults import FAULTS
+from fencepost.campaign.roles import resolve
+from fencepost.campaign.swarm import PROFILES, swarm
+from fencepost.traces.errors import FencepostError, PlanError
+from fencepost.traces.plan_json import plan_from_json, plan_to_json
+
+SEEDS = range(200)
+KNOBS_THAT_ARE_SOMETIMES_OFF = {
+    "network.loss_ppm": lambda plan: plan.network.loss_ppm,
+    "network.duplicate_ppm": lambda plan: plan.network.duplicate_ppm,
+    "network.reorder_ppm": lambda plan: plan.network.reorder_ppm,
+    "cluster.leader_imbalance_check_ms": lambda plan: plan.cluster.leader_imbalance_check_ms,
+    "client.retry_unknown": lambda plan: plan.client.retry_unknown,
+    "budget.isr_disks_lost": lambda plan: plan.budget.isr_disks_lost,
+    "flush_messages": lambda plan: plan.cluster.topics[0].flush_messages,
+    "faults": lambda plan: len(plan.faults),
+    "acks below all": lambda plan: any(operation.acks != -1 for operation in plan.operations),
+    "batches": lambda plan: any(operation.records > 1 for operation in plan.operations),
+}
+KNOBS_THAT_VARY = {
+    "safety_ms": lambda plan: plan.safety_ms,
+    "partitions": lambda plan: plan.cluster.topics[0].partitions,
+    "replication_factor": lambda plan: plan.cluster.topics[0].replication_factor,
+    "min_insync_replicas": lambda plan: plan.cluster.topics[0].min_insync_replicas,
+    "replica_lag_time_max_ms": lambda plan: plan.cluster.replica_lag_time_max_ms,
+    "replica_fetch_wait_max_ms": lambda plan: plan.cluster.replica_fetch_wait_max_ms,
+    "zookeeper_session_timeout_ms": lambda plan: plan.cluster.zookeeper_session_timeout_ms,
+    "latency_min_us": lambda plan: plan.network.latency_min_us,
+    "fsync_us": lambda plan: plan.disk.fsync_us,
+    "request_timeout_ms": lambda plan: plan.client.request_timeout_ms,
+    "brokers_down": lambda plan: plan.budget.brokers_down,
+    "outside": lambda plan: plan.budget.outside,
+    "operations": lambda plan: len(plan.operations),
+    "processes": lambda plan: len({operation.process for operation in plan.operations}),
+}
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """The plans of the first seeds."""
+    return [swarm(seed) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("knob", sorted(KNOBS_THAT_ARE_SOMETIMES_OFF))
+def test_a_knob_is_fully_off_in_some_plans_and_on_in_others(plans, knob):
+    """A knob that is always a little on hides what only shows without it."""
+    values = [bool(KNOBS_THAT_ARE_SOMETIMES_OFF[knob](plan)) for plan in plans]
+    assert 0 < sum(values) < len(values)
+
+
+@pytest.mark.parametrize("knob", sorted(KNOBS_THAT_VARY))
+def test_a_knob_varies(plans, knob):
+    """No knob of the swarm is stuck."""
+    assert len({KNOBS_THAT_VARY[knob](plan) for plan in plans}) > 1
+
+
+def test_every_kind_of_fault_and_every_role_is_drawn(plans):
+    """The swarm leaves out no kind of fault and no kind of target."""
+    faults = [fault for plan in plans for fault in plan.faults]
+    assert {fault.kind for fault in faults} == set(FAULTS)
+    assert {fault.target.split(" ")[0] for fault in faults} == {"controller", "leader", "follower", "broker"}
+    assert any(fault.other for fault in faults) and not all(fault.other for fault in faults)
+
+
+def test_a_seed_is_the_same_plan_and_survives_json(plans):
+    """The plan of a seed depends on nothing else, and its JSON is the plan."""
+    for seed, plan in zip(SEEDS, plans, strict=True):
+        assert swarm(seed) == plan
+        assert plan_from_json(plan_to_json(plan)) == plan
+
+
+def test_planting_a_bug_changes_nothing_else():
+    """A healthy run and one with a planted bug differ by the bug alone, so that they can be compared."""
+    healthy, sick = plan_to_json(swarm(5)), plan_to_json(swarm(5, bugs=("KIP-101",)))
+    assert sick.replace('"bugs":["KIP-101"]', '"bugs":[]') == healthy
+
+
+def test_an_unknown_profile_is_refused_with_the_known_ones():
+    """Bad input gets one sentence that names what is possible."""
+    with pytest.raises(FencepostError, match="calm, default"):
+        swarm(0, "nonsense")
+    assert set(PROFILES) == {"calm", "default"}
+
+
+def test_a_role_that_is_none_is_refused_by_name():
+    """A target that cannot be read is an error, not a fault that never happens."""
+    with pytest.raises(PlanError, match="leader of t-0"):
+        resolve("the boss", Facts(), 3)
+    assert resolve("broker 4", Facts(), 3) is None
+    assert resolve("controller", Facts(), 3) is None
