@@ -13,6 +13,9 @@ JOBS ?= auto
 # More arguments: make test ARGS='-k timeline', make demo ARGS='--help'.
 ARGS ?=
 
+# What `make bench` runs, in this order.
+BENCHES ?= $(wildcard bench/*.py)
+
 BIN := .venv/bin
 READY := .venv/.ready
 
@@ -47,7 +50,7 @@ test: java lint ## lint, then all tests on all cores; ends with what each test f
 
 .PHONY: bench
 bench: java $(READY) ## measure simulator, judges and mining (bench/)
-	$(BIN)/python -m bench $(ARGS)
+	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
 
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: 2,000 healthy seeds must find nothing, the hunt must find every planted bug (into out/)

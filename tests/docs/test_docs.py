@@ -1,0 +1,165 @@
+"""The documentation agrees with the code: what a reader looks up is what the program does."""
+
+import re
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+
+from fencepost.campaign.faults import FAULTS
+from fencepost.campaign.swarm import PROFILES
+from fencepost.checkers.judges import PROFILES as CHECK_PROFILES
+from fencepost.checkers.verdict import Decision
+from fencepost.cli import SUB_COMMANDS, run
+from fencepost.traces.anomalies import ANOMALIES
+from fencepost.traces.errors import PRECEDENCE
+from fencepost.traces.plan import Plan
+from fencepost.traces.plan_json import bounds_of, plan_from_json
+from fencepost.traces.trace import Claims
+
+TOP = Path(__file__).parents[2]
+DOCUMENTS = sorted([*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md")])
+PLANS, CLAIMS, VERDICTS = (
+    (TOP / "docs" / f"{name}.md").read_text() for name in ("plans", "claims", "verdicts")
+)
+
+
+def _table(text: str, heading: str) -> list[list[str]]:
+    """The cells of the rows of the table whose first heading is `heading`."""
+    lines = text.split("\n")
+    start = next(index for index, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    rows = []
+    for line in lines[start + 2 :]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def _fields(cls: type, prefix: str = "") -> Iterator[tuple[str, "attrs.Attribute[typing.Any]"]]:
+    """Every field of a plan with its path; `[]` for the members of a list."""
+    for attribute in attrs.fields(attrs.resolve_types(cls)):
+        yield prefix + attribute.name, attribute
+        is_list = typing.get_origin(attribute.type) is tuple
+        inner = typing.get_args(attribute.type)[0] if is_list else attribute.type
+        if attrs.has(inner):
+            yield from _fields(inner, f"{prefix}{attribute.name}{'[].' if is_list else '.'}")
+
+
+def _allowed(attribute: "attrs.Attribute[typing.Any]") -> str:
+    bounds = bounds_of(attribute)
+    if bounds.options:
+        return " or ".join(f"`{option}`" for option in bounds.options)
+    if bounds.low is None:
+        return ""
+    return f"at least {bounds.low}" if bounds.high is None else f"{bounds.low} to {bounds.high}"
+
+
+def _default(attribute: "attrs.Attribute[typing.Any]") -> str:
+    if attribute.default is attrs.NOTHING:
+        return "required"
+    if isinstance(attribute.default, bool):
+        return f"`{str(attribute.default).lower()}`"
+    if isinstance(attribute.default, int | str):
+        return f"`{attribute.default}`" if attribute.default != "" else "empty"
+    return ""
+
+
+def test_every_field_of_a_plan_is_documented() -> None:
+    """docs/plans.md has each field in order, with its bounds and its default as the code enforces them."""
+    documented = {row[0].strip("`"): row for row in _table(PLANS, "field")}
+    fields = dict(_fields(Plan))
+    assert list(documented) == list(fields)
+    for path, attribute in fields.items():
+        assert documented[path][2:4] == [_allowed(attribute), _default(attribute)], path
+        assert documented[path][4], path
+
+
+def test_every_kind_of_fault_is_documented() -> None:
+    """docs/plans.md has each kind of fault, in its own words, with what the swarm draws and what it costs."""
+    documented = {row[0].strip("`"): row for row in _table(PLANS, "kind")}
+    assert list(documented) == list(FAULTS)
+    for name, kind in FAULTS.items():
+        drawn = "" if kind.parameter == (0, 0) else f" ({kind.parameter[0]} to {kind.parameter[1]})"
+        costs = [
+            words for words, is_so in (("stops the broker", kind.stops), ("loses data", kind.loses)) if is_so
+        ]
+        assert documented[name][1:] == [kind.says, kind.parameter_says + drawn, ", ".join(costs)]
+
+
+def test_every_swarm_profile_is_documented() -> None:
+    """docs/plans.md has each profile of the swarm with its bounds."""
+    documented = {row[0].strip("`"): row[1:] for row in _table(PLANS, "profile")}
+    for name, profile in PROFILES.items():
+        bounds = (profile.operations, profile.faults, profile.partitions, profile.clients)
+        assert documented[name] == [profile.says, *(f"{low} to {high}" for low, high in bounds)]
+    assert set(documented) == set(PROFILES)
+
+
+def test_the_plan_of_the_documentation_can_be_read() -> None:
+    """The example of docs/plans.md is a plan."""
+    example = PLANS.split("```json\n")[1].split("```")[0]
+    assert plan_from_json(example).faults[0].kind == "crash"
+
+
+def test_every_claim_is_documented() -> None:
+    """docs/claims.md has each field of the claims and each profile of the log check."""
+    assert [row[0].strip("`") for row in _table(CLAIMS, "field")] == [
+        field.name for field in attrs.fields(Claims)
+    ]
+    assert [row[0].strip("`") for row in _table(CLAIMS, "profile")] == list(CHECK_PROFILES)
+
+
+def test_the_anomaly_table_is_the_codes() -> None:
+    """docs/verdicts.md has the anomaly table of traces/anomalies.py, row by row."""
+    for row, anomaly in zip(_table(VERDICTS, "rank"), ANOMALIES, strict=True):
+        implied = ", ".join(f"`{name}`" for name in anomaly.implied_by)
+        expected = [
+            str(anomaly.rank),
+            f"`{anomaly.name}`",
+            anomaly.definition,
+            anomaly.breaks,
+            implied,
+            anomaly.jepsen or "",
+        ]
+        assert row == expected
+
+
+def test_the_invariants_and_decisions_are_documented() -> None:
+    """docs/verdicts.md explains each invariant that an anomaly breaks, and each decision."""
+    assert {row[0] for row in _table(VERDICTS, "invariant")} == {anomaly.breaks for anomaly in ANOMALIES}
+    assert [row[0].strip("`") for row in _table(VERDICTS, "decision")] == [
+        decision.value for decision in Decision
+    ]
+
+
+def test_the_exit_codes_are_documented() -> None:
+    """docs/verdicts.md lists the exit codes in their order of precedence."""
+    assert [int(row[0]) for row in _table(VERDICTS, "code")] == [int(code) for code in PRECEDENCE]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(TOP)))
+def test_links_lead_somewhere(document: Path) -> None:
+    """Every relative link of every document names a file of the repository."""
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", document.read_text()):
+        if "://" not in target and not target.startswith("mailto:"):
+            assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(TOP)))
+def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every `fencepost` command and every option of it, in every document, is one that the program has."""
+    text = re.sub(r"\\\n", " ", document.read_text())
+    for line in re.findall(r"(?:^|`|\$ )fencepost ([a-z][^`\n|]*)", text, flags=re.M):
+        words = line.split("#")[0].split()
+        if words == ["journal", "1"]:
+            continue  # the first line of a journal, not a command
+        assert words[0] in SUB_COMMANDS, line
+        command = words[:2] if words[0] == "bugs" and len(words) > 1 else words[:1]
+        capsys.readouterr()
+        assert run([*command, "--help"]) == 0, line
+        shown = capsys.readouterr().out
+        for option in (word.split("=")[0] for word in words if word.startswith("--")):
+            assert option in shown, f"{option} in {line}"
