@@ -202,7 +202,27 @@ def _skipped(group: Group) -> Finding | None:
 
 
 def _torn(group: Group) -> Finding | None:
-    return _torn_end(group) or _torn_apart(group) or _torn_over(group)
+    return _torn_below(group) or _torn_end(group) or _torn_apart(group) or _torn_over(group)
+
+
+def _torn_below(group: Group) -> Finding | None:
+    """A batch whose first records would stand below offset 0."""
+    placed, appends = group.placements, group.appends
+    below = np.flatnonzero(placed.base < 0)
+    if not len(below):
+        return None
+    batch = int(below[0])
+    append = int(appends.op_id[placed.append[batch]])
+    shown = np.flatnonzero(
+        (group.evidence.offset - group.evidence.nth == placed.base[batch]) & (group.evidence.row >= 0)
+    )
+    return group.finding(
+        "torn_batch",
+        offset=int(group.evidence.offset[shown[0]]),
+        operations=(int(group.evidence.op_id[shown[0]]), append),
+        expected=f"room for all records of operation {append}",
+        seen=f"{_how(group, int(shown[0]))}, so that its batch begins at {placed.base[batch]}",
+    )
 
 
 def _torn_end(group: Group) -> Finding | None:

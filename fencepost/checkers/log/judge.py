@@ -64,8 +64,7 @@ def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tu
 
 def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
     """The groups that the screen does not pass, in order."""
-    epochs = bool((columns.reads.record_epoch >= 0).any() or (columns.appends.epoch >= 0).any())
-    return np.flatnonzero(screen(columns.appends, columns.reads, rules, epochs))
+    return np.flatnonzero(screen(columns.appends, columns.reads, rules))
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:

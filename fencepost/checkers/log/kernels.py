@@ -17,9 +17,10 @@ F = TypeVar("F", bound=Callable[..., object])
 
 LONG_AGO = int(np.iinfo(np.int64).min)
 
-VALUE, INVOKE, ACK, SHOWN = range(4)
+VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH = range(6)
 """Columns of `Slots.slot`: the occupant's value; the invocation of its append (NEVER: the slot is empty); the earliest
-acknowledgement, and the earliest completion of a read, that shows the log longer than this offset."""
+acknowledgement, and the earliest completion of a read, that shows the log longer than this offset; the latest invocation of a strong read
+that claimed this end; leader epoch (-1 unknown). One row of them is what a record read needs, so it is one cache line."""
 
 
 def compiled(function: F) -> F:
@@ -30,13 +31,16 @@ def compiled(function: F) -> F:
         return cast(F, numba.njit(function))
 
 
+def compiled_inline(function: F) -> F:
+    """Compile into the caller, for a hot call that would pass many arrays."""
+    return cast(F, numba.njit(inline="always")(function))
+
+
 class Slots(NamedTuple):
-    """One log's offsets from `low`. ended: the latest invocation of a strong read that claimed this end; epoch: leader epoch (-1 unknown);
-    joined: the occupant belongs to the batch of the offset before; placed: per append row, where its batch stands (-1: not seen)."""
+    """One log's offsets from `low`, as above. joined: the occupant belongs to the batch of the offset before; placed: per append
+    row, where its batch stands (-1: not seen)."""
 
     slot: Array
-    ended: Array
-    epoch: Array
     joined: Array
     placed: Array
 
@@ -49,8 +53,8 @@ def clear(slots: Slots, size: int) -> None:
         slots.slot[k, INVOKE] = NEVER
         slots.slot[k, ACK] = NEVER
         slots.slot[k, SHOWN] = NEVER
-        slots.ended[k] = LONG_AGO
-        slots.epoch[k] = -1
+        slots.slot[k, ENDED] = LONG_AGO
+        slots.slot[k, EPOCH] = -1
         slots.joined[k] = False
 
 
@@ -62,8 +66,8 @@ def chain_breaks(slots: Slots, size: int) -> bool:
         invoke, shown = slots.slot[k, INVOKE], slots.slot[k, SHOWN]
         if invoke != NEVER and invoke > appended:
             appended = invoke
-        if slots.ended[k] > ended:
-            ended = slots.ended[k]
+        if slots.slot[k, ENDED] > ended:
+            ended = slots.slot[k, ENDED]
         if slots.joined[k] and carried < shown:
             shown = carried  # who saw one record of a batch saw the batch
         carried = shown
@@ -78,7 +82,7 @@ def batch_torn(slots: Slots, size: int) -> bool:
     """Step 6: does a claimed end stand inside a batch?"""
     torn = False
     for k in range(size):
-        torn |= slots.joined[k] and slots.ended[k] != LONG_AGO
+        torn |= slots.joined[k] and slots.slot[k, ENDED] != LONG_AGO
     return torn
 
 
@@ -87,7 +91,7 @@ def epochs_regress(slots: Slots, size: int) -> bool:
     """Step 7: do leader epochs decrease along the offsets?"""
     highest = -1
     for k in range(size):
-        epoch = slots.epoch[k]
+        epoch = slots.slot[k, EPOCH]
         if epoch >= 0:
             if epoch < highest:
                 return True
@@ -101,7 +105,7 @@ def known_size(slots: Slots, size: int) -> int:
     for k in range(size - 1, -1, -1):
         if slots.slot[k, INVOKE] != NEVER:
             return k + 1
-        if slots.ended[k] != LONG_AGO:
+        if slots.slot[k, ENDED] != LONG_AGO:
             return k
     return 0
 

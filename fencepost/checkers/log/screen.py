@@ -13,6 +13,8 @@ from fencepost.checkers.columns import NEVER, Array
 from fencepost.checkers.log.columns import Appends, Kind, Reads
 from fencepost.checkers.log.kernels import (
     ACK,
+    ENDED,
+    EPOCH,
     INVOKE,
     SHOWN,
     VALUE,
@@ -21,6 +23,7 @@ from fencepost.checkers.log.kernels import (
     chain_breaks,
     clear,
     compiled,
+    compiled_inline,
     epochs_regress,
     find_hashed,
     find_sorted,
@@ -54,8 +57,8 @@ class Senders(NamedTuple):
 
 
 @compiled
-def screen(appends: Appends, reads: Reads, rules: Rules, epochs: bool) -> Array:
-    """For each group: may it break a rule? epochs: some row says its leader epoch."""
+def screen(appends: Appends, reads: Reads, rules: Rules) -> Array:
+    """For each group: may it break a rule?"""
     groups = len(rules.profile)
     suspect = np.zeros(groups, np.bool_)
     low, size = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
@@ -64,18 +67,13 @@ def screen(appends: Appends, reads: Reads, rules: Rules, epochs: bool) -> Array:
         low[g], size[g] = _span(appends, reads, rules, g)
         largest = max(largest, size[g])
     slots = Slots(
-        np.empty((largest, 4), np.int64),
-        np.empty(largest, np.int64),
-        np.empty(largest, np.int32),
+        np.empty((largest, EPOCH + 1), np.int64),
         np.empty(largest, np.bool_),
         np.full(len(appends.kind), -1, np.int64),
     )
     for g in range(groups):
-        suspect[g] = (
-            size[g] < 0
-            or rules.keyed[g]
-            or _suspect(appends, reads, rules, g, slots, Span(low[g], size[g]), epochs)
-        )
+        span = Span(low[g], size[g])
+        suspect[g] = size[g] < 0 or rules.keyed[g] or _suspect(appends, reads, rules, g, slots, span)
     return suspect
 
 
@@ -106,9 +104,7 @@ def _span(appends: Appends, reads: Reads, rules: Rules, g: int) -> Span:
 
 
 @compiled
-def _suspect(
-    appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, epochs: bool
-) -> bool:
+def _suspect(appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span) -> bool:
     clear(slots, span.size)
     increasing = _values_increase(appends, g)
     begin, stop = appends.start[appends.first[g]], appends.start[appends.first[g + 1]]
@@ -120,7 +116,7 @@ def _suspect(
     senders = Senders(increasing, begin, stop, table)
     if _place_firm(appends, g, slots, span) or _scan_reads(appends, reads, rules, g, slots, span, senders):
         return True
-    if epochs and (_note_epochs(appends, reads, g, slots, span) or epochs_regress(slots, span.size)):
+    if epochs_regress(slots, span.size):
         return True
     if _soft_contradicted(appends, g, slots, span) or batch_torn(slots, span.size):
         return True
@@ -168,7 +164,10 @@ def _place_firm(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
                 return True
             if _place(appends, a, appends.base[a], slots, span):
                 return True
-            slots.slot[k + appends.start[a + 1] - appends.start[a] - 1, ACK] = appends.completion[a]
+            last = k + appends.start[a + 1] - appends.start[a] - 1
+            slots.slot[last, ACK] = appends.completion[a]
+            for at in range(k, last + 1):
+                slots.slot[at, EPOCH] = appends.epoch[a]
     return False
 
 
@@ -176,60 +175,91 @@ def _place_firm(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
 def _scan_reads(
     appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, senders: Senders
 ) -> bool:
-    """Steps 1 and 2 for all reads of the log."""
-    timed = rules.profile[g] != CONTENT
+    """Steps 1 and 2 for all reads of the log. The inner loop is the hot one: one cache line and one branch per record, and no call
+    (passing this many arrays costs more than the rest)."""
     for r in range(reads.first[g], reads.first[g + 1]):
         begin, stop = reads.start[r], reads.start[r + 1]
-        bound = reads.completion[r] if timed else NEVER - 1
-        strong = reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG)
+        bound = reads.completion[r] if rules.profile[g] != CONTENT else NEVER - 1
         if stop > begin:
-            first, last = reads.offset[begin], reads.offset[stop - 1]
-            if first < reads.position[r] or (strong and last >= reads.end[r]) or last - span.low >= span.size:
+            if _bounds_wrong(reads, rules, g, span, r):
                 return True
-            if rules.dense[g] and reads.position[r] >= 0 and first != reads.position[r]:
-                return True
-            previous = first - 1
-            for i in range(begin, stop):
-                offset = reads.offset[i]
-                k = offset - span.low
-                if (
-                    offset <= previous
-                    or (rules.dense[g] and offset != previous + 1)
-                    or k < 0
-                    or k >= span.size
-                ):
+            first = reads.offset[begin]
+            if reads.offset[stop - 1] - first != stop - 1 - begin:
+                if rules.dense[g] or _scan_gappy(appends, reads, rules, g, slots, span, senders, r):
                     return True
-                previous = offset
-                if (slots.slot[k, VALUE] != reads.value[i] or slots.slot[k, INVOKE] > bound) and _met(
-                    appends, rules, g, slots, span, senders, offset, reads.value[i], bound
-                ):
-                    return True
-            k = last - span.low
+            else:
+                for n in range(stop - begin):
+                    i, k = begin + n, first - span.low + n
+                    if (
+                        (reads.offset[i] != first + n)
+                        | (slots.slot[k, VALUE] != reads.value[i])
+                        | (slots.slot[k, INVOKE] > bound)
+                    ) and _met(appends, reads, rules, g, slots, span, senders, i, first + n, bound):
+                        return True
+                    if slots.slot[k, EPOCH] != reads.record_epoch[i]:
+                        if slots.slot[k, EPOCH] >= 0 and reads.record_epoch[i] >= 0:
+                            return True
+                        slots.slot[k, EPOCH] = max(slots.slot[k, EPOCH], reads.record_epoch[i])
+            k = reads.offset[stop - 1] - span.low
             slots.slot[k, SHOWN] = min(slots.slot[k, SHOWN], reads.completion[r])
-        if strong:
+        if reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG):
             k = reads.end[r] - span.low
             if k < 0 or k >= span.size:
                 return True
-            slots.ended[k] = max(slots.ended[k], reads.invoke[r])
+            slots.slot[k, ENDED] = max(slots.slot[k, ENDED], reads.invoke[r])
             if k > 0:
                 slots.slot[k - 1, SHOWN] = min(slots.slot[k - 1, SHOWN], reads.completion[r])
+    return False
+
+
+@compiled_inline
+def _bounds_wrong(reads: Reads, rules: Rules, g: int, span: Span, r: int) -> bool:
+    """Does read `r` begin or end where it must not?"""
+    first, last = reads.offset[reads.start[r]], reads.offset[reads.start[r + 1] - 1]
+    strong = reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG)
+    below = first < reads.position[r] or first < span.low
+    above = (strong and last >= reads.end[r]) or last - span.low >= span.size
+    return bool(below or above or (rules.dense[g] and reads.position[r] >= 0 and first != reads.position[r]))
+
+
+@compiled
+def _scan_gappy(
+    appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, senders: Senders, r: int
+) -> bool:
+    """The records of a read whose offsets have gaps."""
+    bound = reads.completion[r] if rules.profile[g] != CONTENT else NEVER - 1
+    previous = span.low - 1
+    for i in range(reads.start[r], reads.start[r + 1]):
+        offset = reads.offset[i]
+        if offset <= previous or offset - span.low >= span.size:
+            return True
+        k, epoch = offset - span.low, reads.record_epoch[i]
+        unknown = slots.slot[k, VALUE] != reads.value[i] or slots.slot[k, INVOKE] > bound
+        if unknown and _met(appends, reads, rules, g, slots, span, senders, i, offset, bound):
+            return True
+        if slots.slot[k, EPOCH] >= 0 and epoch >= 0 and slots.slot[k, EPOCH] != epoch:
+            return True
+        slots.slot[k, EPOCH] = max(slots.slot[k, EPOCH], epoch)
+        previous = offset
     return False
 
 
 @compiled
 def _met(
     appends: Appends,
+    reads: Reads,
     rules: Rules,
     g: int,
     slots: Slots,
     span: Span,
     senders: Senders,
+    i: int,
     offset: int,
-    value: int,
     bound: int,
 ) -> bool:
-    """A read met a value that is not known at that offset yet: an unknown append that was written, a retry, or something wrong."""
-    if slots.slot[offset - span.low, INVOKE] != NEVER:
+    """Record `i`, expected at `offset`, is not what is known there: an unknown append that was written, a retry, or something wrong."""
+    value = reads.value[i]
+    if reads.offset[i] != offset or slots.slot[offset - span.low, INVOKE] != NEVER:
         return True
     if senders.sorted:
         at = find_sorted(appends.value, senders.begin, senders.stop, value)
@@ -255,25 +285,6 @@ def _met(
 
 
 @compiled
-def _note_epochs(appends: Appends, reads: Reads, g: int, slots: Slots, span: Span) -> bool:
-    """Remember each offset's leader epoch; True if two are said of one."""
-    for a in range(appends.first[g], appends.first[g + 1]):
-        if appends.kind[a] == FIRM and appends.epoch[a] >= 0:
-            k = appends.base[a] - span.low
-            for _ in range(appends.start[a], appends.start[a + 1]):
-                slots.epoch[k] = appends.epoch[a]
-                k += 1
-    for i in range(reads.start[reads.first[g]], reads.start[reads.first[g + 1]]):
-        epoch = reads.record_epoch[i]
-        k = reads.offset[i] - span.low
-        if epoch != slots.epoch[k] and epoch >= 0:
-            if slots.epoch[k] >= 0:
-                return True
-            slots.epoch[k] = epoch
-    return False
-
-
-@compiled
 def _soft_contradicted(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
     """An append that is not firm but was told (epoch, offset): does anything else stand under that key?"""
     claimed = np.empty(0, np.bool_)
@@ -288,9 +299,9 @@ def _soft_contradicted(appends: Appends, g: int, slots: Slots, span: Span) -> bo
         moved = slots.placed[a] - appends.base[a] if slots.placed[a] >= 0 else 0
         for i in range(appends.start[a], appends.start[a + 1]):
             occupied = slots.slot[k, INVOKE] != NEVER and slots.slot[k, VALUE] != appends.value[i]
-            if claimed[k] or (occupied and slots.epoch[k] == appends.epoch[a]):
+            if claimed[k] or (occupied and slots.slot[k, EPOCH] == appends.epoch[a]):
                 return True
-            if moved != 0 and slots.epoch[k + moved] == appends.epoch[a]:
+            if moved != 0 and slots.slot[k + moved, EPOCH] == appends.epoch[a]:
                 return True
             claimed[k] = True
             k += 1

@@ -50,7 +50,7 @@ class History:
                 base = offset - [record.value for record in sender.records].index(value)
                 found.add((base, base + len(sender.records) - 1, sender.op_id))
         by_id = {op.op_id: op for op in self.appends}
-        return sorted((b, e, by_id.get(i)) for b, e, i in found if not self.lossy(e))
+        return [(b, e, by_id.get(i)) for b, e, i in sorted(found) if not self.lossy(e)]
 
     def slot(self, offset: int) -> tuple[int, int]:
         """The batch around an offset."""
@@ -61,6 +61,24 @@ class History:
         while offset >= 0 and self.lossy(offset):
             offset -= 1
         return offset
+
+
+    @property
+    def overlapping(self) -> bool:
+        """Do two batches claim one offset? Then what stands where, and so the bounds of real time, is ambiguous."""
+        return any(b <= e for (_, e, _), (b, _, _) in zip(self.batches, self.batches[1:], strict=False))
+
+
+TIMED = frozenset(
+    {
+        "append_inversion",
+        "read_before_sent",
+        "append_below_shown_end",
+        "stale_read",
+        "lost_write",
+        "high_watermark_regressed",
+    }
+)
 
 
 def clearing(low: int, high: int, one_clock: bool) -> float:
@@ -127,6 +145,8 @@ def _torn(h: History) -> set[str]:
         end = trusted_end(op, h.trace)
         if end is not None and any(b < end <= e for b, e, _ in h.batches):
             return {"torn_batch"}
+    if any(b < 0 for b, _, _ in h.batches):
+        return {"torn_batch"}
     plain = [(o, v) for o, v, _, lasting, _ in h.told if lasting and not h.lossy(o)]
     for o1, v1 in plain:  # two records of one unacknowledged batch at the wrong distance
         for o2, v2 in plain:
@@ -153,12 +173,12 @@ def _times(h: History) -> list[tuple[str, float]]:
     strong = [(end, op) for op in h.reads if (end := trusted_end(op, h.trace)) is not None]
     shows = [(h.spared(end - 1), h.spared(end - 1), op) for end, op in strong if end > 0]
     for op in h.reads:
-        for record in op.records:
-            spared = h.spared(record.offset)
+        pairs += [("read_before_sent", h.sender[r.value], op) for r in op.records if r.value in h.sender]
+        if op.records:
+            reach = max(record.offset for record in op.records)
+            spared = h.spared(reach)
             base, last = h.slot(spared)
-            shows.append((base - 1, last, op) if spared == record.offset else (spared, spared, op))
-            if record.value in h.sender:
-                pairs.append(("read_before_sent", h.sender[record.value], op))
+            shows.append((base - 1, last, op) if spared == reach else (spared, spared, op))
     for base, _, op in h.batches:
         if op is not None:
             pairs += [("append_inversion", op, other) for last, other in acked if base <= last]
