@@ -4,10 +4,12 @@ import pytest
 from impl_lab import CLIENT, SCRIPT, T0, Lab
 
 from fencepost.impl import messages as kafka
+from fencepost.impl.broker import make_broker
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.parts import Parts
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition
+from fencepost.impl.seam import Started
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import TopicOptions
 
@@ -160,7 +162,12 @@ def test_a_replica_that_is_not_assigned_may_not_fetch() -> None:
 
 @pytest.mark.parametrize(
     ("epoch", "error"),
-    [(1, ErrorCode.FENCED_LEADER_EPOCH), (3, ErrorCode.UNKNOWN_LEADER_EPOCH), (2, ErrorCode.NONE), (-1, ErrorCode.NONE)],
+    [
+        (1, ErrorCode.FENCED_LEADER_EPOCH),
+        (3, ErrorCode.UNKNOWN_LEADER_EPOCH),
+        (2, ErrorCode.NONE),
+        (-1, ErrorCode.NONE),
+    ],
 )
 def test_the_askers_epoch_is_fenced(epoch: int, error: ErrorCode) -> None:
     """Rule (R6): Fetch, ListOffsets and OffsetsForLeaderEpoch of an older epoch are FENCED, of a newer one UNKNOWN; -1 does not say."""
@@ -180,26 +187,8 @@ def test_a_fetch_that_is_fenced_teaches_the_leader_nothing() -> None:
     lab.produce(1, 11, acks=-1)
     lab.drop()
     for replica in (2, 3):
-        lab.step(
-            1,
-            _message(
-                kafka.FetchRequest(
-                    correlation_id=1,
-                    replica_id=replica,
-                    max_wait=0,
-                    max_bytes=1,
-                    partitions=(kafka.FetchPartition(partition=T0, offset=1, leader_epoch=7),),
-                ),
-                replica,
-            ),
-        )
+        assert lab.fetch(1, 1, replica=replica, epoch=7).error is ErrorCode.UNKNOWN_LEADER_EPOCH
     assert lab.high_watermark(1) == 0 and lab.produced(11) is None
-
-
-def _message(message: object, source: int) -> object:
-    from fencepost.impl.seam import MessageArrived
-
-    return MessageArrived(source, message)  # type: ignore[arg-type]
 
 
 # ---- ListOffsets
@@ -289,9 +278,6 @@ def test_a_pending_removal_does_not_count_yet() -> None:
 def test_a_broker_serves_nobody_before_it_is_registered() -> None:
     """Rule (KIP-380): an incarnation without a broker epoch cannot tell which requests are meant for it, so it answers none."""
     lab = Lab(brokers=1, start=False)
-    from fencepost.impl.broker import make_broker
-    from fencepost.impl.seam import Started
-
     driver = lab.drivers[1]
     driver.core = make_broker(1, lab.options, driver.disk, lab.parts)
     lab.step(1, Started())

@@ -1,0 +1,457 @@
+"""The documented histories of lost and diverging records (BUGS.md), step by step, each with its protection and without it.
+
+A history returns the lab after its last step. Its first test holds with the protections; the second plants the bug and sees the bad thing
+happen, so that the first one can fail.
+"""
+
+import pytest
+from impl_lab import Lab
+
+from fencepost.campaign.bugs.kip_101 import TruncateToHighWatermark
+from fencepost.impl import messages as kafka
+from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.messages import EpochEnd, LeaderAndIsrRequest, PartitionState
+from fencepost.impl.parts import Parts
+from fencepost.impl.replication.fetcher import ReplicaFetcher
+from fencepost.impl.replication.isr import InSyncReplicas
+from fencepost.impl.replication.leader import LeaderRole
+from fencepost.impl.replication.manager import ReplicaManager
+from fencepost.impl.replication.partition import FollowerState, Partition
+from fencepost.impl.replication.truncation import FollowerTruncation
+from fencepost.impl.seam import MessageArrived
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
+
+TWO = {"isr": (1, 2), "replicas": (1, 2), "live": (1, 2)}
+
+
+def replicate(lab: Lab, leader: int, follower: int, *values: int) -> None:
+    """One batch, taken by the follower, which says so with its next fetch; the high watermark past it stays with the leader."""
+    lab.produce(leader, *values)
+    lab.deliver(leader, follower, kafka.FetchResponse)
+    lab.deliver(follower, leader, kafka.FetchRequest)
+
+
+def take_over(
+    lab: Lab, leader: int, epoch: int, *, to: tuple[int, ...], isr: tuple[int, ...] = (1, 2)
+) -> None:
+    """An election of which only these brokers hear; messages under way are lost."""
+    lab.drop()
+    lab.lead(leader, epoch, isr=isr, replicas=(1, 2), live=(1, 2), to=to)
+
+
+def ask_anew(lab: Lab, follower: int) -> None:
+    """The answer to its fetch of an earlier epoch is lost; it waits for its time-out, then asks."""
+    lab.drop(target=follower)
+    lab.advance(1_600, nodes=(follower,))
+
+
+# ---- KIP-101
+
+
+def kip_101_first(parts: Parts) -> Lab:
+    """A follower restarts while its high watermark lags, and is elected before it has fetched again."""
+    lab = Lab(brokers=2, parts=parts)
+    lab.lead(2, 0, **TWO)
+    lab.settle()
+    replicate(lab, 2, 1, 11)
+    replicate(lab, 2, 1, 12)
+    assert (lab.high_watermark(2), lab.high_watermark(1)) == (2, 1)  # m2 is committed
+    lab.restart(1)
+    take_over(lab, 2, 1, to=(1, 2))
+    lab.crash(2)
+    take_over(lab, 1, 2, to=(1,), isr=(1,))
+    return lab
+
+
+def test_kip_101_a_restarted_follower_keeps_what_may_be_committed() -> None:
+    """Rule (KIP-101, COMMIT-SAFE): a follower does not cut at its own high watermark, which lags behind its leader's by a fetch."""
+    assert kip_101_first(Parts()).values(1) == [11, 12]
+
+
+def test_kip_101_without_the_protection_a_committed_record_is_lost() -> None:
+    """Rule: the history above can fail."""
+    assert kip_101_first(Parts(truncation=TruncateToHighWatermark)).values(1) == []
+
+
+def kip_101_second(parts: Parts) -> Lab:
+    """Both brokers fail and one loses its unflushed tail; it is elected and writes other records there; the other one returns."""
+    lab = Lab(brokers=2, parts=parts)
+    lab.lead(2, 0, **TWO)
+    lab.settle()
+    replicate(lab, 2, 1, 11)
+    replicate(lab, 2, 1, 12)
+    lab.advance(5_000, nodes=(2,))  # its high watermark, 2, is on its disk
+    lab.crash(2)
+    lab.partition(1).log.truncate_to(1)  # what the power loss took
+    lab.restart(1)
+    lab.lead(1, 1, isr=(1,), replicas=(1, 2), live=(1,), to=(1,))
+    lab.produce(1, 21)
+    lab.start(2)
+    take_over(lab, 1, 2, to=(1, 2), isr=(1,))
+    lab.settle()
+    return lab
+
+
+def test_kip_101_a_fork_below_the_high_watermark_is_cut() -> None:
+    """Rule (KIP-101, LOG-MATCH): where two logs part, the epochs of their records tell, whatever the high watermarks say."""
+    lab = kip_101_second(Parts())
+    assert lab.values(1) == lab.values(2) == [11, 21]
+
+
+def test_kip_101_without_the_protection_logs_diverge() -> None:
+    """Rule: the history above can fail."""
+    lab = kip_101_second(Parts(truncation=TruncateToHighWatermark))
+    assert (lab.values(1), lab.values(2)) == ([11, 21], [11, 12])
+
+
+# ---- KIP-279
+
+
+class TrustsTheFirstAnswer(FollowerTruncation):
+    """KIP-279 planted: the epoch in the answer is not compared with its own."""
+
+    def truncate_below_own_epoch(self, partition: Partition, own_end: int) -> bool:
+        return True
+
+
+def kip_279(parts: Parts) -> Lab:
+    """Three quick elections, one unreplicated record each; the follower's latest epoch is one that its leader never had."""
+    lab = Lab(brokers=2, parts=parts)
+    lab.lead(1, 0, **TWO)
+    lab.settle()
+    replicate(lab, 1, 2, 11)
+    take_over(lab, 2, 1, to=(2,))
+    lab.produce(2, 21)
+    take_over(lab, 1, 2, to=(1,))
+    lab.produce(1, 31)
+    take_over(lab, 2, 3, to=(1, 2))
+    assert (lab.epochs(1), lab.epochs(2)) == ([(0, 0), (2, 1)], [(0, 0), (1, 1), (3, 2)])
+    lab.settle()
+    return lab
+
+
+def test_kip_279_the_follower_asks_until_the_epochs_agree() -> None:
+    """Rule (KIP-279, LOG-MATCH): an answer about an epoch that the follower never had means: cut below it and ask again."""
+    lab = kip_279(Parts())
+    assert lab.values(1) == lab.values(2) == [11, 21]
+    assert [event.offset for event in lab.recorded(Name.TRUNCATED, 1)] == [1]
+
+
+def test_kip_279_without_the_protection_logs_diverge() -> None:
+    """Rule: the history above can fail."""
+    lab = kip_279(Parts(truncation=TrustsTheFirstAnswer))
+    assert (lab.values(1), lab.values(2)) == ([11, 31], [11, 21])
+
+
+# ---- KAFKA-7415
+
+
+class EntersItsEpochWithItsFirstRecord(ReplicaManager):
+    """KAFKA-7415 planted."""
+
+    def assign_epoch_on_election(self, partition: Partition) -> None:
+        return
+
+
+def kafka_7415(parts: Parts) -> Lab:
+    """A leader of epoch 2 that has written nothing is asked about epoch 1 by a follower whose high watermark lags."""
+    lab = Lab(brokers=2, parts=parts)
+    lab.lead(1, 0, **TWO)
+    lab.settle()
+    replicate(lab, 1, 2, 11)
+    replicate(lab, 1, 2, 12)
+    assert lab.high_watermark(1) == 2
+    take_over(lab, 2, 1, to=(2,))
+    lab.produce(2, 21)
+    take_over(lab, 1, 2, to=(1, 2))
+    ask_anew(lab, 2)
+    lab.deliver(2, 1, kafka.OffsetsForLeaderEpochRequest)
+    lab.deliver(1, 2, kafka.OffsetsForLeaderEpochResponse)
+    return lab
+
+
+def test_kafka_7415_a_leader_knows_its_epoch_before_it_writes() -> None:
+    """Rule (KAFKA-7415): a new leader's epoch is in its cache at once, so that questions about epochs in between have an answer."""
+    lab = kafka_7415(Parts())
+    assert lab.values(2) == [11, 12]
+
+
+def test_kafka_7415_without_the_protection_committed_records_are_cut() -> None:
+    """Rule: the history above can fail: without an answer the follower falls back to its lagging high watermark."""
+    lab = kafka_7415(Parts(replica_manager=EntersItsEpochWithItsFirstRecord))
+    assert lab.values(2) == [11]
+
+
+# ---- KIP-320
+
+
+class ServesAnyEpoch(LeaderRole):
+    """KIP-320 planted."""
+
+    def fetch_fencing(self, partition: Partition, leader_epoch: int) -> ErrorCode:
+        return ErrorCode.NONE
+
+
+def kip_320(parts: Parts) -> Lab:
+    """KAFKA-6880's run, a record for ten: b1 and b2 at 5, b3 at 4, high watermark 4; b2 hears of no election any more, but fetches on."""
+    lab = Lab(parts=parts)
+    lab.lead(1, 0)
+    lab.settle()
+    lab.produce(1, 1, 2, 3, 4)
+    lab.settle()
+    replicate(lab, 1, 2, 5)
+    lab.drop(target=3)
+    assert [lab.partition(node).log.log_end_offset for node in (1, 2, 3)] == [5, 5, 4]
+    assert lab.high_watermark(1) == 4
+    lab.lead(3, 1, isr=(1, 3), live=(1, 3), to=(1, 3))
+    lab.settle(1, 3)  # b1 cuts to 4
+    for value in (21, 22):
+        lab.produce(3, value)
+        lab.settle(1, 3)
+    lab.lead(1, 2, isr=(1, 3), live=(1, 3), to=(1, 3))
+    lab.advance(4_000, settle=True, nodes=(2,))  # b2 fetches from offset 5 on, and knows epoch 0 only
+    return lab
+
+
+def test_kip_320_a_fetch_of_an_older_epoch_is_fenced() -> None:
+    """Rule (KIP-320): a follower that missed an election appends nothing of the new leader's, until it has heard and cut its log."""
+    lab = kip_320(Parts())
+    assert lab.values(1) == [1, 2, 3, 4, 21, 22]
+    assert lab.values(2) == [1, 2, 3, 4, 5]
+    assert lab.recorded(Name.FETCH_REFUSED, 1)[-1].detail == "FENCED_LEADER_EPOCH"
+    lab.lead(1, 3, isr=(1, 3))
+    lab.advance(4_000, settle=True)
+    assert lab.values(2) == lab.values(1)
+
+
+def test_kip_320_without_the_protection_the_zombie_goes_on_with_a_diverged_log() -> None:
+    """Rule: the history above can fail."""
+    lab = kip_320(Parts(leader=ServesAnyEpoch))
+    assert lab.values(2) == [1, 2, 3, 4, 5, 22]
+
+
+# ---- KAFKA-7128
+
+
+class JoinsAtTheHighWatermark(InSyncReplicas):
+    """KAFKA-7128 planted."""
+
+    def isr_expand_after_epoch_start(self, partition: Partition, follower: FollowerState) -> bool:
+        return True
+
+
+def kafka_7128(parts: Parts) -> Lab:
+    """The old leader's high watermark is 4, the new one's still 2; a follower outside the ISR is at 3."""
+    lab = Lab(parts=parts)
+    lab.lead(1, 0, isr=(1, 2), live=(1, 2))
+    lab.settle()
+    lab.produce(1, 1, 2)
+    lab.settle()
+    replicate(lab, 1, 2, 3)
+    lab.settle(1, 3)
+    lab.drop(source=3)
+    replicate(lab, 1, 2, 4)
+    assert [lab.partition(node).log.log_end_offset for node in (1, 2, 3)] == [4, 4, 3]
+    assert (lab.high_watermark(1), lab.high_watermark(2)) == (4, 3)
+    lab.drop()
+    lab.lead(2, 1, isr=(1, 2))
+    lab.deliver(3, 2, kafka.OffsetsForLeaderEpochRequest)
+    lab.deliver(2, 3, kafka.OffsetsForLeaderEpochResponse)
+    lab.deliver(3, 2, kafka.FetchRequest)
+    return lab
+
+
+def test_kafka_7128_a_follower_joins_only_at_the_start_of_the_epoch() -> None:
+    """Rule (KAFKA-7128): reaching a new leader's lagging high watermark is not enough to join its ISR; the start of its epoch is."""
+    lab = kafka_7128(Parts())
+    assert lab.state().isr == (1, 2)
+    lab.settle()
+    assert lab.state().isr == (1, 2, 3)
+
+
+def test_kafka_7128_without_the_protection_a_replica_without_committed_records_joins() -> None:
+    """Rule: the history above can fail."""
+    lab = kafka_7128(Parts(in_sync_replicas=JoinsAtTheHighWatermark))
+    assert lab.state().isr == (1, 2, 3) and len(lab.values(3)) == 3 < 4
+
+
+# ---- KAFKA-1188
+
+
+class ObeysAnyLeaderEpoch(ReplicaManager):
+    """KAFKA-1188 planted."""
+
+    def leader_epoch_fencing(self, partition: Partition, state: PartitionState) -> bool:
+        return True
+
+
+def kafka_1188(parts: Parts) -> Lab:
+    """LeaderAndIsr of epoch 1 is delivered after that of epoch 2, by the same controller."""
+    lab = Lab(parts=parts)
+    late = lab.lead(1, 1, to=(2,))
+    lab.lead(2, 2)
+    lab.control(LeaderAndIsrRequest, 1, late.partitions, correlation_id=1_000)
+    return lab
+
+
+def test_kafka_1188_an_older_leader_epoch_changes_nothing() -> None:
+    """Rule (KAFKA-1188, EPOCH-MONO): a broker never goes back to an older leader epoch, nor takes the same one again."""
+    lab = kafka_1188(Parts())
+    assert (lab.partition(1).leader, lab.partition(1).leader_epoch) == (2, 2)
+    before = lab.epochs(2)
+    lab.control(LeaderAndIsrRequest, 2, lab.lead(2, 2, to=(1,)).partitions)
+    assert lab.epochs(2) == before and len(lab.recorded(Name.BECAME_LEADER, 2)) == 1
+
+
+def test_kafka_1188_without_the_protection_two_brokers_lead() -> None:
+    """Rule: the history above can fail."""
+    lab = kafka_1188(Parts(replica_manager=ObeysAnyLeaderEpoch))
+    assert lab.partition(1).is_leader and lab.partition(2).is_leader
+
+
+# ---- KAFKA-7786
+
+
+class AppliesLateAnswers(ReplicaFetcher):
+    """KAFKA-7786 planted."""
+
+    def _still(self, conversation, key):  # type: ignore[no-untyped-def]
+        return conversation.followings.get(key)
+
+
+def kafka_7786(parts: Parts) -> Lab:
+    """Two elections of the same leader while a question is in flight: the answer of the first comes after the second, about another log."""
+    lab = Lab(brokers=2, parts=parts)
+    lab.lead(1, 0, **TWO)
+    lab.settle()
+    replicate(lab, 1, 2, 11)
+    replicate(lab, 1, 2, 12)
+    lab.drop()
+    lab.lead(1, 1, to=(1, 2), **TWO)
+    ask_anew(lab, 2)
+    lab.lead(1, 2, to=(2,), **TWO)
+    request = lab.deliver(2, 1, kafka.OffsetsForLeaderEpochRequest)
+    lab.drop(source=1)
+    answer = EpochEnd(partition=request.queries[0].partition, error=ErrorCode.NONE, epoch=0, end_offset=0)
+    response = kafka.OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=(answer,))
+    lab.step(2, MessageArrived(1, response))
+    return lab
+
+
+def test_kafka_7786_an_answer_of_an_earlier_epoch_is_dropped() -> None:
+    """Rule (KAFKA-7786): an answer counts only in the leader epoch in which it was asked; the question is asked again."""
+    lab = kafka_7786(Parts())
+    assert lab.values(2) == [11, 12]
+    question = lab.drop(2, 1, kafka.OffsetsForLeaderEpochRequest)[-1]
+    assert question.queries[0].current_leader_epoch == 2
+
+
+def test_kafka_7786_without_the_protection_the_late_answer_cuts_the_log() -> None:
+    """Rule: the history above can fail."""
+    assert kafka_7786(Parts(fetcher=AppliesLateAnswers)).values(2) == []
+
+
+# ---- the rest of the truncation protocol
+
+
+def test_truncation_ends_where_the_leaders_epoch_ends() -> None:
+    """Rule (R5): a deposed leader cuts its unreplicated tail where its epoch ended on the new leader, and fetches what stands there now."""
+    lab = Lab()
+    lab.lead(1, 0)
+    lab.settle()
+    lab.produce(1, 1)
+    lab.settle()
+    lab.drop()
+    for value in (2, 3):
+        lab.produce(1, value)
+    lab.drop()
+    lab.lead(2, 1)
+    lab.produce(2, 21)
+    lab.settle()
+    assert lab.values(1) == lab.values(2) == lab.values(3) == [1, 21]
+    (cut,) = lab.recorded(Name.TRUNCATED)
+    assert (cut.node, cut.offset, cut.end_offset, cut.cause) == (1, 1, 3, "leader_epoch")
+
+
+class HasNoEpochs(LeaderEpochCache):
+    """A log whose epochs are unknown, as one written before KIP-101."""
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        return
+
+    def rebuild(self, entries: list[tuple[int, int]]) -> None:
+        return
+
+
+def test_only_a_leader_without_any_epoch_makes_a_follower_cut_to_its_high_watermark() -> None:
+    """Rule (R5, KAFKA-6857): a leader that knows no epoch answers undefined, not its log end, and the follower falls back to its high watermark."""
+    lab = Lab(brokers=2, start=False)
+    lab.start(1, Parts(epoch_cache=HasNoEpochs))
+    lab.start(2)
+    lab.lead(1, 0, **TWO)
+    lab.settle()
+    replicate(lab, 1, 2, 11)
+    replicate(lab, 1, 2, 12)
+    take_over(lab, 1, 1, to=(1, 2))
+    ask_anew(lab, 2)
+    lab.deliver(2, 1, kafka.OffsetsForLeaderEpochRequest)
+    answer = lab.deliver(1, 2, kafka.OffsetsForLeaderEpochResponse)
+    assert (answer.ends[0].epoch, answer.ends[0].end_offset) == (-1, -1)
+    assert lab.values(2) == [11]
+    assert lab.recorded(Name.TRUNCATED, 2)[-1].cause == "high_watermark"
+
+
+class KeepsEpochsAtTheEnd(LeaderEpochCache):
+    """KAFKA-10706 planted: nothing is cut from the log, so nothing from the cache."""
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        if any(start > end_offset for _, start in self.entries):
+            super().truncate_from_end(end_offset)
+
+
+def kafka_10706(parts: Parts) -> int:
+    """A follower's last epoch holds no record, and its leader never had it. Returns how often it asked before it fetched."""
+    lab = Lab(brokers=2, parts=parts)
+    lab.lead(1, 0, **TWO)
+    lab.settle()
+    replicate(lab, 1, 2, 11)
+    take_over(lab, 1, 3, to=(1,))
+    lab.produce(1, 31)
+    take_over(lab, 2, 5, to=(2,))
+    take_over(lab, 1, 6, to=(1, 2))
+    ask_anew(lab, 2)
+    assert lab.epochs(1) == [(0, 0), (3, 1), (6, 2)] and lab.epochs(2) == [(0, 0), (5, 1)]
+    for asked in range(20):
+        if lab.drop(2, 1, kafka.FetchRequest):
+            return asked
+        lab.deliver(2, 1, kafka.OffsetsForLeaderEpochRequest)
+        lab.deliver(1, 2, kafka.OffsetsForLeaderEpochResponse)
+    return 20
+
+
+def test_kafka_10706_elections_without_writes_do_not_make_truncation_loop() -> None:
+    """Rule (KAFKA-10706): a follower whose last epochs hold no record drops them although it cuts nothing, and gets to fetching in few rounds."""
+    assert kafka_10706(Parts()) == 2
+
+
+def test_kafka_10706_without_the_protection_it_asks_for_ever() -> None:
+    """Rule: the history above can fail."""
+    assert kafka_10706(Parts(epoch_cache=KeepsEpochsAtTheEnd)) == 20
+
+
+@pytest.mark.parametrize("loss", range(3))
+def test_logs_that_part_inside_a_batch_fail_alone(loss: int) -> None:
+    """Rule: a follower whose log ends inside a batch of its leader stops fetching that partition, and says so, instead of corrupting its log."""
+    lab = Lab(brokers=2)
+    lab.lead(1, 0, **TWO)
+    lab.settle()
+    lab.drop()
+    lab.produce(1, 1, 2, 3)
+    lab.partition(2).log.append_as_leader(tuple(range(50, 51 + loss)), 0)
+    lab.advance(2_000, nodes=(2,))
+    lab.settle()
+    if loss < 2:
+        assert lab.recorded(Name.FOLLOWER_FAILED, 2)[-1].leader == 1
+        assert lab.partition(2).key not in lab.core(2).replicas.fetcher.conversations[1].followings
+    assert lab.values(2) == list(range(50, 51 + loss))
