@@ -13,13 +13,20 @@ from fencepost.impl.messages import (
 
 @define
 class MetadataCache:
-    """leaders: (leader, leader epoch) per partition; live_brokers: sorted ids."""
+    """leaders: (leader, leader epoch) per partition; live_brokers: sorted ids. latest: (controller epoch, correlation id) of the request that was
+    taken over last."""
 
     leaders: dict[TopicPartition, tuple[int, int]] = field(factory=dict)
     live_brokers: tuple[int, ...] = ()
+    latest: tuple[int, int] = (-1, -1)
 
     def update(self, request: UpdateMetadataRequest) -> None:
-        """Take over what the controller said."""
+        """Take over what the controller said, unless it said something later already: a request that was sent again may be overtaken by the next,
+        and nothing but the next request would ever mend what a late copy of the old one undid."""
+        epoch, number = self.latest
+        if request.controller_epoch == epoch and request.correlation_id < number:
+            return
+        self.latest = (request.controller_epoch, request.correlation_id)
         self.live_brokers = request.live_brokers
         for state in request.partitions:
             self.leaders[state.partition] = (state.leader, state.leader_epoch)
