@@ -1,0 +1,209 @@
+"""The ISR: who may join, who must leave, and how the leader writes it to ZooKeeper."""
+
+from impl_lab import T0, Lab
+
+from fencepost.impl import znodes
+from fencepost.impl.messages import TopicPartition, UpdateMetadataRequest
+from fencepost.impl.parts import Parts
+from fencepost.impl.replication.isr import InSyncReplicas
+from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.zookeeper import SetData
+from fencepost.traces.events import Name
+
+
+def in_sync(lag_ms: int = 1_000, **options: object) -> Lab:
+    """Broker 1 leads, 2 and 3 are in sync and wait for more."""
+    lab = Lab(replica_lag_time_max_ms=lag_ms, **options)  # type: ignore[arg-type]
+    lab.lead(1, 0)
+    lab.settle()
+    return lab
+
+
+# ---- shrink
+
+
+def test_a_follower_that_lags_for_too_long_leaves() -> None:
+    """Rule (R2): a member that has not caught up for replica.lag.time.max.ms leaves the ISR; ZooKeeper and the leader's copy agree."""
+    lab = in_sync()
+    lab.produce(1, 11)
+    lab.settle(1, 2)
+    lab.advance(900, nodes=(1,))
+    assert lab.state().isr == (1, 2, 3)
+    lab.settle(1, 2)
+    lab.advance(700, nodes=(1,))
+    assert lab.state().isr == lab.partition(1).isr == (1, 2)
+    assert lab.state().zk_version == lab.partition(1).zk_version
+    assert lab.high_watermark(1) == 1
+    assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["shrink"]
+
+
+def test_an_idle_follower_with_everything_stays() -> None:
+    """Rule (R2): a silent follower whose log end is the leader's own is in sync for as long as nothing is written."""
+    lab = in_sync()
+    lab.produce(1, 11)
+    lab.settle()
+    lab.drop()
+    lab.advance(20_000, nodes=(1,))
+    assert lab.state().isr == (1, 2, 3)
+
+
+def test_a_follower_that_keeps_pace_one_fetch_behind_stays() -> None:
+    """Rule (R2): under steady writes a follower is caught up if each fetch has what the leader had at the one before."""
+    lab = in_sync()
+    for value in range(100, 140):
+        lab.produce(1, value)
+        for follower in (2, 3):
+            lab.fetch(1, value - 100, replica=follower, epoch=0)
+        lab.advance(200, nodes=(1,))
+    assert lab.state().isr == (1, 2, 3)
+
+
+def test_a_follower_that_falls_further_behind_leaves() -> None:
+    """Rule (R2): fetching is not enough: one whose fetches never reach what the leader had at the one before is out of sync."""
+    lab = in_sync()
+    for value in range(100, 140):
+        lab.produce(1, value)
+        lab.fetch(1, value - 100, replica=2, epoch=0)
+        lab.fetch(1, (value - 100) // 2, replica=3, epoch=0)
+        lab.advance(200, nodes=(1,))
+    assert lab.state().isr == (1, 2)
+
+
+def test_the_isr_never_loses_its_leader() -> None:
+    """Rule (ISR-NONEMPTY): a leader alone stays in the ISR, whatever time passes."""
+    lab = in_sync()
+    lab.produce(1, 11)
+    lab.drop()
+    lab.advance(10_000, nodes=(1,))
+    assert lab.state().isr == (1,)
+
+
+# ---- expand
+
+
+def test_a_follower_that_has_caught_up_joins() -> None:
+    """Rule (R2): reaching the high watermark and the start of the epoch is what it takes."""
+    lab = Lab()
+    lab.lead(1, 0, isr=(1,))
+    lab.produce(1, 11)
+    lab.settle()
+    assert lab.state().isr == lab.partition(1).isr == (1, 2, 3)
+    assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["expand", "expand"]
+
+
+def test_a_replica_that_is_not_alive_does_not_join() -> None:
+    """Rule (KAFKA-14140): a last fetch of a broker that the controller knows to be gone does not bring it back."""
+    lab = Lab()
+    lab.lead(1, 0, isr=(1, 2), live=(1, 2))
+    lab.settle()
+    assert lab.state().isr == (1, 2)
+
+
+def test_a_late_copy_of_older_metadata_does_not_bury_the_living() -> None:
+    """Rule (C10): metadata moves in the order in which it was sent; an overtaken request, late or repeated, changes nothing, or a follower that is
+    alive could never join."""
+    lab = Lab()
+    lab.lead(1, 0, isr=(1, 2), live=(1, 2), to=(1, 2))
+    lab.control(UpdateMetadataRequest, 1, (), live=(1, 2), correlation_id=50)
+    lab.control(UpdateMetadataRequest, 1, (), live=(1, 2, 3), correlation_id=51)
+    lab.control(UpdateMetadataRequest, 1, (), live=(1, 2), correlation_id=50)
+    assert lab.core(1).metadata.live_brokers == (1, 2, 3)
+    lab.control(UpdateMetadataRequest, 1, (), live=(1, 2), controller_epoch=2, correlation_id=3)
+    assert lab.core(1).metadata.live_brokers == (1, 2)
+
+
+# ---- the write
+
+
+def test_a_conflict_changes_nothing_here_and_is_tried_again() -> None:
+    """Rule (R8): what somebody else wrote stands; the leader keeps its ISR until it hears of it."""
+    lab = in_sync()
+    lab.hold_zookeeper(1)
+    lab.produce(1, 11)
+    lab.settle(1, 2)
+    lab.advance(2_000, nodes=(1,))
+    other = LeaderAndIsr(leader=1, leader_epoch=1, controller_epoch=2, isr=(1, 2))
+    lab.admin(SetData(znodes.state_path(T0), znodes.encode_state(other)))
+    lab.release_zookeeper(1)
+    assert lab.partition(1).isr == (1, 2, 3) and lab.partition(1).pending_isr is None
+    assert lab.high_watermark(1) == 0
+    assert lab.recorded(Name.ISR_REFUSED)[-1].isr == (1, 2)
+    assert lab.state().leader_epoch == 1
+
+
+class RefusesItsOwnWrite(InSyncReplicas):
+    """KAFKA-1382 planted."""
+
+    def accept_own_isr_write(self, current: object, state: LeaderAndIsr) -> int | None:
+        return None
+
+
+def _lost_reply(parts: Parts) -> Lab:
+    lab = in_sync(parts=parts)
+    lab.drivers[1].replies_to_lose = 1
+    lab.produce(1, 11, acks=-1, timeout_ms=60_000)
+    lab.settle(1, 2)
+    lab.advance(2_000, nodes=(1,))
+    lab.advance(10_000, settle=True)
+    return lab
+
+
+def test_a_lost_reply_is_recognised_as_its_own_write() -> None:
+    """Rule (KAFKA-1382): a bad version after a lost reply is no conflict if what stands there is what was written; ISR changes go on."""
+    lab = _lost_reply(Parts())
+    assert lab.partition(1).isr == lab.state().isr == (1, 2, 3)
+    assert [event.cause for event in lab.recorded(Name.ISR_UPDATED)] == ["shrink", "expand"]
+
+
+def test_without_the_protection_the_isr_can_never_change_again() -> None:
+    """Rule (KAFKA-1382, LIVE): the scenario can fail."""
+    lab = _lost_reply(Parts(in_sync_replicas=RefusesItsOwnWrite))
+    assert lab.state().isr == (1, 2) and lab.recorded(Name.ISR_UPDATED) == []
+
+
+def test_a_proposal_of_an_earlier_epoch_settles_nothing_in_the_next() -> None:
+    """Rule: LeaderAndIsr says what holds; the answer to a proposal made before it is dropped."""
+    lab = in_sync()
+    lab.hold_zookeeper(1)
+    lab.produce(1, 11)
+    lab.settle(1, 2)
+    lab.advance(2_000, nodes=(1,))
+    assert lab.partition(1).pending_isr == (1, 2)
+    lab.lead(1, 1)
+    assert lab.partition(1).pending_isr is None and lab.partition(1).isr == (1, 2, 3)
+    lab.release_zookeeper(1)
+    assert lab.partition(1).isr == lab.state().isr == (1, 2, 3)
+    assert lab.partition(1).zk_version == lab.state().zk_version
+    assert lab.recorded(Name.ISR_UPDATED) == lab.recorded(Name.ISR_REFUSED) == []
+
+
+def test_a_proposal_that_meets_the_end_of_its_session_is_settled_in_the_next() -> None:
+    """Rule: procedures outlive sessions and are guarded by versions: the write is sent again, and nothing stays pending."""
+    lab = in_sync()
+    lab.hold_zookeeper(1)
+    lab.produce(1, 11)
+    lab.settle(1, 2)
+    lab.advance(2_000, nodes=(1,))
+    lab.expire(1)
+    assert lab.state().isr == lab.partition(1).isr == (1, 2)
+    assert lab.partition(1).pending_isr is None
+
+
+# ---- the notification
+
+
+def test_changes_are_announced_to_the_controller_together() -> None:
+    """Rule (C5): one notification names all partitions whose ISR changed since the last one."""
+    lab = in_sync()
+    other = TopicPartition("t", 1)
+    lab.lead(1, 0, key=other)
+    lab.settle()
+    for key in (T0, other):
+        lab.partition(1, key).log.append_as_leader((1,), 0)
+    lab.drop()
+    lab.advance(2_000, nodes=(1,))
+    assert lab.children(znodes.ISR_CHANGES) == []
+    lab.advance(2_500, nodes=(1,))
+    (name,) = lab.children(znodes.ISR_CHANGES)
+    node = lab.tree.node(f"{znodes.ISR_CHANGES}/{name}")
+    assert node is not None and znodes.decode_isr_changes(node.data) == [T0, other]

@@ -1,0 +1,133 @@
+"""What a broker knows after a restart, and how its fetcher deals with silence."""
+
+from impl_lab import T0, Lab
+
+from fencepost.impl import messages as kafka
+from fencepost.impl.log.checkpoints import read_high_watermarks
+from fencepost.impl.messages import TopicPartition
+from fencepost.traces.events import Name
+from fencepost.traces.plan import TopicOptions
+
+
+def test_the_high_watermark_survives_a_restart_through_its_checkpoint() -> None:
+    """Rule (R9): a restarted replica begins with its checkpointed high watermark, clamped into its log."""
+    lab = Lab()
+    lab.lead(1, 0)
+    lab.settle()
+    lab.produce(1, 11, 12)
+    lab.settle()
+    lab.advance(5_000, nodes=(1,))
+    lab.restart(1)
+    assert lab.high_watermark(1) == 2
+    lab.crash(1)
+    lab.drivers[1].disk.open("t-0/00000000000000000000.log").truncate(0)
+    lab.start(1)
+    assert lab.high_watermark(1) == 0  # KAFKA-3978: never outside the log
+
+
+def test_a_power_loss_costs_at_most_what_was_not_synced() -> None:
+    """Rule: with flush.messages=1 a restarted leader has every record that it ever acknowledged."""
+    lab = Lab(topic=TopicOptions(flush_messages=1))
+    lab.lead(1, 0)
+    lab.settle()
+    for value in range(11, 16):
+        lab.produce(1, value)
+    lab.power_loss(1)
+    lab.start(1)
+    assert lab.values(1) == [11, 12, 13, 14, 15]
+
+
+def test_a_partition_whose_leader_is_down_keeps_its_checkpoint() -> None:
+    """Rule (KAFKA-1647): the checkpoint goes on holding partitions that have no role yet, through any number of hard restarts."""
+    lab = Lab()
+    lab.lead(1, 0)
+    lab.settle()
+    lab.produce(1, 11)
+    lab.settle()
+    lab.produce(1, 12)
+    lab.settle()
+    lab.advance(5_000, nodes=(2,))
+    assert read_high_watermarks(lab.drivers[2].disk) == {T0: 1}
+    lab.crash(1)
+    for _ in range(2):
+        lab.restart(2)
+        lab.lead(-1, 1, isr=(1,), to=(2,), key=TopicPartition("t", 1))
+        lab.advance(10_000, nodes=(2,))
+        assert read_high_watermarks(lab.drivers[2].disk)[T0] == 1
+    assert lab.high_watermark(2) == 1
+
+
+def test_a_restarted_leader_leads_nothing_until_it_is_told() -> None:
+    """Rule: roles live in memory only; what is on the disk makes no broker a leader."""
+    lab = Lab()
+    lab.lead(1, 0)
+    lab.settle()
+    lab.restart(1)
+    assert not lab.partition(1).is_leader
+    assert lab.produce(1, 11).base_offset == -1
+
+
+def test_a_lost_fetch_is_repeated_after_its_time_out() -> None:
+    """Rule (LIVE): one fetch is in flight per leader; silence ends it, and the late answer is not taken."""
+    lab = Lab(brokers=2)
+    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
+    lab.settle()
+    lab.produce(1, 11)
+    (late,) = [mail for mail in lab.mail if isinstance(mail.message, kafka.FetchResponse)]
+    lab.mail.remove(late)
+    lab.advance(1_499, nodes=(2,))
+    assert lab.mail == []
+    lab.advance(1, nodes=(2,))
+    lab.settle()
+    assert lab.values(2) == [11]
+    lab.mail.append(late)
+    lab.settle()
+    assert lab.values(2) == [11] and lab.recorded(Name.FOLLOWER_FAILED) == []
+
+
+def test_a_repeated_answer_is_taken_once() -> None:
+    """Rule: a duplicate of an answer does nothing."""
+    lab = Lab(brokers=2)
+    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
+    lab.settle()
+    lab.produce(1, 11)
+    lab.deliver(1, 2, kafka.FetchResponse, keep=True)
+    lab.settle()
+    assert lab.values(2) == [11]
+
+
+def test_a_refused_follower_rests_then_asks_again() -> None:
+    """Rule: an error delays the partition by replica.fetch.backoff.ms, and nothing else: it goes on by itself."""
+    lab = Lab(brokers=2)
+    lab.lead(1, 0, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
+    lab.deliver(2, 1, kafka.FetchRequest)  # the leader has not heard yet
+    lab.deliver(1, 2, kafka.FetchResponse)
+    lab.lead(1, 0, isr=(1,), replicas=(1, 2), live=(1, 2), to=(1,))
+    lab.produce(1, 11)
+    lab.advance(999, nodes=(2,))
+    assert lab.mail == []
+    lab.advance(1, nodes=(2,))
+    lab.settle()
+    assert lab.values(2) == [11]
+
+
+def test_a_follower_ahead_of_its_leader_asks_where_to_cut() -> None:
+    """Rule: OFFSET_OUT_OF_RANGE sends a follower back to truncation (KAFKA-2143: it neither halts nor wipes its log)."""
+    lab = Lab(brokers=2)
+    lab.lead(1, 0, isr=(1, 2), replicas=(1, 2), live=(1, 2))
+    lab.settle()
+    lab.produce(1, 11)
+    lab.settle()
+    lab.partition(2).log.append_as_leader((12,), 0)
+    lab.advance(5_000, settle=True)
+    assert lab.values(2) == [11]
+
+
+def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
+    """Rule (KIP-570): StopReplica carries the partition's leader epoch, so that one that was overtaken by a LeaderAndIsr does nothing."""
+    lab = Lab()
+    lab.lead(1, 3)
+    lab.control(kafka.StopReplicaRequest, 1, ((T0, 2, False),))
+    assert lab.partition(1).is_leader
+    lab.control(kafka.StopReplicaRequest, 1, ((T0, 3, False),))
+    assert not lab.partition(1).is_leader
