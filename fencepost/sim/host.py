@@ -181,7 +181,9 @@ class Host:
             self.accept(call)
 
     def accept(self, input: Any) -> None:
-        """Queue an input; it is stepped now if the process is free."""
+        """Queue an input; it is stepped now if the process is free. Nothing happens if the process is down."""
+        if self.core is None:
+            return
         self._queue.append(input)
         if not self._engaged and not self.paused:
             self._drain()

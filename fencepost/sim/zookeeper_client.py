@@ -112,10 +112,12 @@ class ZooKeeperClient:
         if self._scheduler.now - self._last_received >= self._limit():
             self._disconnect()
             return
-        unread, self._unread = self._unread, []
+        unread, self._unread, connection = self._unread, [], self._connection
         for frame in unread:
+            if self._connection is not connection:
+                return  # the process died of what it heard, or hung up
             self._receive(frame)
-        if self._connection is not None:
+        if self._connection is connection:
             self._generation += 1
             self._tick(self._generation)
 
@@ -148,7 +150,7 @@ class ZooKeeperClient:
         self._tick(self._generation)
 
     def _connect_again(self, generation: int) -> None:
-        if generation == self._generation and not self._paused:
+        if generation == self._generation and self._running and not self._paused:
             self._connect()
 
     def _close(self) -> None:
@@ -214,7 +216,8 @@ class ZooKeeperClient:
             self._close()
             self._forget_session()
             self._emit(ZooKeeperSessionExpired())
-            self._connect()
+            if self._running:
+                self._connect()
             return
         new, self.session = session != self.session, session
         self.connected = True

@@ -13,10 +13,11 @@ from fencepost.impl.seam import (
     SetTimer,
     Started,
     TimerFired,
+    ZooKeeperReplied,
 )
 from fencepost.impl.zookeeper import Exists
 from fencepost.sim import host as host_module
-from fencepost.sim.disk import FileLoss
+from fencepost.sim.disk import FileLoss, PowerLoss
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import DiskOptions
@@ -277,3 +278,25 @@ def test_a_host_without_zookeeper_cannot_ask_it(lab):
     it = lab(1)
     with pytest.raises(AssertionError, match="no ZooKeeper client"):
         it.do(1, AskZooKeeper(1, Exists("/")))
+
+
+def test_power_can_fail_at_the_first_thing_that_a_resumed_process_hears(lab):
+    """What ZooKeeper said during a pause is heard at its end, one by one; if the first of it ends the process, nobody hears the rest."""
+    it = lab(1, zookeeper=True)
+    core, heard = it.core(1), []
+
+    def answers(input):
+        if isinstance(input, ZooKeeperReplied):
+            heard.append(input.request_id)
+            raise PowerLoss
+        return []
+
+    core.answers = answers
+    it.do(1, AskZooKeeper(1, Exists("/a")), AskZooKeeper(2, Exists("/b")))
+    it.world.pause(1)
+    it.run(SECOND)
+    assert heard == []
+    it.world.resume(1)
+    assert heard == [1] and not it.world.hosts[1].up
+    it.run(60 * SECOND)
+    assert it.world.zookeeper.sessions(1) == []
