@@ -38,6 +38,7 @@ TURNING_POINTS = frozenset(
         Name.CONTROLLER_ELECTED,
         Name.BECAME_LEADER,
         Name.TRUNCATED,
+        Name.FOLLOWER_FAILED,
         Name.LIVENESS_FAILED,
         Name.CONTROLLER_WRITE_REFUSED,
         Name.SESSION_EXPIRED,

@@ -159,6 +159,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.ISR_UPDATED: lambda e: f"ISR {printable(e.cause)}s to {_brokers(e.isr)}",
     Name.ISR_REFUSED: lambda e: f"ZooKeeper refuses its ISR change to {_brokers(e.isr)}",
     Name.FETCH_REFUSED: lambda e: f"refuses a fetch of leader epoch {e.leader_epoch}: {printable(e.detail)}",
+    Name.FOLLOWER_FAILED: lambda e: f"stops following broker {e.leader}: {printable(e.detail)}",
     Name.REPLICA_LOG: _replica_log,
     Name.PHASE: lambda e: f"{printable(e.cause)} phase",
     Name.FAULT_BEGAN: lambda e: _fault(e, "begins"),
