@@ -1,6 +1,6 @@
 """`mine` against Spark's own `noop` scan of the same columns, in one session, as a ratio.
 
-    python bench/mine.py [--traces 20000] [--recorded 40] [--master local[*]] [--repeat 3]
+    python bench/mine.py [--traces 20000] [--recorded 40] [--master local[*]] [--repeat 3] [--checks log]
 
 The input is real: `--recorded` healthy seeds are run once and their traces repeated under new trace ids until there are `--traces`. Both
 sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best of each counts. A row is a row
@@ -128,6 +128,7 @@ def main() -> None:
     parser.add_argument("--recorded", type=int, default=40)
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--checks", action="append", help="checks of one line, by commas (may be repeated)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
         path = Path(folder) / "traces"
@@ -141,8 +142,8 @@ def main() -> None:
             f"{'checks':<28} {'M rows':>7} {'scan Mrow/s':>11} {'mine Mrow/s':>11} {'traces/s':>11} {'ratio':>7}"
         )
         with session(options.master) as spark:
-            for checks in (("log",), DEFAULT_CHECKS):
-                compare(spark, path, rows, checks, options.repeat)
+            for checks in options.checks or ["log", ",".join(DEFAULT_CHECKS)]:
+                compare(spark, path, rows, tuple(checks.split(",")), options.repeat)
 
 
 if __name__ == "__main__":

@@ -94,18 +94,36 @@ def tables_of(many: Iterable[Rows]) -> Tables:
 
 
 def _values(column: Any) -> list[Any]:
-    """A column as Python values; structs as tuples in field order."""
-    kind = column.type
-    if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
-        values: list[Any] = column.to_pylist()
-        return values
-    result: list[Any] = []
-    for array in column.chunks:
-        structs = list(zip(*(child.to_pylist() for child in array.flatten().flatten()), strict=True))
-        offsets = array.offsets.to_pylist()
-        base = offsets[0]
-        result.extend(structs[start - base : end - base] for start, end in pairwise(offsets))
-    return result
+    """A column as Python values, structs as tuples in field order.
+
+    By way of NumPy and of dictionaries where there are few strings, because Arrow's own `to_pylist` makes an object per value on the way.
+    """
+    values: list[Any]
+    if pa.types.is_list(column.type):
+        values = [inner for array in column.chunks for inner in _lists(array)]
+    elif pa.types.is_int64(column.type) and not column.null_count:
+        values = column.to_numpy().tolist()
+    elif pa.types.is_string(column.type):
+        values = []
+        for array in column.chunks:
+            encoded = array.dictionary_encode()
+            words = [*encoded.dictionary.to_pylist(), None]
+            values += map(words.__getitem__, encoded.indices.fill_null(len(words) - 1).to_numpy().tolist())
+    else:
+        values = column.to_pylist()
+    return values
+
+
+def _lists(array: Any) -> Iterator[tuple[Any, ...]]:
+    """The values of a list column, cut by its offsets; as tuples, because an empty one then costs nothing."""
+    inner: tuple[Any, ...]
+    flat, offsets = array.flatten(), array.offsets.to_numpy().tolist()
+    if pa.types.is_struct(flat.type):
+        inner = tuple(zip(*(_values(pa.chunked_array([child])) for child in flat.flatten()), strict=True))
+    else:
+        inner = tuple(_values(pa.chunked_array([flat])))
+    base = offsets[0]
+    return (inner[start - base : end - base] for start, end in pairwise(offsets))
 
 
 def _rows(table: pa.Table, columns: Sequence[str]) -> list[Row]:
