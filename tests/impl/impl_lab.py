@@ -213,6 +213,18 @@ class Lab:
         assert isinstance(reply, Data), reply
         return znodes.decode_state(reply.data, reply.stat.version)
 
+    def create_topic(self, assignment: dict[int, tuple[int, ...]], topic: str = "t") -> None:
+        """As the admin tool does; the controller that the brokers elected hears of it."""
+        self.admin(Create(znodes.topic_path(topic), znodes.encode_topic(assignment)))
+
+    def controllers(self) -> list[int]:
+        """Brokers that believe they are the controller."""
+        return [
+            node
+            for node, driver in self.drivers.items()
+            if driver.core is not None and driver.core.controller.state.active
+        ]
+
     def children(self, path: str) -> list[str]:
         """Names below a znode."""
         node = self.tree.node(path)

@@ -1,7 +1,7 @@
 """The controller's life: one event queue, one procedure at a time, until it resigns (C1, C5, C6).
 
-Owns the queue and the two transitions (elected, resigned). Must not know how any procedure works. Whatever a procedure
-does after the controller moved is stopped by its first fenced write, not by timing.
+Owns the queue and the two transitions (elected, resigned). Must not know how any procedure works. What a procedure does after the controller
+moved is stopped by its first fenced write, not by timing; what it would do after this one has resigned does not happen at all.
 """
 
 from collections import deque
@@ -72,10 +72,10 @@ class Controller:
 
     def on_response(self, broker: int, response: ControlResponse) -> None:
         """A broker answered; one that has obeyed a later controller says so, and this one resigns."""
-        self.state.channels.on_response(broker, response)
         if self.state.active and response.controller_epoch > self.state.context.epoch:
             self._resign(f"broker {broker} has obeyed controller epoch {response.controller_epoch}")
             self.queue.append(self._reelect)
+        self.state.channels.on_response(broker, response)
 
     # ---- the queue
 
@@ -87,11 +87,25 @@ class Controller:
 
     def _run(self, event: Event) -> Procedure:
         try:
-            yield from event()
+            yield from self._in_this_reign(event())
         except ControllerMovedError as moved:
             self._resign(str(moved))
             self.queue.append(self._reelect)
         self.running = False
+
+    def _in_this_reign(self, steps: Steps) -> Steps:
+        """Carry the steps on, unless the controller resigned while they waited for a reply: what they know was of a reign that is over (KAFKA-4447)."""
+        reply = None
+        while True:
+            try:
+                asked = steps.send(reply)
+            except StopIteration:
+                return
+            reign = self.state.context
+            reply = yield asked
+            if self.state.context is not reign:
+                steps.close()
+                return
 
     def _if_active(self, procedure: Callable[[ControllerState], Steps]) -> Steps:
         if self.state.active:

@@ -53,6 +53,9 @@ class ControllerWriter:
 
     def write(self, context: ControllerContext, *operations: WriteOperation) -> Steps:
         """Do all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`. Raises ControllerMovedError."""
+        assert context.epoch_version >= 0, (
+            "a controller that was never elected writes nothing: its fence would fit any version"
+        )
         fence = self.fenced_zookeeper_write(context)
         reply = yield Multi((*fence, *operations))
         if isinstance(reply, MultiDone):

@@ -1,0 +1,274 @@
+"""Who is the controller: the race for /controller, lost replies, sessions, zombies and their fences."""
+
+from impl_lab import T0, Lab
+
+from fencepost.campaign.bugs.kafka_6082 import WritesUnfenced
+from fencepost.impl import messages as kafka
+from fencepost.impl import znodes
+from fencepost.impl.controller.context import ControllerContext
+from fencepost.impl.controller.elector import ControllerElector
+from fencepost.impl.messages import ControlResponse
+from fencepost.impl.parts import Parts
+from fencepost.impl.seam import MessageArrived
+from fencepost.impl.zookeeper import Create, Data, Delete, Multi
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
+
+
+def elected(**options: object) -> Lab:
+    """Three brokers; broker 1 is the controller, and t-0 is led by broker 2."""
+    lab = Lab(scripted=False, **options)  # type: ignore[arg-type]
+    lab.create_topic({0: (2, 3, 1)})
+    lab.settle()
+    assert lab.controllers() == [1] and lab.state().leader == 2
+    return lab
+
+
+def controller_epoch(lab: Lab) -> int:
+    """As ZooKeeper has it."""
+    node = lab.tree.node(znodes.CONTROLLER_EPOCH)
+    assert node is not None
+    return int(node.data)
+
+
+def until_multi(lab: Lab, node: int) -> None:
+    """Carry out what this broker asks, up to its next multi."""
+    for _ in range(100):
+        if isinstance(lab.drivers[node].held[0].request, Multi):
+            return
+        lab.release_zookeeper(node, 1)
+    raise AssertionError("it never wrote")
+
+
+# ---- the race
+
+
+def test_the_first_controller_has_epoch_1() -> None:
+    """Rule (C1): one multi creates /controller and raises /controller_epoch; the others stay brokers."""
+    lab = elected()
+    assert controller_epoch(lab) == 1
+    assert [(event.node, event.controller_epoch) for event in lab.recorded(Name.CONTROLLER_ELECTED)] == [
+        (1, 1)
+    ]
+
+
+def test_two_that_saw_no_controller_do_not_both_win() -> None:
+    """Rule (C1): the multi decides the race, whatever both have read before."""
+    lab = Lab(scripted=False, brokers=2, start=False)
+    for node in (1, 2):
+        lab.hold_zookeeper(node)
+        lab.start(node)
+    for node in (2, 1):
+        for _ in range(100):
+            request = lab.drivers[node].held[0].request
+            if isinstance(request, Multi):
+                break
+            lab.release_zookeeper(node, 1)
+    lab.release_zookeeper(1)
+    lab.release_zookeeper(2)
+    assert lab.controllers() == [1] and controller_epoch(lab) == 1
+    lab.crash(1)
+    assert lab.controllers() == [2] and controller_epoch(lab) == 2
+
+
+class ReturnsEarly(ControllerElector):
+    """KAFKA-13407 planted."""
+
+    def _mine(self, controller: Data, epoch: Data) -> tuple[int, int] | None:
+        return None
+
+
+def _lost_reply(parts: Parts) -> Lab:
+    lab = Lab(scripted=False, brokers=1, start=False, parts=parts)
+    lab.hold_zookeeper(1)
+    lab.start(1)
+    until_multi(lab, 1)
+    lab.drivers[1].replies_to_lose = 1
+    lab.release_zookeeper(1)
+    lab.create_topic({0: (1,)})
+    lab.settle()
+    return lab
+
+
+def test_whoever_won_but_was_not_told_finds_out() -> None:
+    """Rule (KAFKA-13407): after a lost reply, /controller that names me and my session means that I won; fail-over runs."""
+    lab = _lost_reply(Parts())
+    assert lab.controllers() == [1] and controller_epoch(lab) == 1
+    assert lab.state().leader == 1
+
+
+def test_without_the_protection_nobody_controls() -> None:
+    """Rule (KAFKA-13407, LIVE): the scenario can fail."""
+    lab = _lost_reply(Parts(controller_elector=ReturnsEarly))
+    assert lab.controllers() == [] and lab.tree.node(znodes.CONTROLLER) is not None
+
+
+def test_a_node_of_another_session_is_not_mine() -> None:
+    """Rule: /controller that names this broker's id but belongs to an earlier process's session makes no controller."""
+    lab = Lab(scripted=False, brokers=1, start=False)
+    lab.admin(Create(znodes.CONTROLLER, znodes.encode_controller(1, 0)))
+    lab.start(1)
+    assert lab.controllers() == []
+    lab.admin(Delete(znodes.CONTROLLER))
+    assert lab.controllers() == [1]
+
+
+# ---- sessions
+
+
+def test_a_controller_whose_session_expires_resigns_and_may_come_back_with_a_higher_epoch() -> None:
+    """Rule (C1, KAFKA-4229): after an expiry there is exactly one active controller, the one that /controller names, each time in a new epoch."""
+    lab = elected()
+    for epoch in range(2, 6):
+        (before,) = lab.controllers()
+        lab.expire(before)
+        lab.settle()
+        (after,) = lab.controllers()
+        node = lab.tree.node(znodes.CONTROLLER)
+        assert node is not None and znodes.decode_controller(node.data) == after != before
+        assert controller_epoch(lab) == epoch == lab.core(after).controller.state.context.epoch
+    assert len(lab.recorded(Name.CONTROLLER_RESIGNED)) == 4
+
+
+def test_losing_the_connection_only_changes_nothing() -> None:
+    """Rule: a connection that comes back in the same session costs no election."""
+    lab = elected()
+    lab.hold_zookeeper(1)
+    lab.crash(3)
+    lab.reconnect(1)
+    lab.settle()
+    assert lab.controllers() == [1] and lab.state().isr == (2, 1)
+    assert lab.recorded(Name.CONTROLLER_RESIGNED) == []
+
+
+def test_resignation_forgets_everything() -> None:
+    """Rule (KAFKA-5310): nothing of one reign is left in the next: context, phases, channels, batch, timer."""
+    lab = elected(leader_imbalance_check_ms=5_000)
+    state = lab.core(1).controller.state
+    lab.expire(1)
+    assert state.context == ControllerContext() and state.phases == {} and not state.active
+    assert not (state.channels.channels or state.channels.leader_and_isr or state.channels.metadata)
+    assert not any(key[0] in ("control_request", "leader_balance") for key in lab.drivers[1].timers)
+
+
+# ---- zombies
+
+
+def zombie(parts: Parts) -> Lab:
+    """Broker 1 pauses in the middle of a procedure; broker 2 becomes controller but has written no partition's state yet; broker 1 goes on."""
+    lab = elected(parts=parts)
+    lab.hold_zookeeper(1)
+    lab.crash(3)  # broker 1 will want to take it out of the ISR
+    lab.hold_zookeeper(2)
+    lab.end_session(1)
+    until_multi(lab, 2)
+    lab.release_zookeeper(2, 1)
+    assert controller_epoch(lab) == 2 and lab.state().controller_epoch == 1
+    lab.notice_expiry(1)
+    return lab
+
+
+def test_a_deposed_controllers_write_is_refused_and_it_resigns() -> None:
+    """Rule (KAFKA-6082, CTRL-FENCE): each controller write checks /controller_epoch in the same transaction; a refusal means moved: resign."""
+    lab = zombie(Parts())
+    assert (lab.state().leader_epoch, lab.state().isr) == (0, (2, 3, 1))
+    assert [event.controller_epoch for event in lab.recorded(Name.CONTROLLER_WRITE_REFUSED, 1)] == [1]
+    assert [event.controller_epoch for event in lab.recorded(Name.CONTROLLER_RESIGNED, 1)] == [1]
+    lab.release_zookeeper(2)
+    lab.settle()
+    assert lab.controllers() == [2]
+    assert (lab.state().leader, lab.state().controller_epoch) == (2, 2) and 3 not in lab.state().isr
+
+
+def test_without_the_fence_a_deposed_controller_writes() -> None:
+    """Rule (KAFKA-6082): the scenario can fail."""
+    lab = zombie(Parts(controller_writer=WritesUnfenced))
+    assert (lab.state().leader_epoch, lab.state().controller_epoch) == (1, 1)
+
+
+def test_a_controller_that_learns_of_a_later_one_from_a_broker_resigns() -> None:
+    """Rule (C2): an answer with a higher controller epoch deposes whoever gets it, and it sends nothing more."""
+    lab = elected()
+    lab.drop()
+    lab.hold_zookeeper(1)
+    lab.step(
+        1,
+        MessageArrived(
+            2,
+            ControlResponse(
+                correlation_id=-1,
+                kind="UpdateMetadataRequest",
+                error=ErrorCode.STALE_CONTROLLER_EPOCH,
+                controller_epoch=9,
+            ),
+        ),
+    )
+    assert lab.controllers() == []
+    assert lab.recorded(Name.CONTROLLER_RESIGNED, 1)[-1].cause.startswith("broker 2 has obeyed")
+
+
+def test_a_procedure_that_outlives_its_controllers_reign_sends_nothing() -> None:
+    """Rule (KAFKA-4447): a controller that resigns in the middle of a procedure opens no channel and sends no request when the procedure goes on."""
+    lab = elected()
+    lab.crash(3)
+    lab.settle()
+    lab.drop()
+    lab.hold_zookeeper(1)
+    lab.start(3)  # broker 1 begins to read the brokers
+    answer = ControlResponse(
+        correlation_id=-1,
+        kind="UpdateMetadataRequest",
+        error=ErrorCode.STALE_CONTROLLER_EPOCH,
+        controller_epoch=9,
+    )
+    lab.step(1, MessageArrived(2, answer))
+    until_election(lab)
+    sent = [
+        mail.message
+        for mail in lab.mail
+        if mail.source == 1
+        and isinstance(mail.message, kafka.UpdateMetadataRequest | kafka.LeaderAndIsrRequest)
+    ]
+    assert sent == []
+    assert lab.core(1).controller.state.channels.channels == {}
+
+
+def until_election(lab: Lab) -> None:
+    """Let broker 1's procedure end; the election that follows it begins by looking at /controller."""
+    for _ in range(200):
+        held = lab.drivers[1].held
+        if not held or held[0].request.path == znodes.CONTROLLER:  # type: ignore[union-attr]
+            return
+        lab.release_zookeeper(1, 1)
+
+
+def test_a_zombies_requests_are_refused_by_whoever_heard_of_its_successor() -> None:
+    """Rule (KAFKA-532): after an election each broker that obeyed the new controller refuses the old one's requests, which then resigns."""
+    lab = elected()
+    lab.drop()
+    lab.hold_zookeeper(1)
+    lab.end_session(1)
+    lab.settle(2, 3)
+    assert lab.core(3).gate.controller_epoch == 2
+    state = lab.core(1).controller.state
+    state.channels.add_metadata((T0,))
+    state.channels.flush(state.context)  # outside a step: what it sends is not released
+    request = state.channels.channels[3].queue[-1]
+    before = len(lab.recorded(Name.CONTROL_REQUEST_APPLIED, 3))
+    lab.step(3, MessageArrived(1, request))
+    assert len(lab.recorded(Name.CONTROL_REQUEST_APPLIED, 3)) == before
+    refused = lab.deliver(3, 1, ControlResponse)
+    assert (refused.error, refused.controller_epoch) == (ErrorCode.STALE_CONTROLLER_EPOCH, 2)
+    assert 1 not in lab.controllers()
+
+
+def test_the_epoch_is_read_in_the_election_only() -> None:
+    """Rule (KAFKA-1096): a controller whose epoch was overtaken does not adopt the newer one, whatever it reads afterwards."""
+    lab = elected()
+    lab.hold_zookeeper(1)
+    lab.end_session(1)
+    lab.settle(2, 3)
+    assert controller_epoch(lab) == 2
+    assert lab.core(1).controller.state.context.epoch == 1
+    lab.notice_expiry(1)
+    assert lab.controllers() == [2]
