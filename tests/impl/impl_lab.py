@@ -107,7 +107,7 @@ class Lab:
     def start(self, node: int, parts: Parts | None = None) -> None:
         """Start a broker's process, with a session; it registers."""
         driver = self.drivers[node]
-        driver.core = make_broker(node, self.options, driver.disk, parts or self.parts)
+        driver.core = make_broker(node, self.options, driver.disk, parts or self.parts, self.now)
         self.step(node, Started())
         self.connect(node)
 

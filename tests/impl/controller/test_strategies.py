@@ -1,0 +1,98 @@
+"""Election strategies and state machines: pure functions and tables."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.impl.controller import strategies
+from fencepost.impl.controller.channels import Channels
+from fencepost.impl.controller.machines import (
+    PARTITION_TRANSITIONS,
+    REPLICA_TRANSITIONS,
+    PartitionPhase,
+    ReplicaPhase,
+)
+from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.writer import ControllerWriter
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.shell import Shell
+from fencepost.sim.disk import Disk
+from fencepost.sim.randomness import Randomness
+from fencepost.traces.plan import ClusterOptions
+
+REPLICAS = st.permutations((1, 2, 3, 4)).map(tuple)
+SOME = st.lists(st.integers(1, 4), unique=True, max_size=4).map(tuple)
+KEY = TopicPartition("t", 0)
+
+
+@given(REPLICAS, SOME.filter(bool), SOME, st.booleans())
+def test_offline_election_is_clean_whenever_it_can_be(
+    assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...], unclean: bool
+) -> None:
+    """Rule (C8): a live ISR member leads if there is one, the first in assignment order; else nobody, or if allowed the first live replica, alone."""
+    choice = strategies.offline(assignment, isr, live, unclean=unclean)
+    clean = [replica for replica in assignment if replica in live and replica in isr]
+    if clean:
+        assert choice == (clean[0], tuple(member for member in isr if member in live))
+    elif unclean and live:
+        leader = next(replica for replica in assignment if replica in live)
+        assert choice == (leader, (leader,))
+    else:
+        assert choice is None
+
+
+@given(REPLICAS, SOME, SOME)
+def test_the_preferred_replica_leads_only_alive_and_in_sync(
+    assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...]
+) -> None:
+    """Rule (C8): the first replica, and the ISR stays as it is."""
+    choice = strategies.preferred(assignment, isr, live)
+    able = assignment[0] in live and assignment[0] in isr
+    assert choice == ((assignment[0], isr) if able else None)
+
+
+@given(SOME.filter(bool), SOME)
+def test_an_isr_is_never_emptied(isr: tuple[int, ...], gone: tuple[int, ...]) -> None:
+    """Rule (KAFKA-708): whoever goes, a member stays, and nobody is added."""
+    kept = strategies.keep_last_isr_member(isr, gone)
+    assert kept and set(kept) <= set(isr)
+    assert len(kept) == 1 or not set(kept) & set(gone)
+
+
+def test_every_state_has_its_row_and_leads_somewhere() -> None:
+    """Rule (C7): the tables are whole: Kafka's states, each reachable from NonExistent."""
+    for table, states, first in (
+        (PARTITION_TRANSITIONS, PartitionPhase, PartitionPhase.NON_EXISTENT),
+        (REPLICA_TRANSITIONS, ReplicaPhase, ReplicaPhase.NON_EXISTENT),
+    ):
+        assert set(table) == set(states)
+        reached, frontier = {first}, [first]
+        while frontier:
+            for state in table[frontier.pop()] - reached:  # type: ignore[index,operator]
+                reached.add(state)
+                frontier.append(state)
+        assert reached == set(states)
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ([PartitionPhase.ONLINE], 1),
+        ([PartitionPhase.OFFLINE], 1),
+        ([PartitionPhase.NEW, PartitionPhase.NEW], 1),
+        ([PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.NEW], 1),
+        ([PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.NON_EXISTENT], 1),
+        ([PartitionPhase.NEW, PartitionPhase.ONLINE, PartitionPhase.OFFLINE, PartitionPhase.ONLINE], 0),
+        ([PartitionPhase.NEW, PartitionPhase.OFFLINE, PartitionPhase.NON_EXISTENT], 0),
+    ],
+)
+def test_an_illegal_move_is_refused_and_changes_nothing(path: list[PartitionPhase], refused: int) -> None:
+    """Rule (C7): the state machine stays where it is and counts what it refused."""
+    shell = Shell(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
+    state = ControllerState(shell, ControllerWriter(shell), Channels(shell))
+    before = PartitionPhase.NON_EXISTENT
+    for phase in path:
+        moved = state.move(KEY, phase)
+        before = phase if moved else before
+        assert state.phases.get(KEY, PartitionPhase.NON_EXISTENT) is before
+    assert state.refused == refused
