@@ -32,7 +32,9 @@ def reference_plan(seed: int) -> Plan:
         seed=seed,
         profile="reference",
         safety_ms=SAFETY_MS,
-        cluster=ClusterOptions(brokers=3, topics=(TopicOptions(partitions=PARTITIONS, replication_factor=3),)),
+        cluster=ClusterOptions(
+            brokers=3, topics=(TopicOptions(partitions=PARTITIONS, replication_factor=3),)
+        ),
         operations=tuple(
             PlannedOperation(
                 op_id=number,
@@ -45,7 +47,9 @@ def reference_plan(seed: int) -> Plan:
             for number in range(1, OPERATIONS + 1)
         ),
         faults=tuple(
-            Fault(fault_id=number, kind=kind, target=target, at_ms=at, duration_ms=duration, parameter=parameter)
+            Fault(
+                fault_id=number, kind=kind, target=target, at_ms=at, duration_ms=duration, parameter=parameter
+            )
             for number, (kind, target, at, duration, parameter) in enumerate(FAULTS)
         ),
     )
