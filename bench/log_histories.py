@@ -20,7 +20,9 @@ from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Claims, Trace
 
 
-def history(operations: int, clients: int, *, records: int = 5, unknown: float = 0.02, shuffled_values: bool = False) -> OperationColumns:
+def history(
+    operations: int, clients: int, *, records: int = 5, unknown: float = 0.02, shuffled_values: bool = False
+) -> OperationColumns:
     """`operations` operations of `clients` clients. shuffled_values: value ids in no order, as in a foreign history."""
     random = np.random.default_rng(1)
     moment = 10 * np.arange(operations, dtype=np.int64)
@@ -54,7 +56,9 @@ def history(operations: int, clients: int, *, records: int = 5, unknown: float =
         process=np.arange(operations, dtype=np.int64) % clients,
         session=np.zeros(operations, np.int64),
         clock_id=np.zeros(operations, np.int64),
-        function=np.where(appending, FUNCTIONS.index(Function.APPEND), FUNCTIONS.index(Function.POLL)).astype(np.int8),
+        function=np.where(appending, FUNCTIONS.index(Function.APPEND), FUNCTIONS.index(Function.POLL)).astype(
+            np.int8
+        ),
         outcome=outcome,
         invoke_time=invoke,
         completion_time=completion,
@@ -103,7 +107,10 @@ def in_order(columns: OperationColumns, order: Array) -> OperationColumns:
         positions=columns.positions,
         records=RecordColumns(
             start=start,
-            **{name: getattr(records, name)[flat] for name in ("topic", "partition", "offset", "value", "leader_epoch")},
+            **{
+                name: getattr(records, name)[flat]
+                for name in ("topic", "partition", "offset", "value", "leader_epoch")
+            },
         ),
         **moved,
     )

@@ -5,5 +5,14 @@
 
 from fencepost.checkers.log.columns import LogColumns, log_columns
 from fencepost.checkers.log.judge import judge_columns, judge_trace, judge_traces
+from fencepost.checkers.log.streaming import StreamingLogCheck, stream_trace
 
-__all__ = ["LogColumns", "judge_columns", "judge_trace", "judge_traces", "log_columns"]
+__all__ = [
+    "LogColumns",
+    "StreamingLogCheck",
+    "judge_columns",
+    "judge_trace",
+    "judge_traces",
+    "log_columns",
+    "stream_trace",
+]

@@ -31,11 +31,6 @@ def compiled(function: F) -> F:
         return cast(F, numba.njit(function))
 
 
-def compiled_inline(function: F) -> F:
-    """Compile into the caller, for a hot call that would pass many arrays."""
-    return cast(F, numba.njit(inline="always")(function))
-
-
 class Slots(NamedTuple):
     """One log's offsets from `low`, as above. joined: the occupant belongs to the batch of the offset before; placed: per append
     row, where its batch stands (-1: not seen)."""

@@ -11,6 +11,7 @@ import numpy as np
 from fencepost.checkers.columns import NEVER, Array
 from fencepost.checkers.log.columns import LogColumns
 from fencepost.traces.errors import TraceError
+from fencepost.traces.trace import Claims
 
 
 class Profile(IntEnum):
@@ -61,14 +62,18 @@ def rules_of(columns: LogColumns, profile: str | None = None) -> Rules:
 
 
 def loss_ranges(columns: LogColumns, group: int) -> list[tuple[int, int]]:
-    """The offsets [start, end) of this log whose loss is allowed: disjoint, in order."""
-    trace = columns.traces[columns.trace[group]]
-    if trace.claims.content_by_epoch:
+    """The ranges of `loss_in` for a group."""
+    claims = columns.traces[columns.trace[group]].claims
+    return loss_in(claims, columns.topics[columns.topic[group]], int(columns.partition[group]))
+
+
+def loss_in(claims: Claims, topic: str, partition: int) -> list[tuple[int, int]]:
+    """The offsets [start, end) of a log whose loss is allowed: disjoint, in order."""
+    if claims.content_by_epoch:
         return [(0, NEVER)]
-    name, partition = columns.topics[columns.topic[group]], int(columns.partition[group])
     merged: list[tuple[int, int]] = []
     for start, end in sorted(
-        (r.start, r.end) for r in trace.claims.loss if (r.topic, r.partition) == (name, partition)
+        (r.start, r.end) for r in claims.loss if (r.topic, r.partition) == (topic, partition)
     ):
         if start >= end:
             continue

@@ -23,7 +23,6 @@ from fencepost.checkers.log.kernels import (
     chain_breaks,
     clear,
     compiled,
-    compiled_inline,
     epochs_regress,
     find_hashed,
     find_sorted,
@@ -177,15 +176,25 @@ def _scan_reads(
 ) -> bool:
     """Steps 1 and 2 for all reads of the log. The inner loop is the hot one: one cache line and one branch per record, and no call
     (passing this many arrays costs more than the rest)."""
+    dense, content, all_strong = rules.dense[g], rules.profile[g] == CONTENT, rules.profile[g] == STRONG
     for r in range(reads.first[g], reads.first[g + 1]):
         begin, stop = reads.start[r], reads.start[r + 1]
-        bound = reads.completion[r] if rules.profile[g] != CONTENT else NEVER - 1
+        bound = NEVER - 1 if content else reads.completion[r]
+        position, end = reads.position[r], reads.end[r]
+        strong = end >= 0 and (reads.strong[r] or all_strong)
         if stop > begin:
-            if _bounds_wrong(reads, rules, g, span, r):
+            first, last = reads.offset[begin], reads.offset[stop - 1]
+            if (
+                first < position
+                or first < span.low
+                or last - span.low >= span.size
+                or (strong and last >= end)
+            ):
                 return True
-            first = reads.offset[begin]
-            if reads.offset[stop - 1] - first != stop - 1 - begin:
-                if rules.dense[g] or _scan_gappy(appends, reads, rules, g, slots, span, senders, r):
+            if dense and position >= 0 and first != position:
+                return True
+            if last - first != stop - 1 - begin:
+                if dense or _scan_gappy(appends, reads, rules, g, slots, span, senders, r):
                     return True
             else:
                 for n in range(stop - begin):
@@ -200,26 +209,16 @@ def _scan_reads(
                         if slots.slot[k, EPOCH] >= 0 and reads.record_epoch[i] >= 0:
                             return True
                         slots.slot[k, EPOCH] = max(slots.slot[k, EPOCH], reads.record_epoch[i])
-            k = reads.offset[stop - 1] - span.low
+            k = last - span.low
             slots.slot[k, SHOWN] = min(slots.slot[k, SHOWN], reads.completion[r])
-        if reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG):
-            k = reads.end[r] - span.low
+        if strong:
+            k = end - span.low
             if k < 0 or k >= span.size:
                 return True
             slots.slot[k, ENDED] = max(slots.slot[k, ENDED], reads.invoke[r])
             if k > 0:
                 slots.slot[k - 1, SHOWN] = min(slots.slot[k - 1, SHOWN], reads.completion[r])
     return False
-
-
-@compiled_inline
-def _bounds_wrong(reads: Reads, rules: Rules, g: int, span: Span, r: int) -> bool:
-    """Does read `r` begin or end where it must not?"""
-    first, last = reads.offset[reads.start[r]], reads.offset[reads.start[r + 1] - 1]
-    strong = reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG)
-    below = first < reads.position[r] or first < span.low
-    above = (strong and last >= reads.end[r]) or last - span.low >= span.size
-    return bool(below or above or (rules.dense[g] and reads.position[r] >= 0 and first != reads.position[r]))
 
 
 @compiled

@@ -5,7 +5,7 @@ no loss. `legal` is the definition of what the judge must decide.
 """
 
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, pairwise
 
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -28,7 +28,9 @@ def legal(trace: Trace) -> bool:
 
 def end_of(read: Operation) -> int | None:
     """The end that a read claims."""
-    return read.offset if read.function is Function.LIST_OFFSETS and read.end_offset is None else read.end_offset
+    return (
+        read.offset if read.function is Function.LIST_OFFSETS and read.end_offset is None else read.end_offset
+    )
 
 
 def trusted_end(read: Operation, trace: Trace) -> int | None:
@@ -69,7 +71,7 @@ def _logs(appends: list[Operation], reads: list[Operation], duplicates: bool) ->
             return
         for bases in choices(appends[n]):
             grown = sorted([*log, *((base, appends[n]) for base in bases)], key=lambda batch: batch[0])
-            if all(a + len(op.records) <= b for (a, op), (b, _) in zip(grown, grown[1:], strict=False)):
+            if all(a + len(op.records) <= b for (a, op), (b, _) in pairwise(grown)):
                 yield from place(n + 1, grown)
 
     return place(0, [])
@@ -82,9 +84,12 @@ def _subsets(bases: list[int]) -> list[tuple[int, ...]]:
 def _content_fits(log: Log, reads: list[Operation], trace: Trace) -> bool:
     at = {base + i: record.value for base, op in log for i, record in enumerate(op.records)}
     ends = [end for read in reads if (end := trusted_end(read, trace)) is not None]
-    if trace.claims.dense and any(offset not in at for offset in range(max([0, *ends, *(o + 1 for o in at)]))):
-        if not trace.claims.duplicates:  # retries may fill holes
-            return False
+    if (
+        trace.claims.dense
+        and any(offset not in at for offset in range(max([0, *ends, *(o + 1 for o in at)])))
+        and not trace.claims.duplicates
+    ):  # retries may fill holes
+        return False
     if any(base < end < base + len(op.records) for end in ends for base, op in log):
         return False
     return all(_read_fits(at, read, trace) for read in reads)
@@ -96,7 +101,7 @@ def _read_fits(at: dict[int, int], read: Operation, trace: Trace) -> bool:
     position = None if read.function is Function.LIST_OFFSETS else read.offset
     if any(at.get(record.offset) != record.value for record in read.records):
         return False
-    if any(b <= a for a, b in zip(offsets, offsets[1:], strict=False)):
+    if any(b <= a for a, b in pairwise(offsets)):
         return False
     if offsets and end is not None and offsets[-1] >= end:
         return False
@@ -114,7 +119,9 @@ def _moments_exist(log: Log, reads: list[Operation], trace: Trace) -> bool:
     record is passed at some moment too."""
     if trace.claims.check == "content":
         return True
-    stamps = sorted({t for op in trace.operations for t in (op.invoke_time, op.completion_time) if t is not None})
+    stamps = sorted(
+        {t for op in trace.operations for t in (op.invoke_time, op.completion_time) if t is not None}
+    )
     held = {base + i for base, op in log for i in range(len(op.records))}
     ends = {end for read in reads if (end := trusted_end(read, trace)) is not None}
     steps = [(base, float(op.invoke_time), _latest(base, op, reads)) for base, op in log]
@@ -126,7 +133,9 @@ def _moments_exist(log: Log, reads: list[Operation], trace: Trace) -> bool:
             return all(_end_fits(bases, moments, read, stamps, trace) for read in reads)
         _, earliest, latest = steps[n]
         return any(
-            grow(n + 1, [*moments, t]) for t in stamps if earliest <= t <= latest and (not moments or t >= moments[-1])
+            grow(n + 1, [*moments, t])
+            for t in stamps
+            if earliest <= t <= latest and (not moments or t >= moments[-1])
         )
 
     return grow(0, [])
@@ -165,7 +174,12 @@ def _epochs_agree(appends: list[Operation], reads: list[Operation], duplicates: 
         if op.outcome is not Outcome.FAIL and op.offset is not None and op.leader_epoch is not None
         for i, record in enumerate(op.records)
     ]
-    told += [(r.offset, r.value, r.leader_epoch, True) for read in reads for r in read.records if r.leader_epoch >= 0]
+    told += [
+        (r.offset, r.value, r.leader_epoch, True)
+        for read in reads
+        for r in read.records
+        if r.leader_epoch >= 0
+    ]
     for o1, v1, e1, lasting1 in told:
         for o2, v2, e2, lasting2 in told:
             if lasting1 and lasting2 and o1 < o2 and e1 > e2:

@@ -11,7 +11,9 @@ from fencepost.traces.trace import Claims, LossRange, Trace
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
 
 
-def append(op_id: int, values: list[int], invoke: int, complete: int | None, offset: int | None = None, **more: Any) -> Operation:
+def append(
+    op_id: int, values: list[int], invoke: int, complete: int | None, offset: int | None = None, **more: Any
+) -> Operation:
     """An append to t-0; ok with acks=all if it is told an offset, else unknown."""
     more.setdefault("outcome", OK if offset is not None else UNKNOWN)
     more.setdefault("acks", -1)
@@ -53,14 +55,22 @@ def read(
         offset=position,
         end_offset=end,
         records=tuple(
-            Record(topic=topic, partition=partition, offset=r[0], value=r[1], leader_epoch=r[2] if len(r) > 2 else -1)
+            Record(
+                topic=topic,
+                partition=partition,
+                offset=r[0],
+                value=r[1],
+                leader_epoch=r[2] if len(r) > 2 else -1,
+            )
             for r in records
         ),
         **more,
     )
 
 
-def trace(*operations: Operation, trace_id: int = 1, unique: bool = True, concurrent: bool = False, **claims: Any) -> Trace:
+def trace(
+    *operations: Operation, trace_id: int = 1, unique: bool = True, concurrent: bool = False, **claims: Any
+) -> Trace:
     """A trace of these operations with these claims."""
     return Trace(
         trace_id=trace_id,
@@ -79,17 +89,31 @@ def loss(start: int, end: int) -> tuple[LossRange, ...]:
     return (LossRange(topic="t", partition=0, start=start, end=end, reason="test"),)
 
 
-def random_trace(rng: Random, *, mutations: int | None = None, clocks: int = 1, profiles: tuple[str, ...] = ("default",)) -> Trace:
-    """A small history: a log that really grew, seen by a few reads, then bent in up to two places."""
+def random_trace(
+    rng: Random,
+    *,
+    mutations: int | None = None,
+    clocks: int = 1,
+    profiles: tuple[str, ...] = ("default",),
+    plain: bool = False,
+) -> Trace:
+    """A small history: a log that really grew, seen by a few reads, then bent in up to three places.
+
+    plain: no batches, no leader epochs, no duplicates.
+    """
     dense, epochs, duplicates = rng.random() < 0.5, rng.random() < 0.3, rng.random() < 0.15
-    operations, log = _grow(rng, dense, epochs, duplicates)
+    if plain:
+        epochs = duplicates = False
+    operations, log = _grow(rng, dense, epochs, duplicates, (1,) if plain else (1, 1, 1, 2, 3))
     operations += _look(rng, log, epochs, len(operations))
     for _ in range(rng.choice((0, 1, 2, 3)) if mutations is None else mutations):
         if operations:
             i = rng.randrange(len(operations))
-            operations[i] = _bend(rng, operations[i])
+            operations[i] = _bend(rng, operations[i], epochs)
     rng.shuffle(operations)
-    operations = [evolve(op, op_id=10 + i, process=i, clock_id=rng.randrange(clocks)) for i, op in enumerate(operations)]
+    operations = [
+        evolve(op, op_id=10 + i, process=i, clock_id=rng.randrange(clocks)) for i, op in enumerate(operations)
+    ]
     return trace(*operations, dense=dense, duplicates=duplicates, check=rng.choice(profiles))
 
 
@@ -97,24 +121,37 @@ Slot = tuple[int, int, int, int]
 """Offset, value, the moment it entered the log, leader epoch."""
 
 
-def _grow(rng: Random, dense: bool, epochs: bool, duplicates: bool) -> tuple[list[Operation], list[Slot]]:
+def _grow(
+    rng: Random, dense: bool, epochs: bool, duplicates: bool, sizes: tuple[int, ...]
+) -> tuple[list[Operation], list[Slot]]:
     operations: list[Operation] = []
     log: list[Slot] = []
     end = moment = epoch = 0
     for n in range(rng.randint(1, 4)):
         moment += rng.choice((0, 0, 1, 1, 2, 3))
         epoch += rng.choice((0, 0, 1))
-        values = [100 * (n + 1) + i for i in range(rng.choice((1, 1, 1, 2, 3)))]
+        values = [100 * (n + 1) + i for i in range(rng.choice(sizes))]
         if not dense:
             end += rng.choice((0, 0, 1, 2))
-        outcome, acks = rng.choice(((OK, -1), (OK, -1), (OK, -1), (UNKNOWN, -1), (UNKNOWN, -1), (OK, 1), (OK, 0), (FAIL, -1)))
+        outcome, acks = rng.choice(
+            ((OK, -1), (OK, -1), (OK, -1), (UNKNOWN, -1), (UNKNOWN, -1), (OK, 1), (OK, 0), (FAIL, -1))
+        )
         lands = outcome is OK or (outcome is UNKNOWN and rng.random() < 0.6)
         invoke = max(0, moment - rng.choice((0, 0, 1, 2)))
         complete = None if outcome is UNKNOWN and rng.random() < 0.7 else moment + rng.choice((0, 0, 1, 2))
         told = acks != 0 and (outcome is OK or (lands and rng.random() < 0.3))
         stated = epoch if epochs and told and rng.random() < 0.7 else None
         operations.append(
-            append(n, values, invoke, complete, end if told else None, outcome=outcome, acks=acks, leader_epoch=stated)
+            append(
+                n,
+                values,
+                invoke,
+                complete,
+                end if told else None,
+                outcome=outcome,
+                acks=acks,
+                leader_epoch=stated,
+            )
         )
         for _ in range(2 if duplicates and rng.random() < 0.3 else 1):
             if lands:
@@ -139,7 +176,9 @@ def _look(rng: Random, log: list[Slot], epochs: bool, first_id: int) -> list[Ope
             read(
                 first_id + n,
                 None if listing or rng.random() < 0.1 else position,
-                [] if listing else [(o, v, e if epochs and rng.random() < 0.8 else -1) for o, v, _, e in seen],
+                []
+                if listing
+                else [(o, v, e if epochs and rng.random() < 0.8 else -1) for o, v, _, e in seen],
                 max(0, moment - rng.choice((0, 0, 1, 2))),
                 moment + rng.choice((0, 0, 1, 2)),
                 end if rng.random() < 0.8 else None,
@@ -150,21 +189,28 @@ def _look(rng: Random, log: list[Slot], epochs: bool, first_id: int) -> list[Ope
     return reads
 
 
-def _bend(rng: Random, op: Operation) -> Operation:
+def _bend(rng: Random, op: Operation, epochs: bool) -> Operation:
     """The operation with one statement changed a little, still consistent in itself."""
     step = rng.choice((-3, -2, -1, 1, 2, 3))
     what = rng.choice(("time", "time", "offset", "end", "records", "records", "outcome", "epoch"))
     if what == "time":
         invoke = max(0, op.invoke_time + step)
         length = rng.randint(0, 2)
-        return evolve(op, invoke_time=invoke, completion_time=None if op.completion_time is None else invoke + length)
+        return evolve(
+            op, invoke_time=invoke, completion_time=None if op.completion_time is None else invoke + length
+        )
     if what == "offset" and op.offset is not None:
         return evolve(op, offset=max(0, op.offset + step))
     if what == "end" and op.end_offset is not None:
         return evolve(op, end_offset=max(0, op.end_offset + step))
     if what == "outcome" and op.function is Function.APPEND and op.outcome is not OK:
-        return evolve(op, outcome=rng.choice((FAIL, UNKNOWN)), offset=None)
-    if what == "epoch" and op.records and op.function is Function.POLL:
+        return evolve(
+            op,
+            outcome=rng.choice((FAIL, UNKNOWN)),
+            offset=None,
+            completion_time=op.invoke_time + rng.randint(0, 2),
+        )
+    if what == "epoch" and epochs and op.records and op.function is Function.POLL:
         return evolve(op, records=(evolve(op.records[0], leader_epoch=rng.randint(0, 3)), *op.records[1:]))
     if what == "records" and op.records and op.function is Function.POLL:
         records = list(op.records)
@@ -181,3 +227,17 @@ def _bend(rng: Random, op: Operation) -> Operation:
             records[i], records[j] = records[j], records[i]
         return evolve(op, records=tuple(records))
     return op
+
+
+def with_claims(rng: Random, made: Trace) -> Trace:
+    """The same history where some loss is allowed, or clocks err."""
+    claims = evolve(made.claims, clock_uncertainty_ns=rng.choice((0, 0, 0, 1, 2)))
+    start = rng.randint(0, 6)
+    choice = rng.random()
+    if choice < 0.2:
+        claims = evolve(claims, loss=loss(start, start + rng.randint(1, 4)))
+    elif choice < 0.3:
+        claims = evolve(claims, loss=loss(start, start + 1) + loss(0, 2) + loss(start + 5, start + 6))
+    elif choice < 0.4:
+        claims = evolve(claims, content_by_epoch=True)
+    return evolve(made, claims=claims)

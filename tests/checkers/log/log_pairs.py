@@ -4,11 +4,12 @@
 here: it has no pair. Values are unique.
 """
 
-from itertools import combinations
+from itertools import combinations, pairwise
+
+from log_exhaustive import firm, trusted_end
 
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
-from log_exhaustive import firm, trusted_end
 
 INFINITE = float("inf")
 Found = dict[str, float]
@@ -21,7 +22,9 @@ class History:
         self.trace = trace
         operations = trace.operations
         self.appends = [op for op in operations if op.function is Function.APPEND]
-        self.reads = [op for op in operations if op.function is not Function.APPEND and op.outcome is Outcome.OK]
+        self.reads = [
+            op for op in operations if op.function is not Function.APPEND and op.outcome is Outcome.OK
+        ]
         self.sender = {record.value: op for op in self.appends for record in op.records}
         # (offset, value, epoch, lasting, operation): acknowledged or read
         self.told = [
@@ -40,7 +43,7 @@ class History:
     def _batches(self) -> list[tuple[int, int, Operation | None]]:
         """(base, last, append) of everything that stands where no loss is allowed."""
         found = set()
-        for offset, value, _, lasting, op in self.told:
+        for offset, value, _, lasting, _op in self.told:
             sender = self.sender.get(value)
             if not lasting or self.lossy(offset):
                 continue
@@ -61,7 +64,6 @@ class History:
         while offset >= 0 and self.lossy(offset):
             offset -= 1
         return offset
-
 
     @property
     def overlapping(self) -> bool:
@@ -128,11 +130,11 @@ def _one_read(h: History, op: Operation) -> set[str]:
     position = None if op.function is Function.LIST_OFFSETS else op.offset
     occupied = {o for o, _, _, lasting, _ in h.told if lasting and not h.lossy(o)}
     occupied |= {o for b, e, _ in h.batches for o in range(b, e + 1)}
-    if any(b <= a for a, b in zip(offsets, offsets[1:], strict=False)):
+    if any(b <= a for a, b in pairwise(offsets)):
         found.add("unordered_read")
     if any((position is not None and o < position) or (end is not None and o >= end) for o in offsets):
         found.add("read_outside_bounds")
-    steps = list(zip(offsets, offsets[1:], strict=False))
+    steps = list(pairwise(offsets))
     if offsets and position is not None:
         steps.append((position - 1, offsets[0]))
     if any(h.trace.claims.dense or passed in occupied for a, b in steps for passed in range(a + 1, b)):
@@ -169,7 +171,11 @@ def _torn(h: History) -> set[str]:
 
 def _times(h: History) -> list[tuple[str, float]]:
     pairs: list[tuple[str, Operation, Operation]] = []  # name, whose invocation, whose completion
-    acked = [(h.spared(op.offset + len(op.records) - 1), op) for op in h.appends if firm(op) and op.offset is not None]
+    acked = [
+        (h.spared(op.offset + len(op.records) - 1), op)
+        for op in h.appends
+        if firm(op) and op.offset is not None
+    ]
     strong = [(end, op) for op in h.reads if (end := trusted_end(op, h.trace)) is not None]
     shows = [(h.spared(end - 1), h.spared(end - 1), op) for end, op in strong if end > 0]
     for op in h.reads:
@@ -187,7 +193,9 @@ def _times(h: History) -> list[tuple[str, float]]:
         if not h.lossy(end):
             pairs += [("high_watermark_regressed", op, other) for _, last, other in shows if last >= end]
             pairs += [(_stale_or_lost(h, other, strong), op, other) for last, other in acked if last >= end]
-    return [(n, clearing(a.invoke_time, b.completion_time or 0, a.clock_id == b.clock_id)) for n, a, b in pairs]
+    return [
+        (n, clearing(a.invoke_time, b.completion_time or 0, a.clock_id == b.clock_id)) for n, a, b in pairs
+    ]
 
 
 def _stale_or_lost(h: History, append: Operation, strong: list[tuple[int, Operation]]) -> str:
