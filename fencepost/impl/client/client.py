@@ -32,7 +32,7 @@ MAX_ATTEMPTS = 256
 """Requests of one operation; also the room for attempts in a correlation id. Far more than the delivery time-out allows at the default back-off."""
 MAX_BYTES = 1_048_576
 REQUEST, BACKOFF, DELIVERY = ("request",), ("backoff",), ("delivery",)
-FETCH_BYTES_PER_RECORD = 36
+FETCH_BYTES_PER_RECORD = 32
 """Bytes of a one-record batch: turns max.poll.records into a byte limit of a fetch."""
 
 
@@ -47,7 +47,6 @@ class Client:
     current: Attempt | None = None
     outbox: list[Effect] = field(factory=list)
     now: int = 0
-    asked: int = 0
 
     def step(self, input: Input, now: int) -> list[Effect]:
         """Apply one input; returns the effects."""
@@ -81,8 +80,8 @@ class Client:
         current.correlation_id = current.operation.op_id * MAX_ATTEMPTS + current.requests
         self.outbox.append(SetTimer(REQUEST, self.now + self.options.request_timeout_ms * MILLISECOND))
         if leader is None:
-            self.asked += 1
-            target = self.metadata.whom_to_ask(current.operation.op_id + current.requests)
+            asked = current.requests - current.attempts
+            target = self.metadata.whom_to_ask(current.operation.op_id + asked)
             current.asking_metadata = True
             request: kafka.Request = kafka.MetadataRequest(correlation_id=current.correlation_id)
         else:
