@@ -257,7 +257,7 @@ def _stale(group: Group, pair: Pair | None, anomaly: str) -> Iterator[Finding]:
         return
     appends, reads = group.appends, group.reads
     r, j = pair.low, pair.high
-    last = appends.base[j] + appends.start[j + 1] - appends.start[j] - 1
+    last = appends.base[j] + (appends.start[j + 1] - appends.start[j] - 1)
     never = ", and no later read shows that record" if anomaly == "lost_write" else ""
     yield group.finding(
         anomaly,
