@@ -48,7 +48,7 @@ lint: $(READY) ## ruff (rules and format) and mypy (strict)
 
 .PHONY: test
 test: java lint ## lint, then all tests on all cores; ends with what each test folder took
-	$(BIN)/python -m pytest -q -n $(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup $(ARGS)
 
 .PHONY: bench
 bench: java $(READY) ## measure simulator, judges and mining (bench/)
