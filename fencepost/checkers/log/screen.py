@@ -55,22 +55,32 @@ class Senders(NamedTuple):
     table: Array
 
 
-@compiled
 def screen(appends: Appends, reads: Reads, rules: Rules) -> Array:
     """For each group: may it break a rule?"""
+    low, size = _spans(appends, reads, rules)
+    largest = max(int(size.max(initial=0)), 0)
+    slots = Slots(  # NumPy's own allocation, because it asks for huge pages and numba's does not
+        slot=np.empty((largest, EPOCH + 1), np.int64),
+        joined=np.empty(largest, np.bool_),
+        placed=np.full(len(appends.kind), -1, np.int64),
+    )
+    suspect: Array = _screen(appends, reads, rules, slots, low, size)
+    return suspect
+
+
+@compiled
+def _spans(appends: Appends, reads: Reads, rules: Rules) -> tuple[Array, Array]:
     groups = len(rules.profile)
-    suspect = np.zeros(groups, np.bool_)
     low, size = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
-    largest = 0
     for g in range(groups):
         low[g], size[g] = _span(appends, reads, rules, g)
-        largest = max(largest, size[g])
-    slots = Slots(
-        np.empty((largest, EPOCH + 1), np.int64),
-        np.empty(largest, np.bool_),
-        np.full(len(appends.kind), -1, np.int64),
-    )
-    for g in range(groups):
+    return low, size
+
+
+@compiled
+def _screen(appends: Appends, reads: Reads, rules: Rules, slots: Slots, low: Array, size: Array) -> Array:
+    suspect = np.zeros(len(low), np.bool_)
+    for g in range(len(low)):
         span = Span(low[g], size[g])
         suspect[g] = size[g] < 0 or rules.keyed[g] or _suspect(appends, reads, rules, g, slots, span)
     return suspect

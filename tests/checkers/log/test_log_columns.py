@@ -159,3 +159,18 @@ def test_values_in_no_order_need_no_sort_order() -> None:
         assert [{f.anomaly for f in v.findings} for _, v in plain] == [
             {f.anomaly for f in v.findings} for _, v in foreign
         ]
+
+
+def test_kernels_compile_where_nothing_can_be_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache folder that cannot be written costs time, not an exception."""
+    from fencepost.checkers.log import kernels
+
+    plain = kernels.numba.njit
+
+    def njit(*args: Any, **options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return plain(*args, **options)
+
+    monkeypatch.setattr(kernels.numba, "njit", njit)
+    assert kernels.compiled(lambda x: x + 1)(1) == 2
