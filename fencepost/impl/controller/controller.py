@@ -62,9 +62,7 @@ class Controller:
 
     def on_balance_timer(self) -> None:
         """Time to look at the balance of leaders."""
-        self.queue.append(lambda: self._if_active(listeners.balance_leaders))
-        if self.state.active:
-            self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_interval_ms)
+        self.queue.append(lambda: self._if_active(self._balance))
 
     def on_control_timer(self, broker: int) -> None:
         """A control request was not answered."""
@@ -110,6 +108,11 @@ class Controller:
     def _if_active(self, procedure: Callable[[ControllerState], Steps]) -> Steps:
         if self.state.active:
             yield from procedure(self.state)
+
+    def _balance(self, state: ControllerState) -> Steps:
+        """Then again an interval after it is done, so that at most one waits however long ZooKeeper is away."""
+        yield from listeners.balance_leaders(state)
+        self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_interval_ms)
 
     # ---- the two transitions
 
