@@ -29,9 +29,10 @@ def create(controller: ControllerState, key: TopicPartition) -> Steps:
         return
     state = LeaderAndIsr(leader=live[0], leader_epoch=0, controller_epoch=context.epoch, isr=live)
     created = yield from controller.writer.create_state(context, key, state)
-    if not created and key in context.states:
-        yield from elect_offline(controller, key)
-        return
+    if not created:
+        if key in context.states:
+            yield from elect_offline(controller, key)
+        return  # without a state: its topic is gone by now
     controller.move(key, PartitionPhase.ONLINE)
     controller.channels.add_leader_and_isr(live, key)
 

@@ -6,7 +6,9 @@ from impl_lab import MILLISECOND, T0, Lab
 from fencepost.impl import messages as kafka
 from fencepost.impl import znodes
 from fencepost.impl.controller import strategies
+from fencepost.impl.controller.machines import PartitionPhase
 from fencepost.impl.messages import TopicPartition
+from fencepost.impl.zookeeper import Delete, Multi
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
 
@@ -233,6 +235,33 @@ def test_leadership_returns_to_the_preferred_replica() -> None:
     lab.start(2)
     lab.advance(12_000, settle=True)
     assert lab.state().leader == 2 and lab.partition(2).is_leader
+
+
+def test_the_balance_task_never_piles_up() -> None:
+    """Rule (bounds): while ZooKeeper is away at most one balance task waits, and the task goes on once it is back."""
+    lab = cluster({0: (2, 3)}, leader_imbalance_check_ms=5_000, leader_imbalance_interval_ms=10)
+    lab.hold_zookeeper(1)
+    lab.create_topic({0: (2, 3)}, "u")
+    lab.advance(60_000, nodes=(1,))
+    assert len(lab.core(1).controller.queue) <= 1
+    lab.release_zookeeper(1)
+    assert ("leader_balance",) in lab.drivers[1].timers and not lab.core(1).controller.queue
+
+
+def test_a_topic_that_is_gone_again_gets_no_leader() -> None:
+    """Rule (C7): a partition whose first state cannot be written, because its topic was deleted meanwhile, is not online."""
+    lab = Lab(scripted=False)
+    lab.settle()
+    lab.hold_zookeeper(1)
+    lab.create_topic({0: (2, 3)})
+    while not isinstance(lab.drivers[1].held[0].request, Multi):
+        lab.release_zookeeper(1, 1)
+    lab.admin(Delete(znodes.topic_path("t")))
+    lab.release_zookeeper(1)
+    lab.settle()
+    state = lab.core(1).controller.state
+    assert state.phases[T0] is PartitionPhase.NEW and T0 not in state.context.states
+    assert T0 not in lab.core(2).replicas.partitions
 
 
 def test_a_topic_gets_leaders_as_its_brokers_come() -> None:
