@@ -71,6 +71,22 @@ def test_two_that_saw_no_controller_do_not_both_win() -> None:
     assert lab.controllers() == [2] and controller_epoch(lab) == 2
 
 
+def test_an_epoch_is_given_out_once() -> None:
+    """Rule (C1): the multi expects the version of /controller_epoch that was read: a controller that came and went meanwhile keeps its epoch to itself."""
+    lab = Lab(scripted=False, brokers=2, start=False)
+    lab.hold_zookeeper(1)
+    lab.start(1)
+    until_multi(lab, 1)
+    lab.start(2)
+    assert lab.controllers() == [2]
+    lab.crash(2)
+    lab.release_zookeeper(1)
+    assert [(event.node, event.controller_epoch) for event in lab.recorded(Name.CONTROLLER_ELECTED)] == [
+        (2, 1),
+        (1, 2),
+    ]
+
+
 class ReturnsEarly(ControllerElector):
     """KAFKA-13407 planted."""
 

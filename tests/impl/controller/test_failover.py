@@ -286,6 +286,18 @@ def test_a_first_state_whose_reply_was_lost_is_recognised() -> None:
     assert lab.partition(2).is_leader and lab.partition(2).zk_version == lab.state().zk_version
 
 
+def test_an_election_whose_reply_was_lost_is_told_all_the_same() -> None:
+    """Rule (C8): a bad version on the retry of a write that was done is recognised by its content, and the leader hears of its epoch."""
+    lab = cluster({0: (2, 3)})
+    lab.hold_zookeeper(1)
+    lab.crash(2)
+    lab.drivers[1].replies_to_lose = 1
+    lab.release_zookeeper(1)
+    lab.settle()
+    assert (lab.state().leader, lab.state().leader_epoch) == (3, 1)
+    assert lab.partition(3).is_leader and lab.partition(3).zk_version == lab.state().zk_version
+
+
 # ---- channels
 
 

@@ -374,6 +374,27 @@ def test_truncation_ends_where_the_leaders_epoch_ends() -> None:
     assert (cut.node, cut.offset, cut.end_offset, cut.cause) == (1, 1, 3, "leader_epoch")
 
 
+def test_truncation_ends_where_the_followers_own_epoch_ends_if_that_is_earlier() -> None:
+    """Rule (R5): the leader may have more of the common epoch than the follower; what the follower has of later epochs is cut all the same."""
+    lab = Lab(brokers=2)
+    lab.lead(1, 0, **TWO)
+    lab.settle()
+    replicate(lab, 1, 2, 11)
+    lab.drop()
+    lab.produce(1, 12)
+    lab.produce(1, 13)
+    take_over(lab, 2, 2, to=(2,))
+    lab.produce(2, 21)
+    take_over(lab, 1, 3, to=(1, 2))
+    ask_anew(lab, 2)
+    lab.deliver(2, 1, kafka.OffsetsForLeaderEpochRequest)
+    answer = lab.deliver(1, 2, kafka.OffsetsForLeaderEpochResponse)
+    assert (answer.ends[0].epoch, answer.ends[0].end_offset) == (0, 3)
+    assert lab.values(2) == [11]
+    lab.settle()
+    assert lab.values(1) == lab.values(2) == [11, 12, 13]
+
+
 class HasNoEpochs(LeaderEpochCache):
     """A log whose epochs are unknown, as one written before KIP-101."""
 

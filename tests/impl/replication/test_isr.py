@@ -207,3 +207,34 @@ def test_changes_are_announced_to_the_controller_together() -> None:
     (name,) = lab.children(znodes.ISR_CHANGES)
     node = lab.tree.node(f"{znodes.ISR_CHANGES}/{name}")
     assert node is not None and znodes.decode_isr_changes(node.data) == [T0, other]
+
+
+def test_a_follower_below_the_high_watermark_does_not_join() -> None:
+    """Rule (R2): the start of the epoch is not enough either: who lacks a committed record stays out, also one who says he is ahead of the leader."""
+    lab = Lab()
+    lab.lead(1, 0, isr=(1, 2))
+    lab.produce(1, 11)
+    lab.produce(1, 12)
+    lab.settle(1, 2)
+    assert lab.high_watermark(1) == 2
+    for offset in (0, 1, 7):
+        lab.fetch(1, offset, replica=3, epoch=0)
+        assert lab.state().isr == (1, 2)
+    lab.fetch(1, 2, replica=3, epoch=0)
+    assert lab.state().isr == (1, 2, 3)
+
+
+def test_a_fetch_at_the_log_end_is_caught_up_now() -> None:
+    """Rule (R2): who asks for the log end has everything at that moment; the lag is counted from there, not from the fetch before."""
+    lab = in_sync()
+    lab.drop()
+    lab.advance(100, nodes=(1,))
+    for wait in (900, 50):
+        for follower in (2, 3):
+            lab.fetch(1, 0, replica=follower, epoch=0)
+        lab.advance(wait, nodes=(1,))
+    lab.produce(1, 11)
+    lab.advance(750, nodes=(1,))
+    assert lab.state().isr == (1, 2, 3)
+    lab.advance(1_000, nodes=(1,))
+    assert lab.state().isr == (1,)

@@ -3,7 +3,7 @@
 from impl_lab import T0, Lab
 
 from fencepost.impl import messages as kafka
-from fencepost.impl.log.checkpoints import read_high_watermarks
+from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
 from fencepost.impl.messages import TopicPartition
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
@@ -131,3 +131,37 @@ def test_stop_replica_of_an_older_epoch_stops_nothing() -> None:
     assert lab.partition(1).is_leader
     lab.control(kafka.StopReplicaRequest, 1, ((T0, 3, False),))
     assert not lab.partition(1).is_leader
+
+
+def test_a_checkpoint_keeps_partitions_without_a_directory() -> None:
+    """Rule (KAFKA-1647): a high watermark that was read is written again although no replica has taken it over."""
+    lab = Lab(brokers=1, start=False)
+    other = TopicPartition("u", 3)
+    write_high_watermarks(lab.drivers[1].disk, {other: 7})
+    lab.start(1)
+    lab.lead(1, 0, isr=(1,), replicas=(1,), live=(1,))
+    lab.produce(1, 11)
+    lab.advance(5_000)
+    assert read_high_watermarks(lab.drivers[1].disk) == {T0: 1, other: 7}
+
+
+def test_a_leader_alone_in_the_isr_commits_what_it_has() -> None:
+    """Rule (R3): becoming leader moves the high watermark if the ISR allows it, without waiting for a request."""
+    lab = Lab()
+    lab.lead(1, 0)
+    lab.produce(1, 11)
+    assert lab.high_watermark(1) == 0
+    lab.lead(1, 1, isr=(1,))
+    assert lab.high_watermark(1) == 1
+
+
+def test_a_new_leader_appends_nothing_of_the_old_one() -> None:
+    """Rule: a follower that becomes leader has stopped fetching; an answer under way from the leader before it is dropped."""
+    lab = Lab()
+    lab.lead(1, 0)
+    lab.settle()
+    lab.produce(1, 11)
+    lab.lead(2, 1, to=(2,))
+    lab.deliver(1, 2, kafka.FetchResponse)
+    assert lab.values(2) == [] and lab.partition(2).is_leader
+    assert lab.drop(2, 1) == []
