@@ -304,3 +304,14 @@ def test_streaming_needs_time_order() -> None:
     check.invoke(append(1, [10], 5, 6, 0))
     check.invoke(append(2, [20], 4, 6, 1))
     assert check.verdict().decision is Decision.ASSUMPTION_BROKEN
+
+
+def test_value_zero_is_a_value_like_any_other() -> None:
+    """An empty slot is told from one that holds value 0: a phantom 0 is convicted, a sent one is not."""
+    assert (
+        judge_trace(trace(append(1, [10], 0, 1, 1), read(2, 0, [(0, 0)], 2, 3))).anomaly == "phantom_record"
+    )
+    sent = (append(1, [10], 0, 1, 1), append(3, [0], 0, None), read(2, 0, [(0, 0)], 2, 3))
+    assert judge_trace(trace(*sent)).decision is Decision.OK
+    failed = (append(1, [10], 0, 1, 1), append(3, [0], 0, 1, outcome=FAIL), read(2, 0, [(0, 0)], 2, 3))
+    assert judge_trace(trace(*failed, check="content")).anomaly == "failed_append_visible"
