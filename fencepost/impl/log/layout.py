@@ -1,0 +1,55 @@
+"""The names of the files of a log directory, as Kafka gives them.
+
+Owns names only. A partition's directory is `topic-number`; in it each segment is named by its base offset in 20 digits:
+
+    00000000000000000000.log        batches                       .cleaned, .swap: a compacted segment on its way in (impl/log/cleaner.py)
+    00000000000000000000.index      offset -> position, sparse
+    00000000000000000000.timeindex  timestamp -> offset, sparse
+    00000000000000000042.snapshot   producers as they were at offset 42
+    leader-epoch-checkpoint
+
+and at the top of the log directory the checkpoints over all partitions and the marker of a clean shutdown.
+"""
+
+from attrs import frozen
+
+LOG, INDEX, TIME_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".snapshot"
+CLEANED, SWAP, DELETED, TEMPORARY = ".cleaned", ".swap", ".deleted", ".tmp"
+DIGITS = 20
+
+EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+
+
+@frozen(kw_only=True)
+class SegmentName:
+    """A name of the form `<20 digits><kind><suffix>`. kind: LOG, INDEX, ...; suffix: "" or one of CLEANED, SWAP, DELETED."""
+
+    offset: int
+    kind: str
+    suffix: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.offset:0{DIGITS}d}{self.kind}{self.suffix}"
+
+
+def parse_segment_name(name: str) -> SegmentName | None:
+    """What a file name says; None if it is not of that form."""
+    digits, rest = name[:DIGITS], name[DIGITS:]
+    if len(digits) != DIGITS or not (digits.isascii() and digits.isdigit()):
+        return None
+    suffix = next((known for known in (CLEANED, SWAP, DELETED) if rest.endswith(known)), "")
+    kind = rest.removesuffix(suffix)
+    if kind not in (LOG, INDEX, TIME_INDEX, SNAPSHOT):
+        return None
+    return SegmentName(offset=int(digits), kind=kind, suffix=suffix)
+
+
+def segment_path(directory: str, offset: int, kind: str, suffix: str = "") -> str:
+    """The path of one file of one segment."""
+    name = str(SegmentName(offset=offset, kind=kind, suffix=suffix))
+    return f"{directory}/{name}" if directory else name
