@@ -288,3 +288,21 @@ def test_the_epoch_is_read_in_the_election_only() -> None:
     assert lab.core(1).controller.state.context.epoch == 1
     lab.notice_expiry(1)
     assert lab.controllers() == [2]
+
+
+def test_a_controller_that_reads_its_successors_writing_resigns() -> None:
+    """Rule (C3): a state of a higher controller epoch is never taken into the context of an older controller, even before any write is refused."""
+    lab = elected()
+    notification = Create(znodes.ISR_CHANGE_PREFIX, znodes.encode_isr_changes([T0]), sequential=True)
+    lab.hold_zookeeper(1)
+    lab.admin(notification)  # broker 1 begins to read what changed
+    lab.crash(3)
+    lab.end_session(1)
+    lab.settle(2)
+    assert lab.controllers() == [1, 2] and lab.state().controller_epoch == 2
+    lab.hold_zookeeper(2)
+    lab.admin(notification)
+    lab.notice_expiry(1)
+    (resigned,) = lab.recorded(Name.CONTROLLER_RESIGNED, 1)
+    assert resigned.cause == "controller epoch 2 wrote a partition's state"
+    assert lab.recorded(Name.CONTROLLER_WRITE_REFUSED, 1) == []
