@@ -1,0 +1,28 @@
+"""Moves that several histories share: replicate a batch, hold an election of which some hear, lose an answer."""
+
+from impl_lab import Lab
+
+from fencepost.impl import messages as kafka
+
+TWO = {"isr": (1, 2), "replicas": (1, 2), "live": (1, 2)}
+
+
+def replicate(lab: Lab, leader: int, follower: int, *values: int) -> None:
+    """One batch, taken by the follower, which says so with its next fetch; the high watermark past it stays with the leader."""
+    lab.produce(leader, *values)
+    lab.deliver(leader, follower, kafka.FetchResponse)
+    lab.deliver(follower, leader, kafka.FetchRequest)
+
+
+def take_over(
+    lab: Lab, leader: int, epoch: int, *, to: tuple[int, ...], isr: tuple[int, ...] = (1, 2)
+) -> None:
+    """An election of which only these brokers hear; messages under way are lost."""
+    lab.drop()
+    lab.lead(leader, epoch, isr=isr, replicas=(1, 2), live=(1, 2), to=to)
+
+
+def ask_anew(lab: Lab, follower: int) -> None:
+    """The answer to its fetch of an earlier epoch is lost; it waits for its time-out, then asks."""
+    lab.drop(target=follower)
+    lab.advance(1_600, nodes=(follower,))

@@ -1,0 +1,134 @@
+"""ZooKeeper's side of a lab: sessions, requests that are held, replies that are lost. Part of impl_lab.Lab."""
+
+from impl_driver import T0, Driver
+
+from fencepost.impl import znodes
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.seam import (
+    AskZooKeeper,
+    ZooKeeperConnected,
+    ZooKeeperDisconnected,
+    ZooKeeperReplied,
+    ZooKeeperSessionExpired,
+    ZooKeeperWatchFired,
+)
+from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.zookeeper import Create, Data, Failed, GetData, Reply, Request, ZooKeeperError
+from fencepost.sim.zookeeper_tree import Outcome
+
+
+class ZooKeeperByHand:
+    """Carries requests out on the simulated tree, at once or when a test says so."""
+
+    def admin(self, request: Request) -> Reply:
+        """A request of the harness."""
+        outcome = self.tree.apply(0, request)
+        self._fire(outcome)
+        self._work()
+        return outcome.reply
+
+    def connect(self, node: int) -> None:
+        """A new session."""
+        driver = self.drivers[node]
+        self.tree.begin_session()
+        self._next_session += 1
+        driver.session = self._next_session
+        self._sessions[driver.session] = node
+        self.step(node, ZooKeeperConnected(driver.session, True))
+
+    def end_session(self, node: int) -> None:
+        """ZooKeeper forgets the session; the broker does not know yet."""
+        driver = self.drivers[node]
+        if driver.session:
+            del self._sessions[driver.session]
+            outcome = self.tree.end_session(driver.session)
+            driver.session = 0
+            self._fire(outcome)
+            self._work()
+
+    def expire(self, node: int) -> None:
+        """The session ends and the broker learns of it; a new one begins."""
+        self.end_session(node)
+        self.notice_expiry(node)
+
+    def notice_expiry(self, node: int) -> None:
+        """A broker whose session has ended learns it; its requests are answered CONNECTION_LOSS; a new session begins."""
+        driver = self.drivers[node]
+        driver.holds_zookeeper = False
+        held, driver.held = driver.held, []
+        for ask in held:
+            driver.inbox.append(ZooKeeperReplied(ask.request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
+        driver.inbox += [ZooKeeperDisconnected(), ZooKeeperSessionExpired()]
+        self._work()
+        self.connect(node)
+
+    def reconnect(self, node: int) -> None:
+        """The connection breaks and comes back in the same session; requests that were held are lost before they were done."""
+        driver = self.drivers[node]
+        driver.holds_zookeeper = False
+        held, driver.held = driver.held, []
+        for ask in held:
+            driver.inbox.append(ZooKeeperReplied(ask.request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
+        driver.inbox += [ZooKeeperDisconnected(), ZooKeeperConnected(driver.session, False)]
+        self._work()
+
+    def hold_zookeeper(self, node: int) -> None:
+        """This broker's requests wait until `release_zookeeper`."""
+        self.drivers[node].holds_zookeeper = True
+
+    def release_zookeeper(self, node: int, count: int | None = None) -> None:
+        """Carry out what waits: the next `count` requests, or all from now on."""
+        driver = self.drivers[node]
+        if count is None:
+            driver.holds_zookeeper = False
+        done = 0
+        while driver.held and (count is None or done < count):
+            self._carry_out(driver, driver.held.pop(0))
+            self._work()
+            done += 1
+
+    def state(self, key: TopicPartition = T0) -> LeaderAndIsr:
+        """The partition's state znode."""
+        reply = self.tree.apply(0, GetData(znodes.state_path(key))).reply
+        assert isinstance(reply, Data), reply
+        return znodes.decode_state(reply.data, reply.stat.version)
+
+    def create_topic(self, assignment: dict[int, tuple[int, ...]], topic: str = "t") -> None:
+        """As the admin tool does; the controller that the brokers elected hears of it."""
+        self.admin(Create(znodes.topic_path(topic), znodes.encode_topic(assignment)))
+
+    def controllers(self) -> list[int]:
+        """Brokers that believe they are the controller."""
+        return [
+            node
+            for node, driver in self.drivers.items()
+            if driver.core is not None and driver.core.controller.state.active
+        ]
+
+    def children(self, path: str) -> list[str]:
+        """Names below a znode."""
+        node = self.tree.node(path)
+        return sorted(node.children) if node else []
+
+    def _fire(self, outcome: Outcome) -> None:
+        for session, event in outcome.watches:
+            node = self._sessions.get(session)
+            if node is not None:
+                self.drivers[node].inbox.append(ZooKeeperWatchFired(event))
+
+    def _carry_out(self, driver: Driver, ask: AskZooKeeper) -> None:
+        if not driver.session:
+            reply: Reply = Failed(ZooKeeperError.SESSION_EXPIRED)
+        else:
+            outcome = self.tree.apply(driver.session, ask.request)
+            self._fire(outcome)
+            reply = outcome.reply
+            if outcome.changes and driver.replies_to_lose:
+                driver.replies_to_lose -= 1
+                driver.inbox += [
+                    ZooKeeperReplied(ask.request_id, Failed(ZooKeeperError.CONNECTION_LOSS)),
+                    ZooKeeperDisconnected(),
+                    ZooKeeperConnected(driver.session, False),
+                ]
+                return
+        driver.inbox.append(ZooKeeperReplied(ask.request_id, reply))
