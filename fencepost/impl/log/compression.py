@@ -25,6 +25,8 @@ _XERIAL_BLOCK = 32 * 1024
 _BLOCK_SIZE = struct.Struct(">i")
 _FIRST_GUESS = 4
 """Records often shrink to a quarter; a wrong guess costs another round."""
+_NO_ROOM = "write whole buffer"
+"""What cramjam says when the output does not fit; anything else is damage."""
 
 
 class DecompressionError(ValueError):
@@ -68,7 +70,7 @@ def _zstd(data: bytes) -> bytes:
 
 def _into(decompress_into: Callable[[bytes, bytearray], int]) -> Callable[[bytes, int], bytes]:
     """A decoder that never holds more than `bound` bytes. The frames need not say how long their content is (Java's streams do not), so the room
-    doubles until it is enough; damaged data fails again at the same place, with all the room there is."""
+    doubles until it is enough."""
 
     def decode(data: bytes, bound: int) -> bytes:
         room = min(bound, max(4096, _FIRST_GUESS * len(data)))
@@ -76,8 +78,8 @@ def _into(decompress_into: Callable[[bytes, bytearray], int]) -> Callable[[bytes
             out = bytearray(room)
             try:
                 size = decompress_into(data, out)
-            except cramjam.DecompressionError:
-                if room == bound:
+            except cramjam.DecompressionError as error:
+                if room == bound or _NO_ROOM not in str(error):
                     raise
                 room = min(bound, 2 * room)
             else:
