@@ -161,7 +161,7 @@ def make_broker(
     leader = parts.leader(shell, partitions, isr, parts.high_watermark(), Purgatory(shell))
     fetcher = parts.fetcher(shell, parts.truncation())
     replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, parts.log, parts.epoch_cache)
-    state = ControllerState(shell, parts.controller_writer(shell), Channels(shell))
+    state = ControllerState(shell, parts.controller_writer(shell), Channels(shell), parts.leader_election())
     controller = Controller(shell, procedures, parts.controller_elector(shell), state)
     registration = Registration(shell, procedures, controller.on_session)
 

@@ -4,6 +4,7 @@ from attrs import frozen
 
 from fencepost.impl.control_gate import ControlGate
 from fencepost.impl.controller.elector import ControllerElector
+from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
 from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.log import Log
@@ -30,5 +31,6 @@ class Parts:
     truncation: type[FollowerTruncation] = FollowerTruncation
     fetcher: type[ReplicaFetcher] = ReplicaFetcher
     replica_manager: type[ReplicaManager] = ReplicaManager
+    leader_election: type[LeaderElection] = LeaderElection
     controller_writer: type[ControllerWriter] = ControllerWriter
     controller_elector: type[ControllerElector] = ControllerElector

@@ -24,13 +24,14 @@ PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPI
 
 @frozen(kw_only=True)
 class LeaderAndIsr:
-    """The content of a partition's state znode, with the znode's version (the CAS token)."""
+    """The content of a partition's state znode, with the znode's version (the CAS token) and the transaction that wrote it (-1: not read)."""
 
     leader: int
     leader_epoch: int
     controller_epoch: int
     isr: tuple[int, ...]
     zk_version: int = -1
+    mzxid: int = -1
 
 
 def _dump(value: dict[str, Any]) -> bytes:
@@ -123,7 +124,7 @@ def encode_state(state: LeaderAndIsr) -> bytes:
     )
 
 
-def decode_state(data: bytes, zk_version: int) -> LeaderAndIsr:
+def decode_state(data: bytes, zk_version: int, mzxid: int = -1) -> LeaderAndIsr:
     """The state with its version."""
     content = json.loads(data)
     return LeaderAndIsr(
@@ -132,6 +133,7 @@ def decode_state(data: bytes, zk_version: int) -> LeaderAndIsr:
         controller_epoch=content["controller_epoch"],
         isr=tuple(content["isr"]),
         zk_version=zk_version,
+        mzxid=mzxid,
     )
 
 

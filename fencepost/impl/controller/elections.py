@@ -5,7 +5,6 @@ Each reads top to bottom: choose, raise the leader epoch by one, write by CAS, o
 
 from collections.abc import Callable, Collection
 
-from fencepost.impl.controller import strategies
 from fencepost.impl.controller.machines import PartitionPhase
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import NO_LEADER, Choice
@@ -66,10 +65,10 @@ def elect_offline(controller: ControllerState, key: TopicPartition) -> Steps:
         live = context.live_brokers
         if state.leader in live:
             return None
-        choice = strategies.offline(context.assignments[key], state.isr, live, unclean=unclean)
+        choice = controller.election.offline(context.assignments[key], state.isr, live, unclean=unclean)
         if choice is None and state.leader != NO_LEADER:
             gone = [member for member in state.isr if member not in live]
-            return NO_LEADER, strategies.keep_last_isr_member(state.isr, gone)
+            return NO_LEADER, controller.election.keep_last_isr_member(state.isr, gone)
         return choice
 
     yield from elect(controller, key, strategy)
@@ -91,7 +90,7 @@ def elect_preferred(controller: ControllerState, key: TopicPartition) -> Steps:
     context = controller.context
 
     def strategy(state: LeaderAndIsr) -> Choice | None:
-        choice = strategies.preferred(context.assignments[key], state.isr, context.live_brokers)
+        choice = controller.election.preferred(context.assignments[key], state.isr, context.live_brokers)
         return choice if choice and choice[0] != state.leader else None
 
     yield from elect(controller, key, strategy)
@@ -102,6 +101,6 @@ def remove_from_isr(controller: ControllerState, key: TopicPartition, gone: Coll
 
     def strategy(state: LeaderAndIsr) -> Choice | None:
         dead = [member for member in state.isr if member in gone and member != state.leader]
-        return (state.leader, strategies.keep_last_isr_member(state.isr, dead)) if dead else None
+        return (state.leader, controller.election.keep_last_isr_member(state.isr, dead)) if dead else None
 
     yield from elect(controller, key, strategy)

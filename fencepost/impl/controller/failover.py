@@ -10,7 +10,7 @@ from fencepost.impl.controller.machines import PartitionPhase
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import TopicPartition
-from fencepost.impl.zookeeper import Children, Data, GetChildren, GetData
+from fencepost.impl.zookeeper import Children, GetChildren
 
 
 def fail_over(controller: ControllerState) -> Steps:
@@ -47,10 +47,7 @@ def _load_states(controller: ControllerState) -> Steps:
     restarted: list[TopicPartition] = []
     for key in sorted(context.assignments):
         state = yield from controller.writer.read_state(context, key)
-        if state is None or state.leader not in context.live_brokers:
-            continue
-        reply = yield GetData(znodes.state_path(key))
-        if isinstance(reply, Data) and context.live_brokers[state.leader] > reply.stat.mzxid:
+        if state is not None and context.live_brokers.get(state.leader, -1) > state.mzxid:
             restarted.append(key)
     return restarted
 

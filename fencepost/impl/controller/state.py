@@ -5,6 +5,7 @@ from attrs import define, field
 from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, PartitionPhase
+from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.shell import Shell
@@ -17,6 +18,7 @@ class ControllerState:
     shell: Shell
     writer: ControllerWriter
     channels: Channels
+    election: LeaderElection
     context: ControllerContext = field(factory=ControllerContext)
     active: bool = False
     phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)

@@ -9,27 +9,30 @@ Choice = tuple[int, tuple[int, ...]]
 NO_LEADER = -1
 
 
-def offline(
-    assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], *, unclean: bool
-) -> Choice | None:
-    """The first live replica in AR order that is in the ISR; if none and the topic allows it, the first live one (which loses data)."""
-    for replica in assignment:
-        if replica in live and replica in isr:
-            return replica, tuple(member for member in isr if member in live)
-    if unclean:
+class LeaderElection:
+    """The strategies of the controller, as methods so that a bug can take one away."""
+
+    def offline(
+        self, assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], *, unclean: bool
+    ) -> Choice | None:
+        """The first live replica in AR order that is in the ISR; if none and the topic allows it, the first live one (which loses data)."""
         for replica in assignment:
-            if replica in live:
-                return replica, (replica,)
-    return None
+            if replica in live and replica in isr:
+                return replica, tuple(member for member in isr if member in live)
+        if unclean:
+            for replica in assignment:
+                if replica in live:
+                    return replica, (replica,)
+        return None
 
+    def preferred(
+        self, assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]
+    ) -> Choice | None:
+        """The first replica of AR, if it is alive and in sync."""
+        candidate = assignment[0]
+        return (candidate, isr) if candidate in live and candidate in isr else None
 
-def preferred(assignment: tuple[int, ...], isr: tuple[int, ...], live: Collection[int]) -> Choice | None:
-    """The first replica of AR, if it is alive and in sync."""
-    candidate = assignment[0]
-    return (candidate, isr) if candidate in live and candidate in isr else None
-
-
-def keep_last_isr_member(isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
-    """Protection KAFKA-708: the ISR without the dead, but never empty: the last member stays, so that no other replica can lead cleanly."""
-    kept = [member for member in isr if member not in gone]
-    return tuple(kept) if kept else isr[-1:]
+    def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
+        """Protection KAFKA-708: the ISR without the dead, but never empty: the last member stays, so that no other replica can lead cleanly."""
+        kept = [member for member in isr if member not in gone]
+        return tuple(kept) if kept else isr[-1:]

@@ -75,7 +75,7 @@ class ControllerWriter:
         reply = yield GetData(znodes.state_path(key))
         if not isinstance(reply, Data):
             return None
-        state = znodes.decode_state(reply.data, reply.stat.version)
+        state = znodes.decode_state(reply.data, reply.stat.version, reply.stat.mzxid)
         self._not_written_by_successor(context, state)
         context.states[key] = state
         return state

@@ -20,6 +20,7 @@ from fencepost.impl.messages import (
 )
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.truncation import FollowerTruncation
+from fencepost.impl.seam import SetTimer
 from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
@@ -42,11 +43,14 @@ class Following:
 
 @define
 class Conversation:
-    """With one leader. in_flight: correlation id of the request that is not answered yet, 0 for none."""
+    """With one leader. in_flight: correlation id of the request that is not answered yet, 0 for none. deadline: host time by
+    which it must be answered; watched: whether the timer that looks after it is set."""
 
     leader: int
     followings: dict[TopicPartition, Following] = field(factory=dict)
     in_flight: int = 0
+    deadline: int = 0
+    watched: bool = False
     asked: dict[TopicPartition, int] = field(factory=dict)
 
 
@@ -147,12 +151,23 @@ class ReplicaFetcher:
         patience = (
             self.shell.options.replica_fetch_wait_max_ms + self.shell.options.controller_request_timeout_ms
         )
-        self.shell.set_timer((TIMEOUT_TIMER, conversation.leader), patience)
+        conversation.deadline = self.shell.now + patience * MILLISECOND
+        if not conversation.watched:
+            self._watch(conversation)
+
+    def _watch(self, conversation: Conversation) -> None:
+        """One timer watches over all requests of a conversation: it is set again when it fires, not at every answer."""
+        conversation.watched = True
+        self.shell.outbox.append(SetTimer((TIMEOUT_TIMER, conversation.leader), conversation.deadline))
 
     def on_timer(self, kind: str | int, leader: int) -> None:
         """A request was not answered in time, or a delay is over."""
         conversation = self.conversations[leader]
         if kind == TIMEOUT_TIMER:
+            conversation.watched = False
+            if conversation.in_flight and self.shell.now < conversation.deadline:
+                self._watch(conversation)
+                return
             conversation.in_flight = 0
         self._go_on(conversation)
 
@@ -163,7 +178,6 @@ class ReplicaFetcher:
         if conversation is None or conversation.in_flight != correlation_id:
             return None
         conversation.in_flight = 0
-        self.shell.cancel_timer((TIMEOUT_TIMER, source))
         return conversation
 
     def _still(self, conversation: Conversation, key: TopicPartition) -> Following | None:

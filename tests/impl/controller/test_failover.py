@@ -1,13 +1,15 @@
 """Fail-over and what the controller does as brokers, topics and ISRs change."""
 
-import pytest
+from collections.abc import Collection
+
 from impl_lab import MILLISECOND, T0, Lab
 
 from fencepost.impl import messages as kafka
 from fencepost.impl import znodes
-from fencepost.impl.controller import strategies
 from fencepost.impl.controller.machines import PartitionPhase
+from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.messages import TopicPartition
+from fencepost.impl.parts import Parts
 from fencepost.impl.zookeeper import Delete, Multi
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
@@ -104,8 +106,8 @@ def test_the_last_isr_member_stays_when_it_dies() -> None:
     assert lab.state().leader == 2 and lab.state().isr == (2, 3)
 
 
-def _last_member_dies() -> Lab:
-    lab = cluster({0: (2, 3)})
+def _last_member_dies(**options: object) -> Lab:
+    lab = cluster({0: (2, 3)}, **options)
     for node in (3, 2):
         lab.crash(node)
         lab.settle()
@@ -114,12 +116,16 @@ def _last_member_dies() -> Lab:
     return lab
 
 
-def test_without_the_protection_the_isr_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+class EmptiesTheIsr(LeaderElection):
+    """Removes every dead member."""
+
+    def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
+        return tuple(member for member in isr if member not in gone)
+
+
+def test_without_the_protection_the_isr_is_empty() -> None:
     """Rule (KAFKA-708): the scenario can fail."""
-    monkeypatch.setattr(
-        strategies, "keep_last_isr_member", lambda isr, gone: tuple(set(isr).difference(gone))
-    )
-    assert _last_member_dies().state().isr == ()
+    assert _last_member_dies(parts=Parts(leader_election=EmptiesTheIsr)).state().isr == ()
 
 
 def test_an_unclean_leader_only_where_the_topic_allows_it() -> None:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.impl.controller import strategies
 from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.machines import (
     PARTITION_TRANSITIONS,
@@ -13,6 +12,7 @@ from fencepost.impl.controller.machines import (
     ReplicaPhase,
 )
 from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.shell import Shell
@@ -30,7 +30,7 @@ def test_offline_election_is_clean_whenever_it_can_be(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...], unclean: bool
 ) -> None:
     """Rule (C8): a live ISR member leads if there is one, the first in assignment order; else nobody, or if allowed the first live replica, alone."""
-    choice = strategies.offline(assignment, isr, live, unclean=unclean)
+    choice = LeaderElection().offline(assignment, isr, live, unclean=unclean)
     clean = [replica for replica in assignment if replica in live and replica in isr]
     if clean:
         assert choice == (clean[0], tuple(member for member in isr if member in live))
@@ -46,7 +46,7 @@ def test_the_preferred_replica_leads_only_alive_and_in_sync(
     assignment: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...]
 ) -> None:
     """Rule (C8): the first replica, and the ISR stays as it is."""
-    choice = strategies.preferred(assignment, isr, live)
+    choice = LeaderElection().preferred(assignment, isr, live)
     able = assignment[0] in live and assignment[0] in isr
     assert choice == ((assignment[0], isr) if able else None)
 
@@ -54,7 +54,7 @@ def test_the_preferred_replica_leads_only_alive_and_in_sync(
 @given(SOME.filter(bool), SOME)
 def test_an_isr_is_never_emptied(isr: tuple[int, ...], gone: tuple[int, ...]) -> None:
     """Rule (KAFKA-708): whoever goes, a member stays, and nobody is added."""
-    kept = strategies.keep_last_isr_member(isr, gone)
+    kept = LeaderElection().keep_last_isr_member(isr, gone)
     assert kept and set(kept) <= set(isr)
     assert len(kept) == 1 or not set(kept) & set(gone)
 
@@ -89,7 +89,7 @@ def test_every_state_has_its_row_and_leads_somewhere() -> None:
 def test_an_illegal_move_is_refused_and_changes_nothing(path: list[PartitionPhase], refused: int) -> None:
     """Rule (C7): the state machine stays where it is and counts what it refused."""
     shell = Shell(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
-    state = ControllerState(shell, ControllerWriter(shell), Channels(shell))
+    state = ControllerState(shell, ControllerWriter(shell), Channels(shell), LeaderElection())
     before = PartitionPhase.NON_EXISTENT
     for phase in path:
         moved = state.move(KEY, phase)
