@@ -59,6 +59,15 @@ class LeaderEpochCache:
             self.entries = kept
             self._checkpoint()
 
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that ended at or before `start_offset`; the one that goes on there begins there (retention)."""
+        later = [entry for entry in self.entries if entry[1] > start_offset]
+        earlier = self.entries[: len(self.entries) - len(later)]
+        kept = [(earlier[-1][0], max(earlier[-1][1], start_offset)), *later] if earlier else later
+        if kept != self.entries:
+            self.entries = kept
+            self._checkpoint()
+
     def rebuild(self, entries: list[tuple[int, int]]) -> None:
         """Replace all entries (recovery: the log's batches are the truth)."""
         if entries != self.entries:

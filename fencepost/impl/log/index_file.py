@@ -11,7 +11,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import ClassVar
 
-from attrs import define, field
+from attrs import define
 
 from fencepost.impl.files import FileSystem
 from fencepost.traces.errors import FencepostError
@@ -35,7 +35,6 @@ class IndexFile:
     saved: int = 0
     synced: bool = False
     _entries: bytearray | None = None
-    _last: tuple[int, int] | None = field(default=None)
 
     # ---- opening
 
@@ -50,13 +49,14 @@ class IndexFile:
         if not self.files.exists(self.path):
             raise self.corrupt("an index file", "none")
         file = self.files.open(self.path, create=False)
-        data = bytearray(file.read_at(0, file.size()))
+        size = file.size()
+        data = bytearray(file.read_at(0, size))
         file.close()
         end = len(data.rstrip(b"\0"))
         del data[(end + self.FORMAT.size - 1) // self.FORMAT.size * self.FORMAT.size :]
         if len(data) % self.FORMAT.size:
             raise self.corrupt("whole entries", f"{len(data)} bytes")
-        self.saved, self.synced = len(data), True
+        self.saved, self.synced = len(data), len(data) == size
         previous = None
         for entry in self.FORMAT.iter_unpack(data):
             if not self._follows(previous, entry):
@@ -71,6 +71,11 @@ class IndexFile:
     def reset(self) -> None:
         """Become an empty index, whatever the file holds; what is appended next replaces it."""
         self._entries, self.saved, self.synced = bytearray(), 0, False
+
+    def release(self) -> None:
+        """Forget what the file holds anyway; it is read again when needed."""
+        if self._entries is not None and self.synced and self.saved == len(self._entries):
+            self._entries = None
 
     # ---- reading
 

@@ -1,0 +1,103 @@
+"""Walking the batches of a file: from header to header without reading what lies between, or chunk by chunk with every byte.
+
+Owns how much is read at a time. Must not know indexes or offsets of a log. Everything is bounded by an `end` that the caller took before: a file may
+grow, or hold the torn rest of a failed write, while it is being read (KAFKA-2477, KAFKA-9835).
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from fencepost.impl.files import File
+from fencepost.impl.log.batch_header import HEADER_SIZE, LENGTH_END, MAGIC
+from fencepost.impl.log.record_batch import CorruptBatchError, Damage
+
+CHUNK_BYTES = 1024 * 1024
+"""Read at once when every byte is wanted; a batch larger than that is read whole."""
+STRIDE_BYTES = 16 * 1024
+"""Read at once when only headers are wanted: a few index intervals."""
+
+_FRAME = Struct(">qiibIhiqq")
+_FRAME_HEAD = Struct(">qiibIhi")
+_LENGTH_START = 8
+
+
+class Frame(NamedTuple):
+    """Where a batch lies in its file and which offsets it spans."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    max_timestamp_ms: int
+
+
+def frames(file: File, start: int, end: int) -> Iterator[Frame]:
+    """The batches from `start` (where one begins) to `end`. Raises CorruptBatchError for what can be no batch; checksums are not looked at."""
+    position, read_from, data = start, start, b""
+    while position < end:
+        if position - read_from + HEADER_SIZE > len(data):
+            read_from, data = position, file.read_at(position, min(STRIDE_BYTES, end - position))
+            if len(data) < HEADER_SIZE:
+                raise _torn(position, HEADER_SIZE, len(data))
+        base, length, epoch, magic, _, _, delta, _, max_timestamp = _FRAME.unpack_from(
+            data, position - read_from
+        )
+        size = LENGTH_END + length
+        if magic != MAGIC or size < HEADER_SIZE or base < 0 or delta < 0:
+            raise CorruptBatchError(
+                Damage.HEADER,
+                position,
+                expected=f"a batch of magic {MAGIC}",
+                seen=f"magic {magic}, {size} bytes",
+            )
+        if position + size > end:
+            raise _torn(position, size, end - position)
+        yield Frame(position, size, base, base + delta, epoch, max_timestamp)
+        position += size
+
+
+def whole_batches(data: bytes, *, below: int) -> int:
+    """How many bytes at the beginning of `data` are whole batches that end at or below the offset `below`."""
+    position, available, unpack = 0, len(data), _FRAME_HEAD.unpack_from
+    while position + HEADER_SIZE <= available:
+        base, length, _, _, _, _, delta = unpack(data, position)
+        following = position + LENGTH_END + length
+        if following > available or base + delta >= below or length <= 0:
+            break
+        position = following
+    return position
+
+
+def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """(position, bytes) of stretches of whole batches, together everything from `start` to `end`. A last one that is torn comes as it is."""
+    position = start
+    while position < end:
+        data = file.read_at(position, min(CHUNK_BYTES, end - position))
+        whole = _whole(data)
+        if not whole and position + len(data) < end and len(data) >= LENGTH_END:
+            size = LENGTH_END + int.from_bytes(data[_LENGTH_START:LENGTH_END], "big", signed=True)
+            if size > len(data):
+                data = file.read_at(position, min(size, end - position))
+            whole = len(data)
+        if not whole:
+            whole = len(data)
+        if not whole:
+            return
+        yield position, data if whole == len(data) else data[:whole]
+        position += whole
+
+
+def _whole(data: bytes) -> int:
+    position, available = 0, len(data)
+    while position + LENGTH_END <= available:
+        length = int.from_bytes(data[position + _LENGTH_START : position + LENGTH_END], "big", signed=True)
+        if length <= 0 or position + LENGTH_END + length > available:
+            break
+        position += LENGTH_END + length
+    return position
+
+
+def _torn(position: int, size: int, seen: int) -> CorruptBatchError:
+    return CorruptBatchError(Damage.TORN, position, expected=f"{size} bytes", seen=f"{seen} bytes")

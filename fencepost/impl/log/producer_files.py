@@ -1,0 +1,87 @@
+"""The producer snapshots of a log directory: written at an offset, found again, replayed up to the log's end.
+
+Owns which snapshot counts. Must not know the rules of sequence numbers. A snapshot beyond the end of the log tells of batches that are gone, and is
+removed durably before anything else is written there (else a power loss brings it back when the log has grown past it with other batches).
+"""
+
+from collections.abc import Sequence
+
+from fencepost.impl.files import FileSystem
+from fencepost.impl.log.batch_file import chunks
+from fencepost.impl.log.batch_header import BatchHeader, read_headers
+from fencepost.impl.log.checkpoints import read_file
+from fencepost.impl.log.control_records import EndTransaction, end_transaction_of
+from fencepost.impl.log.layout import SNAPSHOT, parse_segment_name, segment_path
+from fencepost.impl.log.producer_snapshot import decode_snapshot, encode_snapshot
+from fencepost.impl.log.producer_state import ProducerState
+from fencepost.impl.log.record_batch import read_records
+from fencepost.impl.log.segment import Segment
+
+
+def write_snapshot(files: FileSystem, directory: str, state: ProducerState) -> None:
+    """Write the state at its end offset. The content is durable, the name only with the next sync of the directory."""
+    path = segment_path(directory, state.end_offset, SNAPSHOT)
+    if files.exists(path):
+        files.remove(path)
+    file = files.open(path)
+    file.append(encode_snapshot(state))
+    file.sync()
+    file.close()
+
+
+def snapshot_offsets(files: FileSystem, directory: str) -> list[int]:
+    """The offsets of all snapshots, ascending."""
+    names = [parse_segment_name(name) for name in files.list(directory)]
+    return [name.offset for name in names if name and name.kind == SNAPSHOT and not name.suffix]
+
+
+def remove_snapshots(files: FileSystem, directory: str, *, above: int | None = None, below: int = 0) -> bool:
+    """Remove snapshots of offsets above one, or below another; returns whether any was there. Sync the directory afterwards."""
+    doomed = [
+        offset
+        for offset in snapshot_offsets(files, directory)
+        if offset < below or (above is not None and offset > above)
+    ]
+    for offset in doomed:
+        files.remove(segment_path(directory, offset, SNAPSHOT))
+    return bool(doomed)
+
+
+def load_producers(
+    files: FileSystem,
+    directory: str,
+    segments: Sequence[Segment],
+    end_offset: int,
+    state_type: type[ProducerState],
+) -> ProducerState:
+    """The state at `end_offset`: the latest snapshot that can be read, and the batches after it."""
+    state = state_type(end_offset=segments[0].base_offset)
+    for offset in reversed(snapshot_offsets(files, directory)):
+        if segments[0].base_offset <= offset <= end_offset:
+            found = decode_snapshot(read_file(files, segment_path(directory, offset, SNAPSHOT)), offset)
+            if found is not None:
+                state = state_type(found.producers, offset)
+                break
+    for segment in segments:
+        if segment.next_offset > state.end_offset:
+            _replay(segment, state)
+    state.end_offset = end_offset
+    return state
+
+
+def _replay(segment: Segment, state: ProducerState) -> None:
+    start = segment.position_of(state.end_offset)
+    if start is None:
+        return
+    for _, data in chunks(segment.file, start.position, segment.size):
+        for header in read_headers(data, check_crc=False):
+            if header.base_offset >= state.end_offset:
+                state.update(header, marker_of(header, data))
+
+
+def marker_of(header: BatchHeader, data: bytes) -> EndTransaction | None:
+    """The transaction marker in a batch, if it holds one."""
+    if not header.is_control:
+        return None
+    records = read_records(data, header)
+    return end_transaction_of(records[0]) if records else None

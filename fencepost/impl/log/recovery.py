@@ -1,0 +1,197 @@
+"""Loading the segments of a log: after a clean stop by trust, after any other by reading.
+
+Owns what is left of a directory after whatever happened to it: half-made compactions are undone or finished, files without a segment go, segments from
+the recovery point on are read byte by byte and cut at the first bad batch, everything behind the cut goes, indexes are made again. Must not know epochs' or
+producers' rules; it hands every batch that it reads to a sink. What it returns is durable.
+
+Why a cut takes the later segments with it: offsets have no gaps, and what a follower or a consumer got from behind a hole would be a log that no
+leader ever had.
+"""
+
+from attrs import define, field, frozen
+
+from fencepost.impl.files import FileSystem
+from fencepost.impl.log.batch_header import BatchHeader
+from fencepost.impl.log.layout import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    parse_segment_name,
+    segment_path,
+)
+from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.record_batch import CorruptBatchError
+from fencepost.impl.log.segment import Segment
+
+
+@frozen(kw_only=True)
+class Loaded:
+    """segments: in order, at least one. recovered_from: offset from which on batches were read and checked; None if none had to be. epochs: (leader epoch,
+    base offset) of the first batch of each epoch read from there on. cut: whether anything was cut away."""
+
+    segments: list[Segment]
+    recovered_from: int | None
+    epochs: list[tuple[int, int]]
+    cut: bool
+
+
+@define
+class LogRecovery:
+    """recovery_point: everything below it was synced once. clean: the log was closed whole."""
+
+    files: FileSystem
+    directory: str
+    options: LogOptions
+    recovery_point: int = 0
+    log_start_offset: int = 0
+    clean: bool = False
+    epochs: list[tuple[int, int]] = field(factory=list)
+
+    def load(self) -> Loaded:
+        """The segments of the directory, ready for use."""
+        bases = self._tidy_names()
+        segments = [Segment.open(self.files, self.directory, base, self.options) for base in bases]
+        first_bad = len(segments) if self.clean else self._recover_from(bases)
+        first_bad = min(first_bad, self._first_unbelievable(segments[:first_bad]))
+        recovered_from = segments[first_bad].base_offset if first_bad < len(segments) else None
+        cut = self._recover(segments, first_bad)
+        if not segments:
+            segments = [create_segment(self.files, self.directory, self.log_start_offset, self.options)]
+        for segment in segments[:-1]:
+            segment.seal()
+            segment.release()
+        return Loaded(segments=segments, recovered_from=recovered_from, epochs=self.epochs, cut=cut)
+
+    def _recover_from(self, bases: list[int]) -> int:
+        """The number of the segment that holds the recovery point (the last one always counts: it may have grown since)."""
+        below = [number for number, base in enumerate(bases) if base <= self.recovery_point]
+        return below[-1] if below else 0
+
+    def _first_unbelievable(self, segments: list[Segment]) -> int:
+        """The number of the first segment that does not end where the next one begins, or with a whole batch. Makes missing or bad indexes again."""
+        previous: Segment | None = None
+        for number, segment in enumerate(segments):
+            try:
+                segment.load()
+            except CorruptBatchError:
+                return number
+            if previous is not None and not self._continues(previous, segment):
+                return number - 1
+            previous = segment
+        return len(segments)
+
+    def _continues(self, before: Segment, segment: Segment) -> bool:
+        if self.options.compact:
+            return before.next_offset <= segment.base_offset
+        return before.next_offset == segment.base_offset
+
+    # ---- reading what cannot be trusted
+
+    def _recover(self, segments: list[Segment], first: int) -> bool:
+        """Read the segments from number `first` on; keep what is good."""
+        for number in range(first, len(segments)):
+            segment = segments[number]
+            gap = number > 0 and not self._continues(segments[number - 1], segment)
+            if not gap:
+                cut = self.recover_segment(segment)
+                segment.sync(indexes=True)
+            if gap or cut:
+                self._drop(segments, number + (not gap))
+                return True
+        if first < len(segments):
+            self.files.sync_directory(self.directory)
+        return False
+
+    def recover_segment(self, segment: Segment) -> bool:
+        """Protection L3: every byte is read and every checksum compared; the file is cut before the first bad batch."""
+        expected = None if self.options.compact else segment.base_offset
+        return segment.recover(expected, self._see)
+
+    def _see(self, header: BatchHeader, data: bytes) -> None:
+        if header.leader_epoch >= 0 and (not self.epochs or self.epochs[-1][0] < header.leader_epoch):
+            self.epochs.append((header.leader_epoch, header.base_offset))
+
+    def _drop(self, segments: list[Segment], first: int) -> None:
+        """Remove the segments from number `first` on, the last one first, so that a crash in between leaves no hole."""
+        for segment in reversed(segments[first:]):
+            segment.close()
+            remove_segment_files(self.files, self.directory, segment.base_offset)
+        del segments[first:]
+        self.files.sync_directory(self.directory)
+
+    # ---- names
+
+    def _tidy_names(self) -> list[int]:
+        """Undo or finish what a crash interrupted; returns the base offsets of the segments."""
+        names = [name for name in map(parse_segment_name, self.files.list(self.directory)) if name]
+        stale = [name for name in names if name.suffix in (CLEANED, DELETED)]
+        for name in stale:
+            self.files.remove(f"{self.directory}/{name}")
+        swaps = [name.offset for name in names if name.kind == LOG and name.suffix == SWAP]
+        for base in swaps:
+            finish_swap(self.files, self.directory, base, self.options)
+        bases = self._bases()
+        orphans = [
+            name
+            for name in map(parse_segment_name, self.files.list(self.directory))
+            if name and ((name.kind in (INDEX, TIME_INDEX) and name.offset not in bases) or name.suffix)
+        ]
+        for name in orphans:
+            self.files.remove(f"{self.directory}/{name}")
+        if stale or swaps or orphans:
+            self.files.sync_directory(self.directory)
+        return bases
+
+    def _bases(self) -> list[int]:
+        names = [parse_segment_name(name) for name in self.files.list(self.directory)]
+        return [name.offset for name in names if name and name.kind == LOG and not name.suffix]
+
+
+def create_segment(files: FileSystem, directory: str, base_offset: int, options: LogOptions) -> Segment:
+    """An empty segment whose name is durable. Files of this base that a crash left are emptied."""
+    segment = Segment.open(files, directory, base_offset, options)
+    if segment.size:
+        segment.file.truncate(0)
+        segment.file.sync()
+        segment.size = 0
+    segment.start_empty()
+    files.sync_directory(directory)
+    return segment
+
+
+def remove_segment_files(files: FileSystem, directory: str, base_offset: int) -> None:
+    """Remove a segment, its batches first: without them the rest counts for nothing. Sync the directory afterwards."""
+    for kind in (LOG, INDEX, TIME_INDEX, SNAPSHOT):
+        path = segment_path(directory, base_offset, kind)
+        if files.exists(path):
+            files.remove(path)
+
+
+def finish_swap(files: FileSystem, directory: str, base_offset: int, options: LogOptions) -> None:
+    """Put a compacted segment (`.swap`, durable) in the place of those that it was made of. Can be repeated after a crash at any point.
+
+    It takes the place of every segment that begins inside of it. An old segment behind its last batch, all of whose records are superseded, may stay
+    when a crash comes before the cleaner removed it; that costs room, and the next compaction removes it.
+    """
+    swap = Segment.open(files, directory, base_offset, options, suffix=SWAP)
+    swap.rebuild_indexes()
+    names = [parse_segment_name(name) for name in files.list(directory)]
+    inside = [
+        name.offset
+        for name in names
+        if name and name.kind == LOG and not name.suffix and base_offset < name.offset < swap.next_offset
+    ]
+    swap.close()
+    for offset in reversed(inside):
+        remove_segment_files(files, directory, offset)
+    for kind in (INDEX, TIME_INDEX):
+        for suffix in ("", SWAP):
+            path = segment_path(directory, base_offset, kind, suffix)
+            if files.exists(path):
+                files.remove(path)
+    files.rename(segment_path(directory, base_offset, LOG, SWAP), segment_path(directory, base_offset, LOG))
+    files.sync_directory(directory)

@@ -1,0 +1,298 @@
+"""A segment: one file of batches with its two sparse indexes.
+
+Owns the log file, where its batches begin and end, and the indexes, which it makes again whenever they cannot be believed. Must not know its
+neighbours, epochs or producers. Only the last segment of a log is appended to.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Self
+
+from attrs import define, field
+
+from fencepost.impl.files import File, FileSystem
+from fencepost.impl.log.batch_file import Frame, chunks, frames, whole_batches
+from fencepost.impl.log.batch_header import BatchHeader, read_headers
+from fencepost.impl.log.index_file import CorruptIndexError
+from fencepost.impl.log.layout import INDEX, LOG, TIME_INDEX, segment_path
+from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.offset_index import OffsetIndex
+from fencepost.impl.log.record_batch import CorruptBatchError, Record, read_records
+from fencepost.impl.log.time_index import NO_TIMESTAMP, TimeIndex
+
+LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
+"""An index stores offsets relative to the base in 31 bits."""
+
+BatchSink = Callable[[BatchHeader, bytes], None]
+"""Is shown a batch and the buffer that holds it."""
+
+
+class _DiscontinuityError(Exception):
+    """A batch that does not continue the one before: its offset is not under the checksum."""
+
+
+@define(eq=False, kw_only=True)
+class Segment:
+    """size: bytes of whole batches; moves after an append has returned, so that nobody reads beyond it. next_offset: after the last batch; for a segment
+    that is not the last, at most where the next one begins. latest: (largest timestamp, last offset of its batch). first_timestamp_ms: of the first
+    batch; None while there is none. unindexed: bytes since the last index entry. dirty: appended or cut since the last sync."""
+
+    files: FileSystem
+    directory: str
+    base_offset: int
+    options: LogOptions
+    file: File
+    offsets: OffsetIndex
+    times: TimeIndex
+    size: int = 0
+    next_offset: int = field(init=False)
+    latest: tuple[int, int] = field(init=False)
+    first_timestamp_ms: int | None = None
+    unindexed: int = 0
+    dirty: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        self.next_offset = self.base_offset
+        self.latest = (NO_TIMESTAMP, self.base_offset)
+
+    @classmethod
+    def open(
+        cls, files: FileSystem, directory: str, base_offset: int, options: LogOptions, *, suffix: str = ""
+    ) -> Self:
+        """Open or create the files. Call `start_empty`, `load` or `recover` next. The name of a new file is not durable yet."""
+        file = files.open(segment_path(directory, base_offset, LOG, suffix))
+        offsets = OffsetIndex(
+            files=files,
+            path=segment_path(directory, base_offset, INDEX, suffix),
+            base_offset=base_offset,
+            max_bytes=options.segment_index_bytes,
+        )
+        times = TimeIndex(
+            files=files,
+            path=segment_path(directory, base_offset, TIME_INDEX, suffix),
+            base_offset=base_offset,
+            max_bytes=options.segment_index_bytes,
+        )
+        return cls(
+            files=files,
+            directory=directory,
+            base_offset=base_offset,
+            options=options,
+            file=file,
+            offsets=offsets,
+            times=times,
+            size=file.size(),
+        )
+
+    # ---- becoming readable
+
+    def start_empty(self) -> None:
+        """Hold nothing, whatever old index files say. The log file must be empty."""
+        assert not self.size, (self.directory, self.base_offset, self.size)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.offsets.reset()
+        self.times.reset()
+        self.next_offset, self.latest = self.base_offset, (NO_TIMESTAMP, self.base_offset)
+        self.first_timestamp_ms, self.unindexed = None, 0
+
+    def load(self) -> None:
+        """Trust the file up to its last index entry and look at the headers from there on. Raises CorruptBatchError if the file does not end with a
+        whole batch."""
+        try:
+            offset, position = self.offsets.last()
+            self.latest = self.times.last()
+            self._believe(offset, position)
+        except CorruptIndexError:
+            self.rebuild_indexes()
+            return
+        self.next_offset, self.unindexed = self.base_offset, 0
+        for frame in frames(self.file, position, self.size):
+            self.next_offset = frame.last_offset + 1
+            self.unindexed += frame.size
+            if frame.max_timestamp_ms > self.latest[0]:
+                self.latest = (frame.max_timestamp_ms, frame.last_offset)
+        first = next(frames(self.file, 0, self.size), None)
+        self.first_timestamp_ms = first.max_timestamp_ms if first else None
+
+    def release(self) -> None:
+        """Nothing will be appended: the indexes need not stay in memory."""
+        self.offsets.release()
+        self.times.release()
+
+    def _believe(self, offset: int, position: int) -> Frame | None:
+        """The batch at `position`, which an index entry gave for `offset`; an entry may lead too low, never too high."""
+        if not position:
+            return None
+        try:
+            frame = next(frames(self.file, position, self.size), None)
+        except CorruptBatchError as error:
+            raise self.offsets.corrupt("the position of a batch", str(error)) from None
+        if frame is None or frame.base_offset > offset:
+            raise self.offsets.corrupt(f"a batch at or below offset {offset} at byte {position}", str(frame))
+        return frame
+
+    def rebuild_indexes(self) -> None:
+        """Make both indexes again from the headers of the batches. Raises CorruptBatchError where there is none, with the indexes right up to there."""
+        self._forget()
+        for frame in frames(self.file, 0, self.size):
+            self._note(frame.position, frame)
+
+    def recover(self, expected_offset: int | None, see: BatchSink, *, check_crc: bool = True) -> bool:
+        """Read every byte, hand each good batch to `see`, make the indexes again, and cut the file before the first bad batch. Returns whether it was cut.
+        expected_offset: what the first batch must begin with, and each later one where the one before ended; None where gaps are normal."""
+        self._forget()
+        good, expected = 0, expected_offset
+        try:
+            for position, data in chunks(self.file, 0, self.size):
+                for header in read_headers(data, check_crc=check_crc):
+                    if header.base_offset < self.next_offset or expected not in (None, header.base_offset):
+                        raise _DiscontinuityError
+                    if header.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET:
+                        raise _DiscontinuityError
+                    see(header, data)
+                    self._note(position + header.position, header)
+                    good = position + header.end_position
+                    expected = None if expected is None else header.next_offset
+        except (CorruptBatchError, _DiscontinuityError):
+            pass
+        cut, self.dirty = good < self.file.size(), True
+        if cut:
+            self.file.truncate(good)
+        self.size = good
+        return cut
+
+    # ---- writing
+
+    def append(self, data: bytes, headers: Iterable[BatchHeader]) -> None:
+        """Write whole batches at the end. headers: of `data`, in order."""
+        start = self.file.append(data)
+        assert start == self.size, (
+            f"{self.directory}/{self.base_offset}: appended at {start}, not at {self.size}"
+        )
+        self.dirty = True
+        for header in headers:
+            self._note(start + header.position, header)
+        self.size = start + len(data)
+
+    def _note(self, position: int, batch: BatchHeader | Frame) -> None:
+        if batch.max_timestamp_ms > self.latest[0]:
+            self.latest = (batch.max_timestamp_ms, batch.last_offset)
+        if self.first_timestamp_ms is None:
+            self.first_timestamp_ms = batch.max_timestamp_ms
+        if self.unindexed > self.options.index_interval_bytes and not self.offsets.is_full:
+            self.offsets.append(batch.last_offset, position)
+            self.times.append(*self.latest)
+            self.unindexed = 0
+        self.unindexed += batch.size
+        self.next_offset = batch.last_offset + 1
+
+    def must_roll(self, size: int, last_offset: int, now_ms: int) -> bool:
+        """Whether batches of `size` bytes up to `last_offset` must go to a new segment: this one is full (bytes, index, offsets), or its first batch is
+        `segment_ms` older than the new one."""
+        if not self.size:
+            return False
+        options, first = self.options, self.first_timestamp_ms
+        return (
+            self.size + size > options.segment_bytes
+            or self.offsets.is_full
+            or self.times.is_full
+            or last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
+            or (first is not None and first >= 0 and now_ms - first > options.segment_ms)
+        )
+
+    def seal(self) -> None:
+        """No batch will follow: the time index ends with the largest timestamp, and everything is durable but the names."""
+        self.times.append(*self.latest)
+        self.sync(indexes=True)
+
+    def sync(self, *, indexes: bool) -> None:
+        """Make batches (and the indexes) durable."""
+        if self.dirty:
+            self.file.sync()
+            self.dirty = False
+        if indexes:
+            self.offsets.write(sync=True)
+            self.times.write(sync=True)
+
+    def truncate(self, offset: int) -> None:
+        """Cut before the batch that holds `offset` (or the first one after it), durably."""
+        start = self.position_of(offset)
+        if start is None:
+            return
+        self.size = start.position
+        self.offsets.truncate(start.base_offset)
+        self.times.truncate(start.base_offset)
+        self.file.truncate(self.size)
+        self.dirty = True
+        self.sync(indexes=False)
+        self.load()
+
+    def close(self) -> None:
+        """Release the file."""
+        self.file.close()
+
+    # ---- reading
+
+    def position_of(self, offset: int) -> Frame | None:
+        """The batch that holds `offset`, or the first one after it; None if the segment ends before."""
+        for attempt in range(2):
+            try:
+                known, position = self.offsets.lookup(offset)
+                self._believe(known, position)
+                return next(
+                    (
+                        frame
+                        for frame in frames(self.file, position, self.size)
+                        if frame.last_offset >= offset
+                    ),
+                    None,
+                )
+            except (CorruptIndexError, CorruptBatchError):
+                if attempt:
+                    raise
+                self.rebuild_indexes()
+        raise AssertionError("unreachable")
+
+    def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset` and fit `max_bytes`, at least one."""
+        start = self.position_of(offset)
+        if start is None or start.last_offset >= end_offset:
+            return b""
+        length = min(max(max_bytes, start.size), self.size - start.position)
+        data = self.file.read_at(start.position, length)
+        whole = whole_batches(data, below=end_offset)
+        return data if whole == len(data) else data[:whole]
+
+    def find_timestamp(self, timestamp_ms: int, from_offset: int) -> Record | None:
+        """The first record at or after `from_offset` that is as late as `timestamp_ms`; None if there is none here."""
+        try:
+            begin = max(self.times.lookup(timestamp_ms), from_offset)
+        except CorruptIndexError:
+            self.rebuild_indexes()
+            begin = from_offset
+        start = self.position_of(begin)
+        if start is None:
+            return None
+        for frame in frames(self.file, start.position, self.size):
+            if frame.max_timestamp_ms >= timestamp_ms:
+                for record in self.records_of(frame):
+                    if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
+                        return record
+        return None
+
+    def records_of(self, frame: Frame) -> tuple[Record, ...]:
+        """The records of one batch. Raises CorruptBatchError."""
+        data = self.file.read_at(frame.position, frame.size)
+        return read_records(data, next(read_headers(data)))
+
+    def batches(self, *, check_crc: bool = False) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Every batch with the buffer that holds it. Raises CorruptBatchError."""
+        for _, data in chunks(self.file, 0, self.size):
+            for header in read_headers(data, check_crc=check_crc):
+                yield header, data
+
+    @property
+    def largest_timestamp_ms(self) -> int:
+        """The latest timestamp in it; -1 if no record has one."""
+        return self.latest[0]

@@ -1,0 +1,377 @@
+"""The log of one replica in segments of Kafka's format.
+
+Owns the order in which file, offsets, epochs and producers change. Must not know leaders, followers, high watermarks or clocks: whoever appends says in
+which epoch and when.
+
+    log_start_offset <= recovery_point <= log_end_offset
+    |---- deleted ----|------ durable ------|---- may be lost by a power loss ----|
+
+1. check producers  2. roll if the segment is full  3. checkpoint a new epoch  4. write  5. move the end  6. update producers  7. sync if due.
+Whatever fails before 5 leaves a log that ends where it ended. After any error of the file system the log is offline: what the disk holds is not
+known, so that nothing may be promised until the log is opened, and recovered, anew.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from attrs import define, evolve, field, frozen
+
+from fencepost.impl.files import FileSystem
+from fencepost.impl.log.batch_file import frames
+from fencepost.impl.log.batch_header import BatchHeader, read_headers
+from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.log.log import UnexpectedOffsetError
+from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.producer_files import load_producers, marker_of, remove_snapshots, write_snapshot
+from fencepost.impl.log.producer_state import ProducerState
+from fencepost.impl.log.record_batch import CorruptBatchError, Damage, Record, with_leader_fields
+from fencepost.impl.log.recovery import LogRecovery, create_segment, remove_segment_files
+from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segments import SegmentList
+from fencepost.impl.log.stamping import with_append_time
+from fencepost.traces.errors import FencepostError
+
+
+class LogOfflineError(FencepostError):
+    """KAFKA_STORAGE_ERROR: a file call failed; the log takes no part until it is opened anew."""
+
+
+@frozen(kw_only=True)
+class Appended:
+    """Where a produced batch stands. duplicate: it was there before, nothing was written."""
+
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    duplicate: bool = False
+
+
+@define(eq=False, kw_only=True)
+class SegmentedLog:
+    """log_start_offset: the first offset that may be read; goes up only (but for a full truncation). log_end_offset: the next record's. recovery_point:
+    all below it is synced. offline: why the log is out of service, "" while it is in. segments: never empty; the last one is appended to."""
+
+    files: FileSystem
+    directory: str
+    options: LogOptions
+    segments: SegmentList
+    epochs: LeaderEpochCache
+    producers: ProducerState
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    recovery_point: int = 0
+    offline: str = field(default="")
+
+    # ---- opening and closing
+
+    @classmethod
+    def open(
+        cls,
+        files: FileSystem,
+        directory: str,
+        *,
+        options: LogOptions,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        clean: bool = False,
+        epoch_cache: type[LeaderEpochCache] = LeaderEpochCache,
+        producer_state: type[ProducerState] = ProducerState,
+        recovery: type[LogRecovery] = LogRecovery,
+    ) -> Self:
+        """Open or create the log in `directory`, and recover it unless it was closed whole. Raises LogOfflineError if the disk fails."""
+        try:
+            if not files.exists(directory):
+                files.make_directory(directory)
+                files.sync_directory("")
+            loaded = recovery(files, directory, options, recovery_point, log_start_offset, clean).load()
+            segments = SegmentList(loaded.segments)
+            end = segments.active.next_offset
+            if end < log_start_offset:
+                remove_all(files, directory, segments)
+                segments = SegmentList([create_segment(files, directory, log_start_offset, options)])
+                end = log_start_offset
+            epochs = epoch_cache(files, directory)
+            epochs.load()
+            _restore_epochs(epochs, segments, loaded.recovered_from, loaded.epochs, end)
+            if remove_snapshots(files, directory, above=end):
+                files.sync_directory(directory)
+            producers = load_producers(files, directory, segments.all, end, producer_state)
+        except OSError as error:
+            raise _offline(directory, "open", error) from error
+        return cls(
+            files=files,
+            directory=directory,
+            options=options,
+            segments=segments,
+            epochs=epochs,
+            producers=producers,
+            log_start_offset=max(log_start_offset, segments.first.base_offset),
+            log_end_offset=end,
+            recovery_point=end,
+        )
+
+    def close(self) -> None:
+        """Make everything durable, producers included, and release the files. Afterwards the log may be opened as clean."""
+        with self._in_service("close"):
+            self.flush()
+            self.segments.active.seal()
+            write_snapshot(self.files, self.directory, self.producers)
+            self.files.sync_directory(self.directory)
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Release the files as they are."""
+        self.offline = self.offline or "closed"
+        for segment in self.segments.all:
+            segment.close()
+
+    @contextmanager
+    def _in_service(self, what: str) -> Iterator[None]:
+        if self.offline:
+            raise _offline(self.directory, what, self.offline)
+        try:
+            yield
+        except OSError as error:
+            self.offline = f"{what}: {error}"
+            raise _offline(self.directory, what, error) from error
+
+    # ---- writing
+
+    def append_as_leader(self, data: bytes, leader_epoch: int, *, now_ms: int = 0) -> Appended:
+        """Append one produced batch, whose offsets count from 0, at the log end offset. Raises CorruptBatchError, OutOfOrderSequenceError,
+        InvalidProducerEpochError (nothing was written), LogOfflineError (nobody knows)."""
+        header = self._produced(data)
+        with self._in_service("append"):
+            known = self.producers.check(header)
+            if known is not None:
+                return Appended(
+                    base_offset=known.first_offset,
+                    last_offset=known.last_offset,
+                    leader_epoch=leader_epoch,
+                    duplicate=True,
+                )
+            base_offset = self.log_end_offset
+            header = evolve(header, base_offset=base_offset, leader_epoch=leader_epoch)
+            if self.options.log_append_time:
+                data, header = with_append_time(data, header, now_ms)
+            stamped = with_leader_fields(data, base_offset=base_offset, leader_epoch=leader_epoch)
+            self._append(stamped, [header])
+        return Appended(base_offset=base_offset, last_offset=header.last_offset, leader_epoch=leader_epoch)
+
+    def _produced(self, data: bytes) -> BatchHeader:
+        headers = list(read_headers(data))
+        if len(headers) != 1 or headers[0].count != headers[0].last_offset_delta + 1:
+            seen = f"{len(headers)} batches" if len(headers) != 1 else "a batch with gaps"
+            raise CorruptBatchError(Damage.HEADER, 0, expected="one batch without gaps", seen=seen)
+        return headers[0]
+
+    def append_as_follower(self, data: bytes) -> list[BatchHeader]:
+        """Append the batches that a leader sent, as they are; returns their headers. Raises UnexpectedOffsetError if they do not begin at the log end
+        offset, CorruptBatchError, LogOfflineError."""
+        headers = list(read_headers(data))
+        with self._in_service("append"):
+            if headers and self.log_start_inside_batch(headers[0]):
+                self.truncate_fully_and_start_at(
+                    headers[0].base_offset, log_start_offset=self.log_start_offset
+                )
+            expected = self.log_end_offset
+            for header in headers:
+                if header.base_offset != expected and not (
+                    self.options.compact and header.base_offset > expected
+                ):
+                    raise UnexpectedOffsetError(
+                        expected=f"a batch at the log end offset {expected}",
+                        seen=f"one at {header.base_offset}",
+                        where=f"append to {self.directory}",
+                    )
+                expected = header.next_offset
+            if headers:
+                self._append(data, headers)
+        return headers
+
+    def log_start_inside_batch(self, header: BatchHeader) -> bool:
+        """Protection KAFKA-6975: the leader's log start may lie inside a batch, and batches come whole, so that the first batch of an empty log may begin
+        below its start."""
+        empty = self.log_end_offset == self.log_start_offset
+        return empty and header.base_offset < self.log_end_offset <= header.last_offset
+
+    def _append(self, data: bytes, headers: list[BatchHeader]) -> None:
+        last = headers[-1]
+        if self.segments.active.must_roll(len(data), last.last_offset, last.max_timestamp_ms):
+            self.roll()
+        for header in headers:
+            if header.leader_epoch > self.epochs.latest_epoch():
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        self.segments.active.append(data, headers)
+        self.log_end_offset = last.next_offset
+        self.update_producers(data, headers)
+        if (
+            self.options.flush_messages
+            and self.log_end_offset - self.recovery_point >= self.options.flush_messages
+        ):
+            self.flush()
+
+    def update_producers(self, data: bytes, headers: list[BatchHeader]) -> None:
+        """Protection KAFKA-6683: producers learn of batches that are in the log, never of those that may come."""
+        for header in headers:
+            self.producers.update(header, marker_of(header, data) if header.is_control else None)
+
+    def flush(self) -> None:
+        """Make everything appended so far durable."""
+        with self._in_service("flush"):
+            self.segments.active.sync(indexes=False)
+            self.recovery_point = self.log_end_offset
+
+    def roll(self) -> None:
+        """Begin a new segment at the log end offset; the old one is durable before the new one has a name, so that no crash leaves a hole."""
+        old = self.segments.active
+        if not old.size:
+            return
+        with self._in_service("roll"):
+            old.seal()
+            write_snapshot(self.files, self.directory, self.producers)
+            self.segments.add(create_segment(self.files, self.directory, self.log_end_offset, self.options))
+            old.release()
+            self.recovery_point = self.log_end_offset
+
+    # ---- cutting
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the log so that it ends at `offset`, or at the start of the batch that holds it; never extends it."""
+        with self._in_service("truncate"):
+            if offset < self.segments.first.base_offset:
+                self.truncate_fully_and_start_at(offset)
+            elif offset < self.log_end_offset:
+                self._cut(offset)
+            self.epochs.truncate_from_end(self.log_end_offset)
+
+    def _cut(self, offset: int) -> None:
+        while len(self.segments) > 1 and self.segments.active.base_offset >= offset:
+            self._remove(self.segments.active)
+        active = self.segments.active
+        inside = active.position_of(offset)
+        end = inside.base_offset if inside and inside.base_offset < offset else offset
+        remove_snapshots(self.files, self.directory, above=end)
+        self.files.sync_directory(self.directory)  # before anything else can stand at these offsets
+        active.truncate(offset)
+        self.log_end_offset = end
+        self.recovery_point = min(self.recovery_point, end)
+        self.log_start_offset = min(self.log_start_offset, end)
+        self.producers = load_producers(
+            self.files, self.directory, self.segments.all, end, type(self.producers)
+        )
+
+    def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
+        """Drop everything and go on at `offset`. log_start_offset: if records may be read only from a later offset on."""
+        with self._in_service("truncate"):
+            remove_all(self.files, self.directory, self.segments)
+            remove_snapshots(self.files, self.directory, above=-1)
+            self.segments = SegmentList([create_segment(self.files, self.directory, offset, self.options)])
+            self.epochs.rebuild([])
+            self.producers = type(self.producers)(end_offset=offset)
+            self.log_end_offset = self.recovery_point = offset
+            self.log_start_offset = offset if log_start_offset is None else log_start_offset
+
+    def _remove(self, segment: Segment) -> None:
+        segment.close()
+        self.segments.remove(segment)
+        remove_segment_files(self.files, self.directory, segment.base_offset)
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Records below `offset` may not be read any more (DeleteRecords, retention); their segments go with the next retention."""
+        assert offset <= self.log_end_offset, (offset, self.log_end_offset)
+        with self._in_service("delete records"):
+            if offset > self.log_start_offset:
+                self.log_start_offset = offset
+                self.epochs.truncate_from_start(offset)
+
+    def remove_oldest(self, count: int) -> None:
+        """Remove the `count` oldest segments, the oldest first; the last one stays."""
+        assert 0 <= count < len(self.segments), (count, len(self.segments))
+        with self._in_service("delete segments"):
+            for _ in range(count):
+                self._remove(self.segments.first)
+            first = self.segments.first.base_offset
+            remove_snapshots(self.files, self.directory, below=first)
+            self.files.sync_directory(self.directory)
+        self.advance_log_start_offset(first)
+
+    # ---- reading
+
+    def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit `max_bytes` (at least one) and stand in one
+        segment. A compacted log answers with the next batch there is."""
+        end_offset = min(end_offset, self.log_end_offset)
+        with self._in_service("read"):
+            for segment in self.segments.from_offset(offset):
+                if offset >= end_offset or segment.base_offset >= end_offset:
+                    break
+                data = segment.read(offset, max_bytes=max_bytes, end_offset=end_offset)
+                if data:
+                    return data
+        return b""
+
+    def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> Record | None:
+        """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps unfinished transactions and what is not
+        committed out (KAFKA-5522)."""
+        with self._in_service("look up a timestamp"):
+            for segment in self.segments.from_offset(self.log_start_offset):
+                if segment.largest_timestamp_ms >= timestamp_ms:
+                    found = segment.find_timestamp(timestamp_ms, self.log_start_offset)
+                    if found is not None:
+                        return found if found.offset < end_offset else None
+        return None
+
+    def batches(self, *, check_crc: bool = False) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Every batch, with the buffer that holds it. Raises CorruptBatchError."""
+        for segment in self.segments.all:
+            yield from segment.batches(check_crc=check_crc)
+
+
+# ---- pieces of opening and cutting
+
+
+def remove_all(files: FileSystem, directory: str, segments: SegmentList) -> None:
+    """Remove every segment durably, the last one first, so that a crash in between leaves no hole."""
+    for segment in reversed(segments.all):
+        segment.close()
+        remove_segment_files(files, directory, segment.base_offset)
+    files.sync_directory(directory)
+
+
+def _restore_epochs(
+    epochs: LeaderEpochCache,
+    segments: SegmentList,
+    recovered_from: int | None,
+    read: list[tuple[int, int]],
+    end: int,
+) -> None:
+    """The checkpoint is right below what was recovered; from there on the batches are. A log whose checkpoint is lost is read for its epochs."""
+    if (not epochs.entries and recovered_from is None) or (
+        not epochs.entries and recovered_from is not None and recovered_from > segments.first.base_offset
+    ):
+        recovered_from, read = 0, _epochs_of(segments)
+    if recovered_from is not None:
+        kept = [entry for entry in epochs.entries if entry[1] < recovered_from]
+        latest = kept[-1][0] if kept else -1
+        epochs.rebuild([*kept, *(entry for entry in read if entry[0] > latest)])
+    epochs.truncate_from_end(end)
+
+
+def _epochs_of(segments: SegmentList) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for segment in segments.all:
+        for frame in frames(segment.file, 0, segment.size):
+            if frame.leader_epoch >= 0 and (not found or frame.leader_epoch > found[-1][0]):
+                found.append((frame.leader_epoch, frame.base_offset))
+    return found
+
+
+def _offline(directory: str, what: str, why: object) -> LogOfflineError:
+    return LogOfflineError(
+        expected="a log in service",
+        seen=str(why),
+        where=f"{what} {directory}",
+        hint="open it anew, which recovers it",
+    )
