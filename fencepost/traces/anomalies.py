@@ -175,6 +175,12 @@ ANOMALIES: tuple[Anomaly, ...] = (
         jepsen="nonmonotonic-poll",
     ),
     Anomaly(
+        name="not_linearizable",
+        rank=50,
+        breaks="LIN",
+        definition="no order of the operations that keeps their real-time order is one that the sequential model allows",
+    ),
+    Anomaly(
         name="conformance",
         rank=60,
         breaks="MODEL",

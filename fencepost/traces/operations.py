@@ -26,6 +26,12 @@ class Function(StrEnum):
     GET = "get"
     PUT = "put"
     ADD = "add"
+    REMOVE = "remove"
+    CONTAINS = "contains"
+    ENQUEUE = "enqueue"
+    DEQUEUE = "dequeue"
+    ACQUIRE = "acquire"
+    RELEASE = "release"
 
 
 class Outcome(StrEnum):

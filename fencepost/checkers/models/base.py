@@ -1,0 +1,146 @@
+"""What a sequential model is, and what it is asked.
+
+Owns `Model`, `Call` and how an operation's columns become a call. Must not know histories, times or how a search goes.
+
+A model says what a system does when nobody else is there: a first state, and what each call does to a state. Linearizability
+asks whether the recorded calls, each somewhere between its invocation and its completion, can be put in one order that the model allows.
+"""
+
+from enum import Enum
+from typing import Any, ClassVar, Final
+
+import msgspec
+from attrs import field, frozen
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Operation, Outcome
+
+
+class _Sentinel(Enum):
+    IMPOSSIBLE = "impossible"
+    UNHEARD = "unheard"
+
+
+IMPOSSIBLE: Final = _Sentinel.IMPOSSIBLE
+"""What `step` answers where a call cannot happen in a state, or cannot have had its result there."""
+UNHEARD: Final = _Sentinel.UNHEARD
+"""The result of a call whose outcome is unknown: whatever the state makes of it."""
+
+
+@frozen(kw_only=True)
+class Call:
+    """One operation as a model sees it: hashable, without times.
+
+    argument, result: JSON values with lists as tuples and objects as sorted tuples of pairs; result is UNHEARD where the outcome is unknown.
+    """
+
+    function: str
+    key: str | None = None
+    argument: Any = None
+    result: Any = None
+
+
+def frozen_value(value: Any) -> Any:
+    """A JSON value that can be hashed: lists become tuples, objects sorted tuples of pairs."""
+    if isinstance(value, list):
+        return tuple(frozen_value(item) for item in value)
+    if isinstance(value, dict):
+        return tuple(sorted((name, frozen_value(item)) for name, item in value.items()))
+    return value
+
+
+def value_of(operation: Operation, column: str) -> Any:
+    """The JSON value in `argument` or `result` (None where the column is null). Raises TraceError if it is no JSON."""
+    text = getattr(operation, column)
+    if text is None:
+        return None
+    try:
+        return frozen_value(msgspec.json.decode(text))
+    except msgspec.DecodeError as error:
+        raise TraceError(
+            expected="JSON text", seen=str(error), where=f"{column} of operation {operation.op_id}"
+        ) from None
+
+
+@frozen
+class Model:
+    """A sequential model: pure functions of states and calls. States are hashable (or `equal` is overridden).
+
+    functions: the functions that it understands. reads: those of them that never change the state, so that one with an unknown outcome
+    says nothing. effects: those whose only result is that they happened. initial: what `init` starts from.
+    """
+
+    name: ClassVar[str] = ""
+    functions: ClassVar[frozenset[str]] = frozenset()
+    reads: ClassVar[frozenset[str]] = frozenset()
+    effects: ClassVar[frozenset[str]] = frozenset()
+
+    initial: Any = field(default=None, converter=frozen_value)
+
+    def init(self) -> Any:
+        """The first state."""
+        return self.initial
+
+    def step(self, state: Any, call: Call) -> Any:
+        """The state after `call`, or IMPOSSIBLE. An unheard call that would change nothing may answer either."""
+        raise NotImplementedError
+
+    def partition(self, call: Call) -> str | None:
+        """The independent part of the system that a call belongs to; if one call answers None, the history is not split."""
+        return call.key or ""
+
+    def equal(self, one: Any, other: Any) -> bool:
+        """Whether two states behave alike. Override it for states that are equal without being ==, or that cannot be hashed."""
+        return bool(one == other)
+
+    def describe(self, call: Call) -> str:
+        """A call in a few words."""
+        words = [] if call.key is None else [call.key]
+        if call.argument is not None:
+            words.append(shown(call.argument))
+        answer = "" if call.result is None else f" -> {shown(call.result)}"
+        return f"{call.function}({', '.join(words)}){answer}"
+
+    def describe_state(self, state: Any) -> str:
+        """A state in a few words."""
+        return shown(state)
+
+    def call(self, operation: Operation) -> Call | None:
+        """An operation (not a failed one) as a call; None if it says nothing. Raises TraceError for what makes no sense here."""
+        if operation.outcome is Outcome.UNKNOWN and operation.function in self.reads:
+            return None
+        argument, result = value_of(operation, "argument"), value_of(operation, "result")
+        if operation.function in self.effects:
+            if result not in (None, argument):
+                raise TraceError(
+                    expected=f"no result of {operation.function} for the model {self.name}",
+                    seen=shown(result),
+                    where=f"operation {operation.op_id}",
+                )
+            result = None
+        elif operation.outcome is Outcome.UNKNOWN:
+            result = UNHEARD
+        return Call(function=operation.function.value, key=operation.key, argument=argument, result=result)
+
+
+def shown(value: Any) -> str:
+    """A value as a person reads it."""
+    if value is UNHEARD:
+        return "?"
+    if isinstance(value, tuple | list):
+        return f"[{' '.join(shown(item) for item in value)}]"
+    if isinstance(value, frozenset | set):
+        return f"{{{' '.join(sorted(shown(item) for item in value))}}}"
+    try:
+        return msgspec.json.encode(value).decode()
+    except TypeError:
+        return str(value)
+
+
+def integer(value: Any, what: str, operation: Operation) -> int:
+    """The value, which must be an integer. Raises TraceError."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TraceError(
+            expected=f"an integer as {what}", seen=shown(value), where=f"operation {operation.op_id}"
+        )
+    return value

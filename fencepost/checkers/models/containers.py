@@ -1,0 +1,116 @@
+"""Containers: a set, a first-in-first-out queue, a counter."""
+
+from typing import Any, ClassVar
+
+from attrs import evolve, field, frozen
+
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model, frozen_value, integer
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Operation
+
+
+@frozen
+class Set(Model):
+    """add(e), remove(e), contains(e), and read, which answers all elements.
+
+    add and remove may answer true or false: whether they changed anything. Without a read each element is a part of its own.
+    """
+
+    name: ClassVar[str] = "set"
+    functions: ClassVar[frozenset[str]] = frozenset({"add", "remove", "contains", "read"})
+    reads: ClassVar[frozenset[str]] = frozenset({"contains", "read"})
+
+    def init(self) -> Any:
+        return frozenset(self.initial or ())
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.function == "read":
+            return state if call.result == state else IMPOSSIBLE
+        holds = call.argument in state
+        if call.function == "contains":
+            return state if call.result == holds else IMPOSSIBLE
+        adds = call.function == "add"
+        if call.result in (True, False) and call.result != (holds != adds):
+            return IMPOSSIBLE
+        return state | {call.argument} if adds else state - {call.argument}
+
+    def partition(self, call: Call) -> str | None:
+        if call.function == "read":
+            return None
+        return f"{call.key or ''} {call.argument!r}".strip()
+
+    def call(self, operation: Operation) -> Call | None:
+        call = super().call(operation)
+        if call is None:
+            return None
+        where = f"operation {operation.op_id}"
+        if call.function == "read":
+            if not isinstance(call.result, tuple):
+                raise TraceError(expected="a list as result of read", seen=str(operation.result), where=where)
+            elements = frozenset(call.result)
+            # a list that names an element twice is no set, and stays what no state equals
+            return evolve(call, result=elements) if len(elements) == len(call.result) else call
+        if call.function == "contains" and not isinstance(call.result, bool):
+            raise TraceError(
+                expected="true or false as result of contains", seen=str(operation.result), where=where
+            )
+        if call.function != "contains" and not isinstance(call.result, bool):
+            return evolve(call, result=None)  # unheard or not told: what it did follows from the state alone
+        return call
+
+
+@frozen
+class Queue(Model):
+    """enqueue(v) adds behind, dequeue takes from the front; a dequeue that answers null found nothing."""
+
+    name: ClassVar[str] = "queue"
+    functions: ClassVar[frozenset[str]] = frozenset({"enqueue", "dequeue"})
+    effects: ClassVar[frozenset[str]] = frozenset({"enqueue"})
+
+    def init(self) -> Any:
+        return tuple(self.initial or ())
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.function == "enqueue":
+            return (*state, call.argument)
+        if not state:
+            return state if call.result is None else IMPOSSIBLE
+        return state[1:] if call.result is UNHEARD or call.result == state[0] else IMPOSSIBLE
+
+    def call(self, operation: Operation) -> Call | None:
+        call = super().call(operation)
+        if call is not None and call.function == "enqueue" and call.argument is None:
+            raise TraceError(
+                expected="a value other than null to enqueue",
+                seen="null",
+                where=f"operation {operation.op_id}",
+            )
+        return call
+
+
+@frozen
+class Counter(Model):
+    """add(n) adds an integer, read answers the sum, at first `initial` (0)."""
+
+    name: ClassVar[str] = "counter"
+    functions: ClassVar[frozenset[str]] = frozenset({"add", "read"})
+    reads: ClassVar[frozenset[str]] = frozenset({"read"})
+    effects: ClassVar[frozenset[str]] = frozenset({"add"})
+
+    initial: Any = field(default=0, converter=frozen_value)
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.function == "add":
+            return state + call.argument
+        return state if call.result == state else IMPOSSIBLE
+
+    def call(self, operation: Operation) -> Call | None:
+        call = super().call(operation)
+        if call is not None:
+            adds = call.function == "add"
+            integer(
+                call.argument if adds else call.result,
+                "argument of add" if adds else "result of read",
+                operation,
+            )
+        return call

@@ -1,0 +1,83 @@
+"""A partition log with offsets and an end.
+
+The linear judge (checkers/log) decides this model without any search; here it is for small histories, and to hold the two against each other.
+"""
+
+from typing import Any, ClassVar
+
+from attrs import frozen
+
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model, integer, value_of
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Operation, Outcome
+
+
+@frozen
+class Log(Model):
+    """append(values) answers its base offset, poll(from) answers records and (a strong one) the end, list_offsets (a strong one) the end.
+
+    The state is the tuple of values; an offset is a position in it. As calls: append has the values as argument and the base offset as result;
+    poll has the offset that it read from, and (end or None, (offset, value)...); list_offsets has the end as result.
+    """
+
+    name: ClassVar[str] = "log"
+    functions: ClassVar[frozenset[str]] = frozenset({"append", "poll", "list_offsets"})
+    reads: ClassVar[frozenset[str]] = frozenset({"poll", "list_offsets"})
+
+    def init(self) -> Any:
+        return tuple(self.initial or ())
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.function == "append":
+            fits = call.result is UNHEARD or call.result == len(state)
+            return state + call.argument if fits else IMPOSSIBLE
+        if call.function == "list_offsets":
+            return state if call.result == len(state) else IMPOSSIBLE
+        end, *records = call.result
+        if end is not None and end != len(state):
+            return IMPOSSIBLE
+        there = all(0 <= offset < len(state) and state[offset] == value for offset, value in records)
+        return state if there and _contiguous(call.argument, records) else IMPOSSIBLE
+
+    def partition(self, call: Call) -> str | None:
+        return call.key
+
+    def call(self, operation: Operation) -> Call | None:
+        unheard = operation.outcome is Outcome.UNKNOWN
+        if unheard and operation.function in self.reads:
+            return None
+        if operation.positions or len({(record.topic, record.partition) for record in operation.records}) > 1:
+            raise TraceError(
+                expected="operations on one partition for the model log",
+                seen="several",
+                where=f"operation {operation.op_id}",
+            )
+        where = f"{operation.topic or ''}-{operation.partition or 0}"
+        argument: Any = None
+        result: Any = UNHEARD
+        if operation.function == "append":
+            argument = tuple(record.value for record in operation.records) or (
+                value_of(operation, "argument"),
+            )
+            told = operation.offset if operation.offset is not None else value_of(operation, "result")
+            if not unheard and told is not None:
+                result = integer(told, "base offset", operation)
+        elif operation.function == "poll":
+            argument = operation.offset
+            end = operation.end_offset if operation.strong else None
+            result = (end, *((record.offset, record.value) for record in operation.records))
+        else:
+            if not operation.strong:
+                return None
+            result = integer(
+                operation.end_offset if operation.offset is None else operation.offset, "end", operation
+            )
+        return Call(function=operation.function.value, key=where, argument=argument, result=result)
+
+
+def _contiguous(start: int | None, records: list[tuple[int, Any]]) -> bool:
+    """Whether offsets follow each other without a gap, from `start` on where it is known."""
+    if not records:
+        return True
+    first = records[0][0] if start is None else start
+    return [offset for offset, _ in records] == list(range(first, first + len(records)))

@@ -1,0 +1,96 @@
+"""Registers: one value that is written, read, and compared and set; and many of them under keys."""
+
+from typing import Any, ClassVar
+
+from attrs import evolve, field, frozen
+
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model, frozen_value
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Operation, Outcome
+
+
+@frozen
+class Register(Model):
+    """write(v) stores v; read answers what is stored, at first `initial` (null)."""
+
+    name: ClassVar[str] = "register"
+    functions: ClassVar[frozenset[str]] = frozenset({"read", "write"})
+    reads: ClassVar[frozenset[str]] = frozenset({"read"})
+    effects: ClassVar[frozenset[str]] = frozenset({"write"})
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.function == "write":
+            return call.argument
+        return state if call.result == state else IMPOSSIBLE
+
+
+@frozen
+class CasRegister(Register):
+    """A register with cas([old new]): true stores `new` where `old` was; false tells that something else was there."""
+
+    name: ClassVar[str] = "cas-register"
+    functions: ClassVar[frozenset[str]] = frozenset({"read", "write", "cas"})
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.function != "cas":
+            return super().step(state, call)
+        old, new = call.argument
+        if call.result is False:
+            return state if state != old else IMPOSSIBLE
+        return new if state == old else IMPOSSIBLE
+
+    def call(self, operation: Operation) -> Call | None:
+        call = super().call(operation)
+        if call is None or call.function != "cas":
+            return call
+        if not isinstance(call.argument, tuple) or len(call.argument) != 2:
+            raise TraceError(
+                expected="[old, new] as argument of cas",
+                seen=str(operation.argument),
+                where=f"operation {operation.op_id}",
+            )
+        if operation.outcome is Outcome.OK and call.result not in (False, True):
+            if call.result not in (None, call.argument):
+                raise TraceError(
+                    expected="true or false as result of cas",
+                    seen=str(operation.result),
+                    where=f"operation {operation.op_id}",
+                )
+            call = evolve(call, result=True)
+        return call
+
+
+@frozen
+class KeyValue(Model):
+    """Independent texts under keys: put(v) replaces, append(v) adds behind, get answers; a key that nobody wrote holds `initial` ("")."""
+
+    name: ClassVar[str] = "key-value"
+    functions: ClassVar[frozenset[str]] = frozenset({"get", "put", "append"})
+    reads: ClassVar[frozenset[str]] = frozenset({"get"})
+    effects: ClassVar[frozenset[str]] = frozenset({"put", "append"})
+
+    initial: Any = field(default="", converter=frozen_value)
+
+    def step(self, state: Any, call: Call) -> Any:
+        if call.function == "put":
+            return call.argument
+        if call.function == "append":
+            return call.argument if state is None else state + call.argument
+        return state if call.result == state else IMPOSSIBLE
+
+    def call(self, operation: Operation) -> Call | None:
+        call = super().call(operation)
+        if call is None:
+            return None
+        expected = ""
+        if call.key is None:
+            expected, seen = "a key", "none"
+        elif call.function in self.effects and not isinstance(call.argument, str):
+            expected, seen = "a text as argument", str(operation.argument)
+        elif call.result is not UNHEARD and not isinstance(call.result, str | None):
+            expected, seen = "a text as result", str(operation.result)
+        if expected:
+            raise TraceError(
+                expected=f"{expected} of {call.function}", seen=seen, where=f"operation {operation.op_id}"
+            )
+        return call

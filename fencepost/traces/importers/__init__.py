@@ -1,0 +1,46 @@
+"""Importers: other people's histories as traces of ours (docs/models.md).
+
+`import_text` and `import_file` answer one `Trace`; what they do not understand is a TraceError with file, line and reason.
+"""
+
+from pathlib import Path
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.importers.entries import Pairing, unique_values
+from fencepost.traces.importers.formats import FORMATS, SUFFIXES, recognised
+from fencepost.traces.trace import Trace
+
+__all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]
+
+
+def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 0) -> Trace:
+    """The history that a text holds. where: its name in errors; format: a name of FORMATS, or auto. Raises TraceError."""
+    if format != "auto" and format not in FORMATS:
+        raise TraceError(
+            expected=f"a format out of auto, {', '.join(FORMATS)}", seen=repr(format), where=where
+        )
+    chosen = recognised(text, where) if format == "auto" else FORMATS[format]
+    pairing = Pairing(where, failed_cas_observes=chosen.failed_cas_observes)
+    for entry in chosen.entries(text, where):
+        pairing.add(entry)
+    operations = pairing.operations()
+    return Trace(
+        trace_id=trace_id,
+        plan="",
+        seed=0,
+        target="foreign",
+        software_version="",
+        profile=f"imported-{chosen.name}",
+        unique_values=unique_values(operations),
+        operations=operations,
+    )
+
+
+def import_file(path: Path, *, format: str = "auto", trace_id: int = 0) -> Trace:
+    """The history that a file holds. Raises TraceError with file and line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        seen = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise TraceError(expected="a readable text file", seen=seen, where=str(path)) from None
+    return import_text(text, where=str(path), format=format, trace_id=trace_id)

@@ -1,0 +1,175 @@
+"""A small strict reader of EDN, the notation of Jepsen's histories.
+
+Owns: text -> values, with the line of everything that it does not understand. Must not know what a history is.
+
+nil, booleans, numbers, strings, characters, keywords, lists, vectors, maps, sets, comments and discards (#_). Keywords become `Keyword`, lists and
+vectors `list`, maps `dict` (keys: keywords, texts and numbers), sets `frozenset` or, of what cannot be hashed, refused. A tag is understood only if it says
+"this is a record" (#some.Record{...}, as Clojure prints them). Symbols, ratios and everything else are refused.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from attrs import define, frozen
+
+from fencepost.traces.errors import TraceError
+
+DEEPEST = 64
+"""Levels of nesting; a history has few."""
+
+
+@frozen
+class Keyword:
+    """:name, without its colon."""
+
+    name: str
+
+
+_TOKEN = re.compile(
+    r"""(?P<space>[\s,]+)|(?P<comment>;[^\n]*)|(?P<discard>\#_)|(?P<open>\#\{|[\[({])|(?P<close>[\])}])
+    |(?P<string>"(?:[^"\\]|\\.)*")|(?P<character>\\(?:newline|return|space|tab|u[0-9a-fA-F]{4}|\S))
+    |(?P<keyword>:[^\s,;"()\[\]{}]+)|(?P<tag>\#[A-Za-z][^\s,;"()\[\]{}]*)|(?P<atom>[^\s,;"()\[\]{}\\]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)N?")
+_FLOAT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
+_CLOSES = {"[": "]", "(": ")", "{": "}", "#{": "}"}
+_ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|[tnrbf"\\])')
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\"}
+_CHARACTERS = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t"}
+_WORDS: dict[str, Any] = {"nil": None, "true": True, "false": False}
+
+
+@define
+class EdnReader:
+    """Values out of a text, one after another. position: where the next token begins; where: the file's name."""
+
+    text: str
+    where: str
+    position: int = 0
+
+    def line_of(self, position: int) -> int:
+        """The number of the line that holds a position, from 1."""
+        return self.text.count("\n", 0, position) + 1
+
+    def refuse(self, expected: str, seen: str, position: int) -> TraceError:
+        """The error for what stands at `position`."""
+        return TraceError(expected=expected, seen=seen, where=f"{self.where}:{self.line_of(position)}")
+
+    def token(self) -> tuple[str, str, int]:
+        """Kind, text and position of the next token that means something; kind "" at the end."""
+        while self.position < len(self.text):
+            start = self.position
+            match = _TOKEN.match(self.text, start)
+            if match is None:
+                raise self.refuse("EDN", repr(self.text[start : start + 20]), start)
+            self.position = match.end()
+            if match.lastgroup not in ("space", "comment"):
+                return str(match.lastgroup), match.group(), start
+        return "", "", self.position
+
+    def skip_into(self, opens: str) -> bool:
+        """Step over an opening bracket if it comes next."""
+        start = self.position
+        kind, text, _ = self.token()
+        if kind == "open" and text == opens:
+            return True
+        self.position = start
+        return False
+
+    def values(self, closes: str = "", depth: int = 0) -> Iterator[tuple[Any, int]]:
+        """Each value up to the closing bracket (or the end of the text), with its position."""
+        opened = self.position
+        while True:
+            kind, text, start = self.token()
+            if not kind:
+                if closes:
+                    raise self.refuse(f"a closing {closes}", "the end of the file", opened)
+                return
+            if kind == "close":
+                if text != closes:
+                    raise self.refuse(
+                        f"a closing {closes}" if closes else "a value", f"a closing {text}", start
+                    )
+                return
+            if kind == "discard":
+                self.value(*self.token(), depth)
+                continue
+            yield self.value(kind, text, start, depth), start
+
+    def value(self, kind: str, text: str, start: int, depth: int) -> Any:
+        """The value that begins with this token."""
+        if depth > DEEPEST:
+            raise self.refuse(f"at most {DEEPEST} levels of nesting", "more", start)
+        match kind:
+            case "open":
+                return self._collection(text, start, depth)
+            case "string":
+                return self._string(text[1:-1], start)
+            case "character":
+                name = text[1:]
+                return _CHARACTERS.get(name) or (chr(int(name[1:], 16)) if len(name) == 5 else name)
+            case "keyword":
+                return Keyword(text[1:])
+            case "tag":
+                return self._tagged(text, start, depth)
+            case "atom":
+                return self._atom(text, start)
+        raise self.refuse("a value", repr(text) if text else "the end of the file", start)
+
+    def _string(self, text: str, start: int) -> str:
+        def escaped(match: re.Match[str]) -> str:
+            name = match.group(1)
+            return chr(int(name[1:], 16)) if name[0] == "u" else _ESCAPES[name]
+
+        if "\\" not in text:
+            return text
+        if "\\" in _ESCAPE.sub("", text):
+            raise self.refuse("an escape that EDN has", repr(text), start)
+        return _ESCAPE.sub(escaped, text)
+
+    def _atom(self, text: str, start: int) -> Any:
+        if text in _WORDS:
+            return _WORDS[text]
+        if _INTEGER.fullmatch(text):
+            return int(text.rstrip("N"))
+        if _FLOAT.fullmatch(text):
+            return float(text.rstrip("M"))
+        raise self.refuse("nil, true, false, a number, a text, a keyword or a collection", repr(text), start)
+
+    def _tagged(self, tag: str, start: int, depth: int) -> Any:
+        kind, text, at = self.token()
+        if kind != "open" or text != "{" or "." not in tag:
+            raise self.refuse("a record as the only kind of tag", tag, start)
+        return self.value(kind, text, at, depth + 1)
+
+    def _collection(self, opens: str, start: int, depth: int) -> Any:
+        items = [value for value, _ in self.values(_CLOSES[opens], depth + 1)]
+        if opens in "[(":
+            return items
+        keys = items if opens == "#{" else items[::2]
+        if opens == "{" and len(items) % 2:
+            raise self.refuse("a value for every key of a map", "one key without", start)
+        if not all(isinstance(key, Keyword | str | int | float | None) for key in keys):
+            raise self.refuse(
+                "keywords, texts, numbers, booleans or nil in a set or as keys", "a collection", start
+            )
+        if len({(type(key), key) for key in keys}) != len(keys):
+            raise self.refuse("each key once", "one of them twice", start)
+        return frozenset(keys) if opens == "#{" else dict(zip(keys, items[1::2], strict=True))
+
+
+def plain(value: Any) -> Any:
+    """A value of EDN as one of JSON: keywords by their name, sets as sorted lists, maps with text keys."""
+    if isinstance(value, Keyword):
+        return value.name
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    if isinstance(value, frozenset):
+        return sorted(
+            (plain(item) for item in value), key=lambda item: (str(type(item)), item is None or item)
+        )
+    if isinstance(value, dict):
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    return value

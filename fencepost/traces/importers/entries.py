@@ -1,0 +1,190 @@
+"""Lines of a Jepsen history, whatever they are written in: invocations and completions, paired into operations.
+
+Owns: the fields of an entry that are understood, the pairing, and what an entry's value means for each function. Must not know files.
+
+Times are positions in the history: the order of the entries is all that every format tells. A process has one operation in flight. `info`
+leaves the outcome unknown, as does a missing completion; `fail` proves that the operation did not happen (of a cas in log text: that something
+else was there).
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from attrs import define, evolve, field, frozen
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Function, Operation, Outcome
+
+TYPES = ("invoke", "ok", "fail", "info")
+UNDERSTOOD = frozenset({"type", "f", "value", "process", "key"})
+BESIDE = frozenset(
+    {"time", "index", "op-index", "error", "exception", "node", "debug", "link", "latency", "sub-via"}
+)
+"""Fields that say nothing about what was asked or answered; `error` is kept."""
+ANSWERS = frozenset(
+    {Function.READ, Function.GET, Function.DEQUEUE, Function.CONTAINS, Function.REMOVE, Function.ACQUIRE}
+)
+"""Functions whose completion's value is a result. The others repeat what they were asked."""
+ASKS_NOTHING = frozenset({Function.READ, Function.GET, Function.DEQUEUE})
+
+
+@frozen(kw_only=True)
+class Entry:
+    """One line. line: its number in the file; value, key: JSON values."""
+
+    line: int
+    type: str
+    process: int
+    function: str
+    value: Any = None
+    key: Any = None
+    error: Any = None
+
+
+def entry_of(row: Any, *, line: int, where: str) -> Entry | None:
+    """The entry that a map of JSON values means; None if it is no client's (the nemesis). Raises TraceError."""
+    at = f"{where}:{line}"
+    if not isinstance(row, dict):
+        raise TraceError(expected="a map for each entry", seen=type(row).__name__, where=at)
+    if row.get("process") == "nemesis":
+        return None
+    unknown = sorted(set(row) - UNDERSTOOD - BESIDE)
+    if unknown:
+        raise TraceError(expected="fields of an entry", seen=f"the unknown field {unknown[0]}", where=at)
+    if row.get("type") not in TYPES:
+        raise TraceError(expected=f"a type of {', '.join(TYPES)}", seen=repr(row.get("type")), where=at)
+    process = row.get("process")
+    if not isinstance(process, int) or isinstance(process, bool):
+        raise TraceError(expected="an integer as process", seen=repr(process), where=at)
+    return Entry(
+        line=line,
+        type=row["type"],
+        process=process,
+        function=str(row.get("f")),
+        value=row.get("value"),
+        key=row.get("key"),
+        error=row.get("error"),
+    )
+
+
+@define
+class Pairing:
+    """Entries becoming operations. open: by process, its invocation and when; done: finished operations by op id."""
+
+    where: str
+    failed_cas_observes: bool = False
+    open: dict[int, tuple[int, Entry, Function]] = field(factory=dict)
+    done: dict[int, Operation] = field(factory=dict)
+    invoked: int = 0
+    position: int = 0
+
+    def add(self, entry: Entry) -> None:
+        """The next entry of the history."""
+        if entry.type == "invoke":
+            self._invoke(entry)
+        else:
+            self._complete(entry)
+        self.position += 1
+
+    def _refuse(self, expected: str, seen: str, entry: Entry) -> TraceError:
+        return TraceError(expected=expected, seen=seen, where=f"{self.where}:{entry.line}")
+
+    def _invoke(self, entry: Entry) -> None:
+        if entry.process in self.open:
+            before = self.open[entry.process][1].line
+            raise self._refuse(
+                f"the completion of what process {entry.process} invoked in line {before}",
+                "another invocation",
+                entry,
+            )
+        try:
+            function = Function(entry.function)
+        except ValueError:
+            raise self._refuse(
+                "a function out of " + ", ".join(sorted(_ASKED)), repr(entry.function), entry
+            ) from None
+        if function not in _ASKED:
+            raise self._refuse("a function out of " + ", ".join(sorted(_ASKED)), repr(entry.function), entry)
+        operation = Operation(
+            op_id=self.invoked,
+            process=entry.process,
+            function=function,
+            invoke_time=self.position,
+            outcome=Outcome.UNKNOWN,
+            key=_key(entry.key),
+            argument=None if function in ASKS_NOTHING or entry.value is None else _json(entry.value),
+        )
+        self.open[entry.process] = (self.invoked, entry, function)
+        self.done[self.invoked] = operation
+        self.invoked += 1
+
+    def _complete(self, entry: Entry) -> None:
+        if entry.process not in self.open:
+            raise self._refuse(f"an invocation of process {entry.process} first", entry.type, entry)
+        op_id, invocation, function = self.open.pop(entry.process)
+        if entry.function != invocation.function or entry.key != invocation.key:
+            raise self._refuse(
+                f"the completion of {invocation.function}, invoked in line {invocation.line}",
+                entry.function if entry.function != invocation.function else f"key {entry.key!r}",
+                entry,
+            )
+        operation = self.done[op_id]
+        outcome = {"ok": Outcome.OK, "fail": Outcome.FAIL, "info": Outcome.UNKNOWN}[entry.type]
+        result: str | None = None
+        if entry.type == "ok" and function is Function.CAS:
+            result = "true"
+        elif entry.type == "ok" and (function in ANSWERS or entry.value != invocation.value):
+            result = _json(entry.value)
+        elif entry.type == "fail" and function is Function.CAS and self._observed(entry, invocation):
+            outcome, result = Outcome.OK, "false"
+        error = entry.error
+        if error is None and entry.type in ("fail", "info") and entry.value != invocation.value:
+            error = entry.value
+        self.done[op_id] = evolve(
+            operation,
+            outcome=outcome,
+            completion_time=self.position,
+            result=result,
+            error=None if error is None else error if isinstance(error, str) else _json(error),
+        )
+
+    def _observed(self, entry: Entry, invocation: Entry) -> bool:
+        return self.failed_cas_observes and entry.value == invocation.value
+
+    def operations(self) -> tuple[Operation, ...]:
+        """All operations, in the order of their invocations; what never completed is unknown."""
+        return tuple(self.done.values())
+
+
+_ASKED = frozenset(
+    {
+        *(Function.APPEND, Function.READ, Function.WRITE, Function.CAS, Function.GET, Function.PUT),
+        *(Function.ADD, Function.REMOVE, Function.CONTAINS, Function.ENQUEUE, Function.DEQUEUE),
+        *(Function.ACQUIRE, Function.RELEASE),
+    }
+)
+
+
+def unique_values(operations: Iterable[Operation]) -> bool:
+    """Whether nothing was written (put, added, appended, enqueued) twice under one key."""
+    seen: set[tuple[str | None, str | None]] = set()
+    for operation in operations:
+        if operation.argument is None or operation.function in ANSWERS:
+            continue
+        argument: str | None = operation.argument
+        if operation.function is Function.CAS:
+            pair = msgspec.json.decode(operation.argument)
+            argument = _json(pair[1]) if isinstance(pair, list) and len(pair) == 2 else argument
+        if (operation.key, argument) in seen:
+            return False
+        seen.add((operation.key, argument))
+    return True
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _key(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else _json(value)

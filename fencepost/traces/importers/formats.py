@@ -1,0 +1,162 @@
+"""The formats of other people's histories: which there are, how one is recognised, and each one's entries.
+
+Owns: EDN (a vector or list of maps, or one map after another), its JSON twins, and Jepsen's log text. Must not know how entries are paired.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.importers.edn import EdnReader, Keyword, plain
+from fencepost.traces.importers.entries import Entry, entry_of
+
+
+def edn_entries(text: str, where: str) -> Iterator[Entry]:
+    """The entries of a history in EDN."""
+    reader = EdnReader(text, where)
+    closes = "]" if reader.skip_into("[") else ")" if reader.skip_into("(") else ""
+    line, counted = 1, 0
+    for value, position in reader.values(closes):
+        line += text.count("\n", counted, position)
+        counted = position
+        entry = entry_of(plain(value), line=line, where=where)
+        if entry is not None:
+            yield entry
+    kind, seen, position = reader.token()
+    if kind:
+        raise reader.refuse("nothing behind the history", repr(seen), position)
+
+
+def _object(where: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise TraceError(expected="each field once", seen="one of them twice", where=where)
+        return made
+
+    return build
+
+
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+def json_entries(text: str, where: str) -> Iterator[Entry]:
+    """The entries of a history in JSON: an array of objects, or one object after another."""
+
+    def constant(name: str) -> Any:
+        raise TraceError(expected="JSON", seen=name, where=where)
+
+    decoder = json.JSONDecoder(object_pairs_hook=_object(where), parse_constant=constant)
+    line, counted = 1, 0
+    position = _end_of(_BETWEEN, text, 0)
+    inside = text.startswith("[", position)
+    position = _end_of(_BETWEEN, text, position + inside)
+    while position < len(text) and not (inside and text[position] == "]"):
+        line += text.count("\n", counted, position)
+        counted = position
+        try:
+            row, position = decoder.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            raise TraceError(
+                expected="a JSON object", seen=error.msg, where=f"{where}:{error.lineno}"
+            ) from None
+        entry = entry_of(row, line=line, where=where)
+        if entry is not None:
+            yield entry
+        position = _end_of(_BETWEEN, text, position)
+    if inside:
+        if position >= len(text):
+            raise TraceError(expected="a closing ]", seen="the end of the file", where=where)
+        position += 1
+    if text[position:].strip():
+        line = text.count("\n", 0, position) + 1
+        raise TraceError(
+            expected="nothing behind the history", seen=repr(text[position:][:20]), where=f"{where}:{line}"
+        )
+
+
+def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
+    match = pattern.match(text, position)
+    return match.end() if match else position
+
+
+_LOG_LINE = re.compile(r"(?:\S+ \S+ )?INFO\s+(?:\[[^\]]*\]\s+)?jepsen\.util\s+-\s+(.*)")
+
+
+def log_entries(text: str, where: str) -> Iterator[Entry]:
+    """The entries of Jepsen's log text: `INFO jepsen.util - process :type :function value`, tabs between; blank lines are skipped."""
+    for number, content in enumerate(text.split("\n"), start=1):
+        if not content.strip():
+            continue
+        at = f"{where}:{number}"
+        match = _LOG_LINE.fullmatch(content.rstrip())
+        if match is None:
+            raise TraceError(
+                expected="INFO jepsen.util - PROCESS :TYPE :FUNCTION VALUE", seen=repr(content[:80]), where=at
+            )
+        reader = EdnReader(match.group(1), at)
+        values = [value for value, _ in reader.values()]
+        if values[:1] == [Keyword("nemesis")]:
+            continue
+        if len(values) not in (4, 5) or not all(isinstance(value, Keyword) for value in values[1:3]):
+            raise TraceError(
+                expected="process, :type, :function and value", seen=repr(match.group(1)), where=at
+            )
+        names = ("process", "type", "f", "value", "error")
+        entry = entry_of(dict(zip(names, map(plain, values), strict=False)), line=number, where=where)
+        if entry is not None:
+            yield entry
+
+
+@frozen(kw_only=True)
+class Format:
+    """One format. entries: a text's; failed_cas_observes: a failed cas is an observation, not an operation that did not happen."""
+
+    name: str
+    says: str
+    entries: Callable[[str, str], Iterator[Entry]]
+    failed_cas_observes: bool = False
+
+
+FORMATS: dict[str, Format] = {
+    made.name: made
+    for made in (
+        Format(
+            name="edn", says="Jepsen's EDN: a vector, a list, or one map after another", entries=edn_entries
+        ),
+        Format(
+            name="json", says="the same as JSON: an array, or one object after another", entries=json_entries
+        ),
+        Format(
+            name="jepsen-log",
+            says="Jepsen's log text; a failed cas tells that its precondition was false",
+            entries=log_entries,
+            failed_cas_observes=True,
+        ),
+    )
+}
+SUFFIXES = (".edn", ".json", ".log", ".txt")
+"""Files of a folder that are taken for histories."""
+
+_FIRST = re.compile(r"(?:[\s,]|;[^\n]*\n?)*")
+
+
+def recognised(text: str, where: str) -> Format:
+    """The format of a text, by how it begins. Raises TraceError where it is none."""
+    rest = text[_end_of(_FIRST, text, 0) :][:200]
+    if re.match(r"(?:\S+ \S+ )?INFO\s", rest):
+        return FORMATS["jepsen-log"]
+    bracket = re.match(r"\[?\s*\{\s*(\"|:|\})", rest)
+    if bracket is not None:
+        return FORMATS["json" if bracket.group(1) == '"' else "edn"]
+    if re.match(r"[\[(#{]", rest):
+        return FORMATS["edn"]
+    raise TraceError(
+        expected=f"a history in one of the formats {', '.join(FORMATS)}",
+        seen=repr(rest[:40]) if rest else "an empty file",
+        where=where,
+    )
