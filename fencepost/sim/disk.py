@@ -11,12 +11,28 @@ What a power loss leaves is what a journalling file system in ordered mode (ext4
   renames tie to them. A file's own `sync` makes no name durable, and a rename does not sync the file (no auto_da_alloc).
 - A process that crashes loses nothing: the page cache outlives it.
 
-A file whose name is lost is lost; a truncation or removal that was not synced may come back. Final; later faults (full disk, I/O errors, a
-lying fsync, rotten bits) are methods of `Disk` and one question in `_mutating`.
+A file whose name is lost is lost; a truncation or removal that was not synced may come back. The other faults are armed through methods
+of `Disk` and last until `heal`, whatever the host does meanwhile:
+
+- `limit_capacity`: an append beyond it raises ENOSPC, and leaves what fits or nothing. Names and truncations always have room.
+- `fail_calls`: EIO. An append that fails leaves some beginning of its bytes. A sync that fails has written a prefix of the unsynced writes, and the
+  rest is lost although its pages count as clean: processes go on reading them, a later sync succeeds without them, and what is written after them
+  stands behind a hole of zeros (Linux; Rebello et al., Can Applications Recover from fsync Failures?, ATC 2020). A directory's steps wait on.
+- `lie_about_syncs`: a sync returns and nothing is durable; an honest one later makes up for it.
+- `slow_syncs`: each takes longer.
+- `rot_bit`: a durable bit turns over, once, and is read so from then on.
 """
 
 from attrs import Factory, define, field, frozen
 
+from fencepost.sim.disk_content import FileContent
+from fencepost.sim.disk_faults import (
+    ArmedError,
+    DiskCall,
+    DiskFaults,
+    input_output_error,
+    no_space_error,
+)
 from fencepost.sim.disk_names import Directory, Names, Step
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MICROSECOND
@@ -50,63 +66,33 @@ class PowerLossReport:
     steps_lost: int = 0
 
 
-@define(eq=False)
-class FileContent:
-    """A file, whatever its name. content: as a process sees it. durable: what is surely on the platter. unsynced: since then, in order, the
-    bytes of an append or the new size of a truncation; content = durable with all of unsynced applied."""
-
-    content: bytearray = Factory(bytearray)
-    durable: bytearray = Factory(bytearray)
-    unsynced: list[bytes | int] = Factory(list)
-
-    def sync(self) -> None:
-        """All of it is durable."""
-        for write in self.unsynced:
-            _apply(self.durable, write)
-        self.unsynced.clear()
-
-    def settle(self, kept: int, torn_to: int | None) -> None:
-        """Keep the first `kept` unsynced writes, cut the next one to `torn_to` bytes, forget the others."""
-        content = bytearray(self.durable)
-        for write in self.unsynced[:kept]:
-            _apply(content, write)
-        if torn_to is not None:
-            torn = self.unsynced[kept]
-            assert isinstance(torn, bytes)
-            content += torn[:torn_to]
-        self.content, self.durable = content, bytearray(content)
-        self.unsynced.clear()
-
-
-def _apply(content: bytearray, write: bytes | int) -> None:
-    if isinstance(write, int):
-        del content[write:]
-    else:
-        content += write
-
-
 class OpenFile:
     """impl.files.File on a simulated disk."""
 
-    __slots__ = ("_disk", "_file")
+    __slots__ = ("_disk", "_file", "_path")
 
-    def __init__(self, disk: "Disk", file: FileContent) -> None:
-        self._disk, self._file = disk, file
+    def __init__(self, disk: "Disk", file: FileContent, path: str) -> None:
+        self._disk, self._file, self._path = disk, file, path
 
     def append(self, data: bytes) -> int:
         """Write at the end."""
-        file, data = self._file, bytes(data)
+        file, data, disk = self._file, bytes(data), self._disk
         position = len(file.content)
-        failing = self._disk._mutating(self._disk.write_cost)
-        file.content += data
-        file.unsynced.append(data)
+        failing = disk._mutating(disk.write_cost)
+        written, error = disk._room_for(data, self._path)
+        if written or error is None:
+            file.content += written
+            file.unsynced.append(written)
         if failing:
             raise PowerLoss
+        if error is not None:
+            raise error
         return position
 
     def read_at(self, position: int, size: int) -> bytes:
         """Up to `size` bytes from `position`."""
         self._disk._alive()
+        self._disk._refuse(DiskCall.READ, self._path)
         return bytes(self._file.content[position : position + size])
 
     def truncate(self, size: int) -> None:
@@ -115,6 +101,8 @@ class OpenFile:
         if size >= len(file.content):
             return
         failing = self._disk._mutating(self._disk.write_cost)
+        if not failing:
+            self._disk._refuse(DiskCall.WRITE, self._path)
         del file.content[size:]
         file.unsynced.append(size)
         if failing:
@@ -122,9 +110,11 @@ class OpenFile:
 
     def sync(self) -> None:
         """Make the content durable."""
-        if self._disk._mutating(self._disk.sync_cost):
-            raise PowerLoss
-        self._file.sync()
+        disk = self._disk
+        if disk._syncing(self._path):
+            disk._fail_sync(self._file, self._path)
+        elif not disk._lying():
+            self._file.sync()
 
     def size(self) -> int:
         """Bytes in the file."""
@@ -132,6 +122,15 @@ class OpenFile:
 
     def close(self) -> None:
         """Nothing to release here."""
+
+
+@frozen(kw_only=True)
+class RottenBit:
+    """The bit that turned over. position: byte in the file."""
+
+    path: str
+    position: int
+    bit: int
 
 
 @define(eq=False, kw_only=True)
@@ -152,6 +151,9 @@ class Disk:
     _calls_left: int = 0
     _power_is_off: bool = False
     _power_losses: int = 0
+    _faults: DiskFaults | None = None
+    _struck: int = 0
+    """Faults that drew something so far: part of the cause of the next draw."""
 
     def __attrs_post_init__(self) -> None:
         self.write_cost = self.options.write_us * MICROSECOND
@@ -167,10 +169,10 @@ class Disk:
             if not create:
                 raise FileNotFoundError(path)
             step = self._names.creation(path, FileContent())
-            self._take(step)
+            self._take(step, path)
             file = self._names.find_file(path)
             assert file is not None
-        return OpenFile(self, file)
+        return OpenFile(self, file, path)
 
     def exists(self, path: str) -> bool:
         """Whether a file or directory has this name."""
@@ -183,7 +185,7 @@ class Disk:
         for depth in range(1, len(parts) + 1):
             ancestor = "/".join(parts[:depth])
             if not isinstance(self._names.find(ancestor), Directory):
-                self._take(self._names.creation(ancestor, Directory(ancestor)))
+                self._take(self._names.creation(ancestor, Directory(ancestor)), ancestor)
 
     def list(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
@@ -192,20 +194,23 @@ class Disk:
 
     def rename(self, source: str, target: str) -> None:
         """Atomically replace `target` by `source`."""
-        self._take(self._names.renaming(source, target))
+        self._take(self._names.renaming(source, target), source)
 
     def remove(self, path: str) -> None:
         """Remove a file."""
-        self._take(self._names.removal(path))
+        self._take(self._names.removal(path), path)
 
     def sync_directory(self, path: str) -> None:
         """Make the steps of this directory durable."""
-        if self._mutating(self.sync_cost):
-            raise PowerLoss
-        self._names.sync(path)
+        if self._syncing(path):
+            raise input_output_error(path)
+        if not self._lying():
+            self._names.sync(path)
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: Step, path: str) -> None:
         failing = self._mutating(self.write_cost)
+        if not failing:
+            self._refuse(DiskCall.WRITE, path)
         self._names.take(step)
         if failing:
             raise PowerLoss
@@ -226,6 +231,82 @@ class Disk:
         """Forget an armed power loss."""
         self._calls_left = 0
 
+    def limit_capacity(self, size: int | None) -> None:
+        """All files together may have `size` bytes (None: no bound); what is there already stays."""
+        self._armed().capacity = size
+
+    def fail_calls(self, call: DiskCall, *, nth: int = 1, times: int | None = 1, path: str = "") -> None:
+        """EIO for the `nth` call of this kind from now and the `times` - 1 after it (None: all of them), of one path or (empty) of any."""
+        assert nth >= 1 and (times is None or times >= 1), (nth, times)
+        self._armed().errors.append(ArmedError(call=call, path=path, nth=nth, times=times))
+
+    def lie_about_syncs(self, times: int | None = None) -> None:
+        """The next `times` syncs (None: all) return without making anything durable."""
+        self._armed().lies = times
+
+    def slow_syncs(self, extra_us: int) -> None:
+        """Each sync takes `extra_us` longer."""
+        self._armed().extra_sync_cost = extra_us * MICROSECOND
+
+    def heal(self) -> None:
+        """No more of those faults; what they did stays done."""
+        self._faults = None
+
+    def rot_bit(self, path: str = "") -> RottenBit | None:
+        """Turn over one durable bit, of a file or (empty) of any; answers which. None if nothing is durable there."""
+        files = [(name, file) for name, file in self._names.files() if path in ("", name)]
+        total = sum(file.rottable() for _, file in files)
+        if not total:
+            return None
+        place = self._draw_fault(8 * total, f"rot {path}")
+        for name, file in files:
+            if place < 8 * file.rottable():
+                file.flip(place // 8, place % 8)
+                return RottenBit(path=name, position=place // 8, bit=place % 8)
+            place -= 8 * file.rottable()
+        raise AssertionError("a place beyond all files")
+
+    def _armed(self) -> DiskFaults:
+        if self._faults is None:
+            self._faults = DiskFaults()
+        return self._faults
+
+    def _draw_fault(self, bound: int, what: str) -> int:
+        self._struck += 1
+        return self.randomness.below(bound, f"disk fault {what}", self.node, self._struck)
+
+    def _refuse(self, call: DiskCall, path: str) -> None:
+        if self._faults is not None and self._faults.fails(call, path):
+            raise input_output_error(path)
+
+    def _room_for(self, data: bytes, path: str) -> tuple[bytes, OSError | None]:
+        """What of an append gets written, and what is raised after it."""
+        if self._faults is None:
+            return data, None
+        if self._faults.fails(DiskCall.WRITE, path):
+            return data[: self._draw_fault(len(data) + 1, f"write {path}")], input_output_error(path)
+        capacity = self._faults.capacity
+        if capacity is None:
+            return data, None
+        room = max(0, capacity - sum(len(file.content) for _, file in self._names.files()))
+        if len(data) <= room:
+            return data, None
+        return data[:room] if self._draw_fault(2, f"room {path}") else b"", no_space_error(path)
+
+    def _syncing(self, path: str) -> bool:
+        """A sync begins; answers whether it fails."""
+        slower = self._faults.extra_sync_cost if self._faults is not None else 0
+        if self._mutating(self.sync_cost + slower):
+            raise PowerLoss
+        return self._faults is not None and self._faults.fails(DiskCall.SYNC, path)
+
+    def _lying(self) -> bool:
+        return self._faults is not None and self._faults.lies_now()
+
+    def _fail_sync(self, file: FileContent, path: str) -> None:
+        file.fail_sync(self._draw_fault(len(file.unsynced) + 1, f"sync {path}"))
+        raise input_output_error(path)
+
     def crash(self) -> None:
         """The process dies; the page cache survives, so that nothing is lost."""
         self.cost = 0
@@ -245,6 +326,7 @@ class Disk:
     def _settle(self, path: str, file: FileContent) -> None:
         writes = len(file.unsynced)
         if not writes:
+            file.settle(0, None)
             return
         kept, torn_to = self._draw(writes + 1, "writes", path), None
         if self.options.torn_write and kept < writes:

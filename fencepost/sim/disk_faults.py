@@ -1,0 +1,74 @@
+"""What is wrong with a simulated disk just now: calls that fail, room that runs out, syncs that lie or take long.
+
+Owns the faults that are armed, and which call meets one. Must not know files or names. What a fault does to a file stands in sim/disk.py.
+"""
+
+import errno
+from enum import StrEnum
+
+from attrs import define, field
+
+
+class DiskCall(StrEnum):
+    """The calls that can fail. WRITE: an append, a truncation, or a change of a name. SYNC: of a file or a directory."""
+
+    READ = "read"
+    WRITE = "write"
+    SYNC = "sync"
+
+
+def input_output_error(path: str) -> OSError:
+    """EIO, as `os` raises it."""
+    return OSError(errno.EIO, "Input/output error", path)
+
+
+def no_space_error(path: str) -> OSError:
+    """ENOSPC, as `os` raises it."""
+    return OSError(errno.ENOSPC, "No space left on device", path)
+
+
+@define(kw_only=True)
+class ArmedError:
+    """EIO for calls of one kind. nth: which matching call from now is the first to fail. times: how many fail in a row; None: all of them from then
+    on. path: of the file as it was opened, or of the name or directory; empty: any."""
+
+    call: DiskCall
+    path: str
+    nth: int
+    times: int | None
+
+    def strikes(self, call: DiskCall, path: str) -> bool:
+        """Whether this call fails; counts it."""
+        if call is not self.call or self.path not in ("", path) or self.times == 0:
+            return False
+        if self.nth > 1:
+            self.nth -= 1
+            return False
+        if self.times is not None:
+            self.times -= 1
+        return True
+
+
+@define
+class DiskFaults:
+    """capacity: bytes that all files together may have; None: no bound. lies: syncs that will lie; None: all of them. extra_sync_cost: virtual
+    nanoseconds more for each sync. errors: in the order of arming."""
+
+    capacity: int | None = None
+    lies: int | None = 0
+    extra_sync_cost: int = 0
+    errors: list[ArmedError] = field(factory=list)
+
+    def fails(self, call: DiskCall, path: str) -> bool:
+        """Whether this call is one of those that fail."""
+        struck = [error.strikes(call, path) for error in self.errors]  # each of them counts
+        return any(struck)
+
+    def lies_now(self) -> bool:
+        """Whether this sync lies; counts it."""
+        if self.lies is None:
+            return True
+        if self.lies:
+            self.lies -= 1
+            return True
+        return False
