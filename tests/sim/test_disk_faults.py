@@ -40,7 +40,7 @@ def code_of(call, *arguments: object) -> int:
     try:
         call(*arguments)
     except OSError as error:
-        assert error.filename
+        assert error.filename is not None
         return error.errno
     return 0
 
