@@ -98,7 +98,7 @@ class LogRecovery:
             gap = number > 0 and not self._continues(segments[number - 1], segment)
             if not gap:
                 cut = self.recover_segment(segment)
-                segment.sync(indexes=True)
+                self.make_durable(segment)
             if gap or cut:
                 self._drop(segments, number + (not gap))
                 return True
@@ -110,6 +110,14 @@ class LogRecovery:
         """Protection L3: every byte is read and every checksum compared; the file is cut before the first bad batch."""
         expected = None if self.options.compact else segment.base_offset
         return segment.recover(expected, self._see)
+
+    def make_durable(self, segment: Segment) -> None:
+        """Protection: what was read is written anew, unless it lies below the recovery point. After a failed sync, Linux counts the pages as clean: they
+        can be read, a later sync succeeds without writing them, and a power loss takes them (Rebello et al., Can Applications Recover from fsync
+        Failures?, ATC 2020). Whether that happened to the process before this one, nobody can ask."""
+        if segment.next_offset > self.recovery_point:
+            segment.rewrite()
+        segment.sync(indexes=True)
 
     def _see(self, header: BatchHeader, data: bytes) -> None:
         if header.leader_epoch >= 0 and (not self.epochs or self.epochs[-1][0] < header.leader_epoch):
@@ -171,19 +179,22 @@ def remove_segment_files(files: FileSystem, directory: str, base_offset: int) ->
             files.remove(path)
 
 
-def finish_swap(files: FileSystem, directory: str, base_offset: int, options: LogOptions) -> None:
+def finish_swap(
+    files: FileSystem, directory: str, base_offset: int, options: LogOptions, *, end_offset: int = 0
+) -> None:
     """Put a compacted segment (`.swap`, durable) in the place of those that it was made of. Can be repeated after a crash at any point.
 
-    It takes the place of every segment that begins inside of it. An old segment behind its last batch, all of whose records are superseded, may stay
-    when a crash comes before the cleaner removed it; that costs room, and the next compaction removes it.
+    It takes the place of every segment that begins inside of it, or below end_offset. After a crash only the former is known: an old segment behind its
+    last batch, all of whose records are superseded, may stay; that costs room, and the next compaction removes it.
     """
     swap = Segment.open(files, directory, base_offset, options, suffix=SWAP)
     swap.rebuild_indexes()
+    end_offset = max(end_offset, swap.next_offset)
     names = [parse_segment_name(name) for name in files.list(directory)]
     inside = [
         name.offset
         for name in names
-        if name and name.kind == LOG and not name.suffix and base_offset < name.offset < swap.next_offset
+        if name and name.kind == LOG and not name.suffix and base_offset < name.offset < end_offset
     ]
     swap.close()
     for offset in reversed(inside):

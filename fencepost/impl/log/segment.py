@@ -13,7 +13,7 @@ from fencepost.impl.files import File, FileSystem
 from fencepost.impl.log.batch_file import Frame, chunks, frames, whole_batches
 from fencepost.impl.log.batch_header import BatchHeader, read_headers
 from fencepost.impl.log.index_file import CorruptIndexError
-from fencepost.impl.log.layout import INDEX, LOG, TIME_INDEX, segment_path
+from fencepost.impl.log.layout import CLEANED, INDEX, LOG, TIME_INDEX, segment_path
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.offset_index import OffsetIndex
 from fencepost.impl.log.record_batch import CorruptBatchError, Record, read_records
@@ -227,6 +227,20 @@ class Segment:
         self.dirty = True
         self.sync(indexes=False)
         self.load()
+
+    def rewrite(self) -> None:
+        """Copy the batches into a new file that takes the place of the old one, durably; a crash leaves one or the other."""
+        temporary = segment_path(self.directory, self.base_offset, LOG, CLEANED)
+        if self.files.exists(temporary):
+            self.files.remove(temporary)
+        copy = self.files.open(temporary)
+        for _, data in chunks(self.file, 0, self.size):
+            copy.append(data)
+        copy.sync()
+        self.files.rename(temporary, segment_path(self.directory, self.base_offset, LOG))
+        self.files.sync_directory(self.directory)
+        self.file.close()
+        self.file, self.dirty = copy, False
 
     def close(self) -> None:
         """Release the file."""

@@ -113,7 +113,7 @@ class SegmentedLog:
 
     def close(self) -> None:
         """Make everything durable, producers included, and release the files. Afterwards the log may be opened as clean."""
-        with self._in_service("close"):
+        with self.in_service("close"):
             self.flush()
             self.segments.active.seal()
             write_snapshot(self.files, self.directory, self.producers)
@@ -127,7 +127,8 @@ class SegmentedLog:
             segment.close()
 
     @contextmanager
-    def _in_service(self, what: str) -> Iterator[None]:
+    def in_service(self, what: str) -> Iterator[None]:
+        """Refuses work while the log is offline, and takes it offline when the file system fails inside."""
         if self.offline:
             raise _offline(self.directory, what, self.offline)
         try:
@@ -142,7 +143,7 @@ class SegmentedLog:
         """Append one produced batch, whose offsets count from 0, at the log end offset. Raises CorruptBatchError, OutOfOrderSequenceError,
         InvalidProducerEpochError (nothing was written), LogOfflineError (nobody knows)."""
         header = self._produced(data)
-        with self._in_service("append"):
+        with self.in_service("append"):
             known = self.producers.check(header)
             if known is not None:
                 return Appended(
@@ -170,7 +171,7 @@ class SegmentedLog:
         """Append the batches that a leader sent, as they are; returns their headers. Raises UnexpectedOffsetError if they do not begin at the log end
         offset, CorruptBatchError, LogOfflineError."""
         headers = list(read_headers(data))
-        with self._in_service("append"):
+        with self.in_service("append"):
             if headers and self.log_start_inside_batch(headers[0]):
                 self.truncate_fully_and_start_at(
                     headers[0].base_offset, log_start_offset=self.log_start_offset
@@ -219,7 +220,7 @@ class SegmentedLog:
 
     def flush(self) -> None:
         """Make everything appended so far durable."""
-        with self._in_service("flush"):
+        with self.in_service("flush"):
             self.segments.active.sync(indexes=False)
             self.recovery_point = self.log_end_offset
 
@@ -228,7 +229,7 @@ class SegmentedLog:
         old = self.segments.active
         if not old.size:
             return
-        with self._in_service("roll"):
+        with self.in_service("roll"):
             old.seal()
             write_snapshot(self.files, self.directory, self.producers)
             self.segments.add(create_segment(self.files, self.directory, self.log_end_offset, self.options))
@@ -239,7 +240,7 @@ class SegmentedLog:
 
     def truncate_to(self, offset: int) -> None:
         """Cut the log so that it ends at `offset`, or at the start of the batch that holds it; never extends it."""
-        with self._in_service("truncate"):
+        with self.in_service("truncate"):
             if offset < self.segments.first.base_offset:
                 self.truncate_fully_and_start_at(offset)
             elif offset < self.log_end_offset:
@@ -264,7 +265,7 @@ class SegmentedLog:
 
     def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
         """Drop everything and go on at `offset`. log_start_offset: if records may be read only from a later offset on."""
-        with self._in_service("truncate"):
+        with self.in_service("truncate"):
             remove_all(self.files, self.directory, self.segments)
             remove_snapshots(self.files, self.directory, above=-1)
             self.segments = SegmentList([create_segment(self.files, self.directory, offset, self.options)])
@@ -281,7 +282,7 @@ class SegmentedLog:
     def advance_log_start_offset(self, offset: int) -> None:
         """Records below `offset` may not be read any more (DeleteRecords, retention); their segments go with the next retention."""
         assert offset <= self.log_end_offset, (offset, self.log_end_offset)
-        with self._in_service("delete records"):
+        with self.in_service("delete records"):
             if offset > self.log_start_offset:
                 self.log_start_offset = offset
                 self.epochs.truncate_from_start(offset)
@@ -289,7 +290,7 @@ class SegmentedLog:
     def remove_oldest(self, count: int) -> None:
         """Remove the `count` oldest segments, the oldest first; the last one stays."""
         assert 0 <= count < len(self.segments), (count, len(self.segments))
-        with self._in_service("delete segments"):
+        with self.in_service("delete segments"):
             for _ in range(count):
                 self._remove(self.segments.first)
             first = self.segments.first.base_offset
@@ -303,7 +304,7 @@ class SegmentedLog:
         """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit `max_bytes` (at least one) and stand in one
         segment. A compacted log answers with the next batch there is."""
         end_offset = min(end_offset, self.log_end_offset)
-        with self._in_service("read"):
+        with self.in_service("read"):
             for segment in self.segments.from_offset(offset):
                 if offset >= end_offset or segment.base_offset >= end_offset:
                     break
@@ -315,7 +316,7 @@ class SegmentedLog:
     def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> Record | None:
         """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps unfinished transactions and what is not
         committed out (KAFKA-5522)."""
-        with self._in_service("look up a timestamp"):
+        with self.in_service("look up a timestamp"):
             for segment in self.segments.from_offset(self.log_start_offset):
                 if segment.largest_timestamp_ms >= timestamp_ms:
                     found = segment.find_timestamp(timestamp_ms, self.log_start_offset)

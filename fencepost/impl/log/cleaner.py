@@ -1,0 +1,241 @@
+"""Compaction: of each key the latest record stays (KIP-58, KIP-534).
+
+Owns what a cleaned segment holds and how it takes the place of the old ones. Must not know leaders; the high watermark is told.
+
+    start          first dirty offset          bound = min(high watermark, open transactions, active segment)
+    |--- clean -----------|------- dirty ------------|--------- not touched ----------|
+
+1. read the dirty part: the last offset of every key  2. write what is still the latest into `.cleaned`, group by group  3. sync, rename to `.swap`: from
+here on the cleaned segment is the truth  4. remove the old ones, rename `.swap` to `.log`. A crash before 3 changes nothing; after it, loading the log
+goes on with 4 (recovery.finish_swap).
+
+A record without a key goes; control records stay. A tombstone stays until `delete.retention.ms` after the first compaction that saw it, so that a reader
+who began at the start before that sees it; the time of its end is written into its batch (KAFKA-4529 asked the age of the wrong segment). The last
+batch of a producer stays, empty if need be: its sequence number is what recognises a duplicate (KAFKA-5490).
+"""
+
+from collections.abc import Iterator
+
+from attrs import define, field, frozen
+
+from fencepost.impl.log.batch_header import BatchHeader
+from fencepost.impl.log.control_records import end_transaction_of
+from fencepost.impl.log.layout import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, segment_path
+from fencepost.impl.log.record_batch import Record, TimestampType, encode_batch, read_records
+from fencepost.impl.log.recovery import finish_swap
+from fencepost.impl.log.segment import LARGEST_RELATIVE_OFFSET, Segment
+from fencepost.impl.log.segmented_log import SegmentedLog
+
+MOST_KEYS = 5_000_000
+"""Bound on the map of one pass (log.cleaner.dedupe.buffer.size in Kafka); the rest of the dirty part waits for the next one."""
+
+
+@frozen(kw_only=True)
+class Cleaned:
+    """What a pass did. first_dirty_offset: where the next one begins."""
+
+    first_dirty_offset: int
+    records_dropped: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
+
+
+@define
+class Transactions:
+    """What the markers say about transactional records. aborted: (producer id, first, last offset) of transactions that never were."""
+
+    open_since: dict[int, int] = field(factory=dict)
+    aborted: list[tuple[int, int, int]] = field(factory=list)
+
+    def see(self, header: BatchHeader, data: bytes) -> None:
+        """Take notice of a batch."""
+        if not header.is_transactional:
+            return
+        if not header.is_control:
+            self.open_since.setdefault(header.producer_id, header.base_offset)
+            return
+        marker = next(map(end_transaction_of, read_records(data, header)), None)
+        begun = self.open_since.pop(header.producer_id, None)
+        if marker is not None and not marker.commit and begun is not None:
+            self.aborted.append((header.producer_id, begun, header.last_offset))
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether the records of this batch never were."""
+        return header.is_transactional and any(
+            producer == header.producer_id and first <= header.base_offset <= last
+            for producer, first, last in self.aborted
+        )
+
+
+@define
+class Cleaner:
+    """Of one log. now_ms: of this pass."""
+
+    log: SegmentedLog
+    now_ms: int = 0
+    latest: dict[bytes, int] = field(factory=dict)
+    transactions: Transactions = field(factory=Transactions)
+    dropped: int = 0
+
+    def clean(self, *, first_dirty_offset: int, high_watermark: int, now_ms: int) -> Cleaned:
+        """One pass over the log; nothing happens if no whole segment is dirty."""
+        self.now_ms, self.dropped, self.latest, self.transactions = now_ms, 0, {}, Transactions()
+        first_dirty = max(first_dirty_offset, self.log.log_start_offset)
+        bound = self.clean_below(high_watermark)
+        segments = self.log.segments.all
+        cleanable = [
+            old
+            for old, following in zip(segments, segments[1:], strict=False)
+            if following.base_offset <= bound
+        ]
+        with self.log.in_service("compact"):
+            count, end = self._read_keys(cleanable, first_dirty)
+            if end <= first_dirty:
+                return Cleaned(first_dirty_offset=first_dirty)
+            before = sum(segment.size for segment in cleanable[:count])
+            after = sum(self._replace(group) for group in self._groups(cleanable[:count]))
+        return Cleaned(
+            first_dirty_offset=end, records_dropped=self.dropped, bytes_before=before, bytes_after=after
+        )
+
+    def clean_below(self, high_watermark: int) -> int:
+        """Protection KAFKA-13194: neither what is not committed (it may be cut, and must not have displaced a committed record) nor the active segment."""
+        undecided = self.log.producers.first_open_offset()
+        bound = min(high_watermark, self.log.segments.active.base_offset)
+        return bound if undecided is None else min(bound, undecided)
+
+    # ---- what stays
+
+    def _read_keys(self, segments: list[Segment], first_dirty: int) -> tuple[int, int]:
+        """Fill the map from the dirty part; returns how many segments can be cleaned and where the cleaned part will end."""
+        end = first_dirty
+        batches = [
+            (header, data)
+            for segment in segments
+            for header, data in segment.batches()
+            if header.is_transactional
+        ]
+        for header, data in batches:
+            self.transactions.see(header, data)
+        del batches
+        for number, segment in enumerate(segments):
+            following = self.log.segments.all[number + 1].base_offset
+            if following <= first_dirty:
+                continue
+            if len(self.latest) >= MOST_KEYS and end > first_dirty:
+                return number, end
+            for header, data in segment.batches():
+                if (
+                    header.last_offset >= first_dirty
+                    and not header.is_control
+                    and not self.transactions.is_aborted(header)
+                ):
+                    for record in read_records(data, header):
+                        if record.key is not None and record.offset >= first_dirty:
+                            self.latest[record.key] = record.offset
+            end = following
+        return len(segments), end
+
+    def retained(self, header: BatchHeader, records: tuple[Record, ...]) -> list[Record]:
+        """The records of a batch that stay."""
+        if header.is_control:
+            return list(records)
+        if self.transactions.is_aborted(header):
+            return []
+        return [
+            record
+            for record in records
+            if record.key is not None
+            and record.offset >= self.latest.get(record.key, -1)
+            and (record.value is not None or not self.tombstone_may_go(header))
+        ]
+
+    def tombstone_may_go(self, header: BatchHeader) -> bool:
+        """Protection KAFKA-4529: not before delete.retention.ms after it became clean."""
+        return header.delete_horizon_ms is not None and self.now_ms >= header.delete_horizon_ms
+
+    def last_of_producer(self, header: BatchHeader) -> bool:
+        """Protection KAFKA-5490: the batch that tells the last sequence number of its producer, by epoch and offset (KAFKA-8335)."""
+        producer = self.log.producers.producers.get(header.producer_id)
+        if producer is None or producer.epoch != header.producer_epoch:
+            return False
+        return any(batch.last_offset == header.last_offset for batch in producer.batches[-1:])
+
+    def _clean_batch(self, header: BatchHeader, data: bytes) -> bytes | None:
+        """The batch as it will be; None if it goes."""
+        records = read_records(data, header)
+        kept = self.retained(header, records)
+        self.dropped += len(records) - len(kept)
+        tombstones = not header.is_control and any(record.value is None for record in kept)
+        horizon = header.delete_horizon_ms
+        needs_horizon = tombstones and horizon is None
+        if len(kept) == len(records) and not needs_horizon and (kept or self.last_of_producer(header)):
+            return data[header.position : header.end_position]
+        if not kept and not self.last_of_producer(header):
+            return None
+        if needs_horizon:
+            horizon = self.now_ms + self.log.options.delete_retention_ms
+        stamped = header.timestamp_type is TimestampType.LOG_APPEND
+        return encode_batch(
+            kept,
+            base_offset=header.base_offset,
+            leader_epoch=header.leader_epoch,
+            codec=header.codec,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            transactional=header.is_transactional,
+            control=header.is_control,
+            last_offset_delta=header.last_offset_delta,
+            log_append_time_ms=header.max_timestamp_ms if stamped else None,
+            delete_horizon_ms=horizon if tombstones else None,
+            empty_timestamp_ms=header.max_timestamp_ms,
+        )
+
+    # ---- taking the place of the old
+
+    def _groups(self, segments: list[Segment]) -> Iterator[list[Segment]]:
+        """Neighbours that together make at most one segment (cleaned segments shrink, and many small ones cost files)."""
+        group: list[Segment] = []
+        size = 0
+        for segment in segments:
+            reach = segment.next_offset - (group[0].base_offset if group else segment.base_offset)
+            if group and (
+                size + segment.size > self.log.options.segment_bytes or reach > LARGEST_RELATIVE_OFFSET
+            ):
+                yield group
+                group, size = [], 0
+            group.append(segment)
+            size += segment.size
+        if group:
+            yield group
+
+    def _replace(self, group: list[Segment]) -> int:
+        """Write the cleaned segment of a group and put it in its place; returns its size."""
+        log, base = self.log, group[0].base_offset
+        for kind in (LOG, INDEX, TIME_INDEX):
+            path = segment_path(log.directory, base, kind, CLEANED)
+            if log.files.exists(path):
+                log.files.remove(path)
+        cleaned = log.files.open(segment_path(log.directory, base, LOG, CLEANED))
+        for segment in group:
+            for header, data in segment.batches(check_crc=True):
+                batch = self._clean_batch(header, data)
+                if batch is not None:
+                    cleaned.append(batch)
+        cleaned.sync()
+        cleaned.close()
+        log.files.rename(
+            segment_path(log.directory, base, LOG, CLEANED), segment_path(log.directory, base, LOG, SWAP)
+        )
+        log.files.sync_directory(log.directory)
+        following = log.segments.all[log.segments.all.index(group[-1]) + 1].base_offset
+        finish_swap(log.files, log.directory, base, log.options, end_offset=following)
+        new = Segment.open(log.files, log.directory, base, log.options)
+        new.rebuild_indexes()
+        new.seal()
+        new.release()
+        for segment in group:
+            segment.close()
+        log.segments.replace(group, new)
+        return new.size

@@ -1,0 +1,101 @@
+"""The log directory of a broker: all its logs, opened after a clean stop or any other, and closed whole.
+
+Owns the order of start and stop and the checkpoints over all partitions. Must not know roles. Kafka's LogManager, without its threads.
+
+    start   1. take the marker away   2. read the checkpoints   3. open every log, recovering it if there was no marker
+    stop    1. close every log        2. write the checkpoints  3. put the marker
+"""
+
+from typing import Self
+
+from attrs import define, field
+
+from fencepost.impl.files import FileSystem
+from fencepost.impl.log.layout import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
+from fencepost.impl.log.log_checkpoints import (
+    put_clean_shutdown_marker,
+    read_offsets,
+    take_clean_shutdown_marker,
+    write_offsets,
+)
+from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.recovery import LogRecovery
+from fencepost.impl.log.segmented_log import SegmentedLog
+from fencepost.impl.messages import TopicPartition
+from fencepost.traces.errors import FencepostError
+
+
+@define(eq=False)
+class LogDirectory:
+    """logs: by partition. clean: whether the last stop was clean. first_dirty: where each compacted log is not yet clean. recovery_points,
+    log_starts: as read at the start, for logs that are not open yet."""
+
+    files: FileSystem
+    log_type: type[SegmentedLog] = SegmentedLog
+    recovery: type[LogRecovery] = LogRecovery
+    clean: bool = False
+    logs: dict[TopicPartition, SegmentedLog] = field(factory=dict)
+    first_dirty: dict[TopicPartition, int] = field(factory=dict)
+    recovery_points: dict[TopicPartition, int] = field(factory=dict)
+    log_starts: dict[TopicPartition, int] = field(factory=dict)
+
+    @classmethod
+    def start(cls, files: FileSystem, options: dict[TopicPartition, LogOptions], **parts: type) -> Self:
+        """Open the logs of these partitions. Raises LogOfflineError if the disk fails under one of them, OSError if it fails before."""
+        self = cls(files, **parts)
+        self.take_marker_first()
+        self.recovery_points = read_offsets(files, RECOVERY_POINTS)
+        self.log_starts = read_offsets(files, LOG_STARTS)
+        self.first_dirty = read_offsets(files, CLEANER_OFFSETS)
+        for key in sorted(options):
+            self.open(key, options[key])
+        self.loaded()
+        return self
+
+    def take_marker_first(self) -> None:
+        """Protection KAFKA-10471: the marker is gone before the first log is touched; a crash from here on is a crash."""
+        self.clean = take_clean_shutdown_marker(self.files)
+
+    def loaded(self) -> None:
+        """All logs are open: nothing is left to do."""
+
+    def open(self, key: TopicPartition, options: LogOptions) -> SegmentedLog:
+        """Open or create one log."""
+        log = self.log_type.open(
+            self.files,
+            str(key),
+            options=options,
+            recovery_point=self.recovery_points.get(key, 0),
+            log_start_offset=self.log_starts.get(key, 0),
+            clean=self.clean,
+            recovery=self.recovery,
+        )
+        self.logs[key] = log
+        return log
+
+    def checkpoint(self) -> None:
+        """Write what a later start may rely on. Offsets of partitions that are not open stay as they were (KAFKA-1647)."""
+        points = {key: log.recovery_point for key, log in self.logs.items()}
+        starts = {key: log.log_start_offset for key, log in self.logs.items()}
+        write_offsets(self.files, RECOVERY_POINTS, {**self.recovery_points, **points})
+        write_offsets(self.files, LOG_STARTS, {**self.log_starts, **starts})
+        write_offsets(self.files, CLEANER_OFFSETS, self.first_dirty)
+
+    def close(self) -> None:
+        """Stop cleanly. If a log is offline or fails, there is no marker, and the error is raised after the others are closed."""
+        failed: Exception | None = None
+        for _, log in sorted(self.logs.items()):
+            try:
+                log.close()
+            except FencepostError as error:
+                log.abandon()
+                failed = error
+        self.checkpoint()
+        if failed is not None:
+            raise failed
+        put_clean_shutdown_marker(self.files)
+
+    def abandon(self) -> None:
+        """Release all files as they are, as a crash does."""
+        for log in self.logs.values():
+            log.abandon()

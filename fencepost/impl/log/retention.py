@@ -1,0 +1,70 @@
+"""Retention: which old segments a log no longer needs.
+
+Owns the three reasons (below the log start, too old, too much) and the bound that none may cross. Must not know leaders; the high watermark is told.
+Segments go whole and the oldest first, so that what stays is a log without a hole.
+"""
+
+from attrs import define
+
+from fencepost.impl.log.log_options import UNLIMITED
+from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segmented_log import SegmentedLog
+
+
+@define
+class Retention:
+    """Of one log."""
+
+    log: SegmentedLog
+
+    def apply(self, *, high_watermark: int, now_ms: int) -> int:
+        """Remove what may go; returns how many segments went. Segments below the log start go whatever the policy says, also those of a compacted topic
+        (KAFKA-7400). The active segment is rolled if it may go too."""
+        self._roll_if_due(high_watermark, now_ms)
+        count = self._count(high_watermark, now_ms)
+        if count == len(self.log.segments):
+            if not self.log.segments.active.size:
+                count -= 1
+            else:
+                self.log.roll()
+        if count:
+            self.log.remove_oldest(count)
+        return count
+
+    def _roll_if_due(self, high_watermark: int, now_ms: int) -> None:
+        active = self.log.segments.active
+        if active.size and active.must_roll(0, active.next_offset - 1, now_ms):
+            self.log.roll()
+
+    def _count(self, high_watermark: int, now_ms: int) -> int:
+        """How many of the oldest segments may go."""
+        segments, count = self.log.segments.all, 0
+        excess = sum(segment.size for segment in segments) - self.log.options.retention_bytes
+        for number, segment in enumerate(segments):
+            end = segments[number + 1].base_offset if number + 1 < len(segments) else self.log.log_end_offset
+            if not self.below_high_watermark(end, high_watermark):
+                break
+            excess -= segment.size
+            if not (
+                end <= self.log.log_start_offset or self._too_old(segment, now_ms) or self._too_much(excess)
+            ):
+                break
+            count += 1
+        return count
+
+    def below_high_watermark(self, end_offset: int, high_watermark: int) -> bool:
+        """Protection L4: a segment that may hold uncommitted records stays, since a follower may have to fetch it."""
+        return end_offset <= high_watermark
+
+    def _too_old(self, segment: Segment, now_ms: int) -> bool:
+        options, latest = self.log.options, segment.largest_timestamp_ms
+        return (
+            options.delete
+            and options.retention_ms != UNLIMITED
+            and 0 <= latest < now_ms - options.retention_ms
+        )
+
+    def _too_much(self, excess: int) -> bool:
+        """excess: bytes over the bound when this segment and all before it are gone."""
+        options = self.log.options
+        return options.delete and options.retention_bytes != UNLIMITED and excess >= 0
