@@ -93,6 +93,10 @@ class Model:
         """Whether two states behave alike. Override it for states that are equal without being ==, or that cannot be hashed."""
         return bool(one == other)
 
+    def observes(self, call: Call) -> bool:
+        """Whether a call with a known result changes no state at all: then the search need not choose when it happens."""
+        return call.function in self.reads
+
     def describe(self, call: Call) -> str:
         """A call in a few words."""
         words = [] if call.key is None else [call.key]

@@ -77,6 +77,9 @@ class Queue(Model):
             return state if call.result is None else IMPOSSIBLE
         return state[1:] if call.result is UNHEARD or call.result == state[0] else IMPOSSIBLE
 
+    def observes(self, call: Call) -> bool:
+        return call.function == "dequeue" and call.result is None
+
     def call(self, operation: Operation) -> Call | None:
         call = super().call(operation)
         if call is not None and call.function == "enqueue" and call.argument is None:

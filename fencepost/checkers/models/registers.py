@@ -39,6 +39,9 @@ class CasRegister(Register):
             return state if state != old else IMPOSSIBLE
         return new if state == old else IMPOSSIBLE
 
+    def observes(self, call: Call) -> bool:
+        return super().observes(call) or (call.function == "cas" and call.result is False)
+
     def call(self, operation: Operation) -> Call | None:
         call = super().call(operation)
         if call is None or call.function != "cas":

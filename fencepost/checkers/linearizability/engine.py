@@ -1,0 +1,141 @@
+"""The driver of a search: memory that grows, steps that are missing, limits.
+
+Owns one search of one part, from its arrays to an answer. Must not know verdicts.
+"""
+
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.linearizability import kernel
+from fencepost.checkers.linearizability.history import Arrays
+from fencepost.checkers.linearizability.kernel import Work
+from fencepost.checkers.linearizability.limits import Guard, LimitReached
+from fencepost.checkers.linearizability.table import Table
+
+SLICE = 100_000
+"""Expansions between two looks at the clock."""
+FIRST_NODES = 1 << 10
+LOOK_EVERY = 256
+"""Answers of the model between two looks at the clock; the watchdog looks in between."""
+
+
+class Answer(Enum):
+    """What a search says. GAVE_UP: its own bound of expansions was met."""
+
+    LINEARIZABLE = "linearizable"
+    ILLEGAL = "illegal"
+    GAVE_UP = "gave up"
+
+
+@frozen(kw_only=True, eq=False)
+class Outcome:
+    """The answer of one search. path: operations (numbers of the part) in the order in which choices made them happen; to everything if linearizable, to
+    the deepest configuration otherwise. level: completions that this satisfies. steps, nodes: how much was tried and remembered."""
+
+    answer: Answer
+    path: tuple[int, ...]
+    level: int
+    steps: int
+    nodes: int
+
+
+def search(arrays: Arrays, table: Table, guard: Guard, *, most_steps: int | None = None) -> Outcome:
+    """Search one part. most_steps: give up after so many expansions. Raises LimitReached."""
+    levels = len(arrays.part.returns)
+    if levels == 0:
+        return Outcome(answer=Answer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0)
+    work = _work(arrays)
+    first = table.state(table.model.init())
+    asks, fresh = 0, True
+    while True:
+        if fresh:
+            status = kernel.begin(arrays.part, table.steps, work, first)
+            fresh = status == kernel.ASKS
+        else:
+            status = kernel.search(arrays.part, table.steps, work, SLICE)
+        control = work.control
+        if status == kernel.ASKS:
+            table.fill(int(control[kernel.ASKED_STATE]), work.asked[: control[kernel.ASKED]])
+            asks += 1
+            if asks % LOOK_EVERY == 0:
+                guard.check()
+        elif status == kernel.FULL:
+            work = _grown(work, arrays, guard)
+        elif status == kernel.PAUSED:
+            guard.check()
+            if most_steps is not None and control[kernel.STEPS] >= most_steps:
+                return _outcome(Answer.GAVE_UP, work, levels)
+        else:
+            answer = Answer.LINEARIZABLE if status == kernel.LINEARIZABLE else Answer.ILLEGAL
+            return _outcome(answer, work, levels)
+        if most_steps is not None and asks > most_steps:
+            return _outcome(Answer.GAVE_UP, work, levels)
+
+
+def _outcome(answer: Answer, work: Work, levels: int) -> Outcome:
+    control = work.control
+    path: list[int] = []
+    node, level = int(control[kernel.BEST]), levels
+    if answer is Answer.LINEARIZABLE:
+        found = int(control[kernel.FOUND])
+        node = -1 if found < 0 else found >> 32
+        if found >= 0:
+            path.append(found & 0xFFFFFFFF)
+    else:
+        level = int(work.nodes[node, kernel.LEVEL]) if control[kernel.NODES] else 0
+    while node >= 0 and control[kernel.NODES]:
+        if work.nodes[node, kernel.OPERATION] >= 0:
+            path.append(int(work.nodes[node, kernel.OPERATION]))
+        node = int(work.nodes[node, kernel.PARENT])
+    return Outcome(
+        answer=answer,
+        path=tuple(reversed(path)),
+        level=level,
+        steps=int(control[kernel.STEPS]),
+        nodes=int(control[kernel.NODES]),
+    )
+
+
+def _work(arrays: Arrays) -> Work:
+    part = arrays.part
+    words = part.words + -(-len(part.unknown) // kernel.WORD)
+    occupant = np.full(arrays.slots, -1, np.int64)
+    for op in range(int(part.invoked[0])):
+        if part.order[op] < len(part.returns):
+            occupant[part.slot[op]] = op
+    control = np.zeros(8, np.int64)
+    control[kernel.FOUND] = -1
+    return Work(
+        nodes=np.empty((FIRST_NODES, 6), np.int64),
+        masks=np.empty((FIRST_NODES, words), np.uint64),
+        buckets=np.full(2 * FIRST_NODES, -1, np.int64),
+        frames=np.empty((len(part.returns) + 1, 3), np.int64),
+        occupant=occupant,
+        scratch=np.zeros(words, np.uint64),
+        asked=np.empty(2 * arrays.slots + 1, np.int64),
+        control=control,
+    )
+
+
+def _grown(work: Work, arrays: Arrays, guard: Guard) -> Work:
+    """Twice the room for nodes. Raises LimitReached."""
+    size = 2 * len(work.nodes)
+    guard.check()
+    if size > guard.limits.nodes:
+        guard.reached = f"the limit of {guard.limits.nodes:,} remembered configurations was met"
+        raise LimitReached(guard.reached)
+    guard.room_for(2 * (work.nodes.nbytes + work.masks.nbytes + work.buckets.nbytes))
+
+    def longer(array: Any) -> Any:
+        made = np.empty((size, *array.shape[1:]), array.dtype)
+        made[: len(array)] = array
+        return made
+
+    grown = work._replace(
+        nodes=longer(work.nodes), masks=longer(work.masks), buckets=np.empty(2 * size, np.int64)
+    )
+    kernel.rehash(grown, arrays.part)
+    return grown

@@ -1,0 +1,141 @@
+"""Why a part is not linearizable: how far an order goes, and the fewest operations that exclude each other.
+
+Owns: the longest linearizable prefix as an order of operations, and shrinking. Must not know verdicts of other judges.
+
+Shrinking relaxes, it does not delete: a history without a write may be illegal only because of what the write explained. A relaxed operation
+is taken as if its outcome were unknown, so it may have happened at any time after its invocation, or never. That only ever allows
+more, so what is still illegal then is a proof by itself: *these operations fit in no order, whatever the others did*. The set is minimal in
+that none of its members can be relaxed as well, unless a bound ended the shrinking.
+"""
+
+from attrs import define, evolve, field
+
+from fencepost.checkers.columns import NEVER
+from fencepost.checkers.linearizability.engine import Answer, Outcome, search
+from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, with_relaxed
+from fencepost.checkers.linearizability.limits import Guard, LimitReached
+from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.verdict import Finding
+from fencepost.traces.operations import Outcome as Told
+
+MOST_STEPS = 20_000
+"""Expansions (and questions to the model) of one attempt to shrink."""
+MOST_ATTEMPTS = 2_000
+
+
+def prefix_order(arrays: Arrays, outcome: Outcome, table: Table) -> tuple[list[int], int]:
+    """The operations (numbers) in the order in which they happen on the way to `outcome`, and the state they lead to.
+
+    Replays the search's rule: open observers that are possible happen at once.
+    """
+    part, levels = arrays.part, len(arrays.part.returns)
+    happened: set[int] = set()
+    order: list[int] = []
+    state, level = table.state(table.model.init()), 0
+    for op in (*outcome.path, None):
+        while True:
+            last = int(part.invoked[level]) if level < levels else 0
+            for free in range(last):
+                waits = part.observes[free] and free not in happened
+                if waits and table.step(state, int(part.call[free])) == state:
+                    happened.add(free)
+                    order.append(free)
+            if level == levels or int(part.returns[level]) not in happened:
+                break
+            level += 1
+        if op is not None:
+            state = table.step(state, int(part.call[op]))
+            happened.add(op)
+            order.append(op)
+    return order, state
+
+
+def _cut(arrays: Arrays, level: int) -> list[Asked]:
+    """The shortest prefix that is illegal: what was invoked up to completion number `level`. What completes later keeps its result, but need not happen."""
+    end = arrays.asked[int(arrays.part.returns[level])].complete
+    begun = (one for one in arrays.asked if one.invoke <= end)
+    return [one if one.complete <= end else evolve(one, complete=NEVER) for one in begun]
+
+
+@define
+class Shrinking:
+    """Constraints being dropped. everyone: the operations that are looked at; relaxed: op ids that are not needed; needed: those that
+    may be; exact: no bound got in the way."""
+
+    everyone: list[Asked]
+    needed: list[Asked]
+    table: Table
+    guard: Guard
+    relaxed: set[int] = field(factory=set)
+    exact: bool = True
+    attempts: int = 0
+
+    def without(self, size: int) -> None:
+        """Relax blocks of so many operations where the rest is still illegal."""
+        kept: list[Asked] = []
+        for begin in range(0, len(self.needed), size):
+            block = self.needed[begin : begin + size]
+            trial = self.relaxed | {one.operation.op_id for one in block}
+            answer = self._answer(trial)
+            if answer is Answer.ILLEGAL:
+                self.relaxed = trial
+            else:
+                self.exact &= answer is Answer.LINEARIZABLE or size > 1
+                kept += block
+        self.needed = kept
+
+    def _answer(self, relaxed: set[int]) -> Answer:
+        self.guard.check()
+        self.attempts += 1
+        if self.attempts > MOST_ATTEMPTS:
+            return Answer.GAVE_UP
+        part = with_relaxed(self.table.model, self.everyone, relaxed)
+        return search(arrays_of(part, self.table), self.table, self.guard, most_steps=MOST_STEPS).answer
+
+
+def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tuple[list[Asked], bool]:
+    """The operations of a minimal set, the one that fits nowhere first, and whether no bound ended the shrinking."""
+    culprit = arrays.asked[int(arrays.part.returns[outcome.level])].operation.op_id
+    part = _cut(arrays, outcome.level)
+    told = [one for one in part if one.operation.outcome is Told.OK]
+    told.sort(
+        key=lambda one: (one.operation.op_id == culprit, not table.model.observes(one.call), one.complete)
+    )
+    shrinking = Shrinking(part, told, table, guard)
+    size = max(1, len(told) // 2)
+    try:
+        while size:
+            shrinking.without(size)
+            size //= 2
+        # once more among all operations: what completed behind the prefix counts there
+        shrinking.everyone = list(arrays.asked)
+        proof = {one.operation.op_id for one in shrinking.needed}
+        shrinking.relaxed = {one.operation.op_id for one in arrays.asked} - proof
+        shrinking.without(1)
+    except (LimitReached, MemoryError):
+        shrinking.exact = False
+        shrinking.needed = [one for one in shrinking.needed if one.operation.op_id not in shrinking.relaxed]
+    order = sorted(shrinking.needed, key=lambda one: (one.operation.op_id != culprit, one.invoke))
+    return order, shrinking.exact
+
+
+def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: str) -> Finding:
+    """The finding for a part that is not linearizable."""
+    half = evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2))
+    model = table.model
+    culprit = arrays.asked[int(arrays.part.returns[outcome.level])]
+    _, state = prefix_order(arrays, outcome, table)
+    proof, exact = shrunk(arrays, outcome, table, Guard(half))
+    words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
+    more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""
+    return Finding(
+        anomaly="not_linearizable",
+        check="linearizability",
+        expected=f"an order of the operations{f' on {name}' if name else ''} that the model {model.name} allows",
+        seen=(
+            f"the first {outcome.level} completions can be ordered (for instance to the state {model.describe_state(table.states[state])[:200]}), "
+            f"the next one cannot: {model.describe(culprit.call)} of process {culprit.operation.process}; "
+            f"{'' if exact else 'not further shrunk: '}these {len(proof)} fit in no order, whatever the others did: {words}{more}"
+        ),
+        operations=tuple(one.operation.op_id for one in proof),
+    )

@@ -1,0 +1,156 @@
+"""A trace's operations as parts of a history that a search can work on.
+
+Owns: which operations count, how they split into parts, and the arrays of a part. Must not know how a search goes.
+
+Failed operations did not happen and are left out, as are those that say nothing to the model. Intervals are closed: of equal times the
+invocation comes first. `relaxed` operations are taken as if their outcome were unknown, which only ever allows more.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+
+import numpy as np
+from attrs import evolve, frozen
+
+from fencepost.checkers.columns import NEVER
+from fencepost.checkers.linearizability.kernel import WORD, Part
+from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.models.base import Call, Model
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Operation, Outcome
+from fencepost.traces.trace import Trace
+
+MOST_OPERATIONS = 1 << 30
+"""Of one part: numbers of operations and nodes share a 64-bit word."""
+
+
+@frozen(kw_only=True)
+class Asked:
+    """An operation that counts. complete: NEVER where the outcome is unknown."""
+
+    operation: Operation
+    call: Call
+    invoke: int
+    complete: int
+
+    @property
+    def known(self) -> bool:
+        """Whether its outcome is."""
+        return self.complete != NEVER
+
+
+def asked_of(model: Model, operation: Operation, widen: int = 0) -> Asked | None:
+    """The operation as the model sees it; None if it says nothing. widen: by how much each stamp may err. Raises TraceError."""
+    where = f"operation {operation.op_id}"
+    if operation.function not in model.functions:
+        raise TraceError(
+            expected=f"functions of the model {model.name or type(model).__name__}: {', '.join(sorted(model.functions))}",
+            seen=operation.function.value,
+            where=where,
+        )
+    if operation.outcome is Outcome.FAIL:
+        return None
+    call = model.call(operation)
+    if call is None:
+        return None
+    complete = NEVER
+    if operation.outcome is Outcome.OK:
+        if operation.completion_time is None or operation.completion_time < operation.invoke_time:
+            raise TraceError(
+                expected="a completion after the invocation", seen=str(operation.completion_time), where=where
+            )
+        complete = operation.completion_time + widen
+    return Asked(operation=operation, call=call, invoke=operation.invoke_time - widen, complete=complete)
+
+
+def split(model: Model, trace: Trace, widen: int = 0) -> dict[str, list[Asked]]:
+    """The operations that count, by part, small parts first. Raises TraceError."""
+    parts: dict[str, list[Asked]] = defaultdict(list)
+    whole = False
+    everything = []
+    for operation in trace.operations:
+        asked = asked_of(model, operation, widen)
+        if asked is not None:
+            everything.append(asked)
+            name = model.partition(asked.call)
+            whole |= name is None
+            parts[name or ""].append(asked)
+    if whole:
+        return {"": everything}
+    return dict(sorted(parts.items(), key=lambda item: (len(item[1]), item[0])))
+
+
+def relax(model: Model, asked: Asked) -> Asked | None:
+    """The operation as if nothing had been heard of it; None if it says nothing any more."""
+    operation = evolve(
+        asked.operation, outcome=Outcome.UNKNOWN, completion_time=None, result=None, offset=None
+    )
+    call = model.call(operation)
+    return None if call is None else evolve(asked, call=call, complete=NEVER)
+
+
+def with_relaxed(model: Model, part: Iterable[Asked], relaxed: Collection[int]) -> list[Asked]:
+    """The part with some operations (op ids) relaxed."""
+    changed = (relax(model, asked) if asked.operation.op_id in relaxed else asked for asked in part)
+    return [asked for asked in changed if asked is not None]
+
+
+@frozen(kw_only=True, eq=False)
+class Arrays:
+    """A part in the order of its numbers, and its arrays. slots: of known operations."""
+
+    asked: tuple[Asked, ...]
+    part: Part
+    slots: int
+
+
+def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
+    """Number the operations of a part by invocation and give each its slot."""
+    asked = tuple(sorted(part, key=lambda one: (one.invoke, one.complete)))
+    assert len(asked) < MOST_OPERATIONS, f"a part of {len(asked)} operations"
+    invoke = np.array([one.invoke for one in asked], np.int64)
+    complete = np.array([one.complete for one in asked], np.int64)
+    call = np.array([table.call(one.call) for one in asked], np.int64)
+    observes = np.array([one.known and table.model.observes(one.call) for one in asked], np.bool_)
+    by_completion = np.argsort(complete, kind="stable")
+    order = np.empty(len(asked), np.int64)
+    order[by_completion] = np.arange(len(asked))
+    returns = by_completion[: int(np.count_nonzero(complete != NEVER))]
+    invoked = np.searchsorted(invoke, complete[returns], side="right")
+    unknown = np.flatnonzero(complete == NEVER)
+    slot, slots = _slots(returns, invoked, complete)
+    words = -(-slots // WORD)
+    slot[unknown] = words * WORD + np.arange(len(unknown))
+    twin = np.full(len(asked), -1, np.int64)
+    last: dict[int, int] = {}
+    for op in unknown.tolist():
+        twin[op] = last.get(int(call[op]), -1)
+        last[int(call[op])] = op
+    made = Part(
+        call=call,
+        observes=observes,
+        slot=slot,
+        order=order,
+        returns=returns,
+        invoked=invoked,
+        unknown=unknown,
+        unknown_before=np.searchsorted(unknown, invoked, side="left"),
+        twin=twin,
+        words=words,
+    )
+    return Arrays(asked=asked, part=made, slots=slots)
+
+
+def _slots(returns: np.ndarray, invoked: np.ndarray, complete: np.ndarray) -> tuple[np.ndarray, int]:
+    """The slot of each known operation: the lowest that is free when it is invoked; and how many there are."""
+    slot = np.full(len(complete), -1, np.int64)
+    free: list[int] = []
+    count = begin = 0
+    for level, op in enumerate(returns.tolist()):
+        for new in range(begin, int(invoked[level])):
+            if complete[new] != NEVER:
+                slot[new] = free.pop() if free else count
+                count += slot[new] == count
+        begin = int(invoked[level])
+        free.append(int(slot[op]))
+    return slot, int(count)

@@ -1,0 +1,128 @@
+"""Limits of time and memory that hold, inside a model's step too.
+
+Owns the clock, the process's memory and the watchdog. Must not know what is being limited.
+
+Between slices of compiled work and between steps the clock is simply read. A step that does not return is interrupted: a watchdog thread
+raises `LimitReached` in the thread that runs it, again and again until it leaves. One call into C that never comes back (a huge power, a
+regular expression) cannot be interrupted from inside the process: `fencepost check` judges in processes of its own and ends those.
+"""
+
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+POLL_SECONDS = 0.02
+"""How often the watchdog looks at the clock and at memory."""
+
+
+class LimitReached(BaseException):
+    """Time or memory is used up. Not an Exception, so that a model that catches those does not swallow it."""
+
+
+@frozen(kw_only=True)
+class Limits:
+    """timeout_s: seconds of wall clock; memory_bytes: by which the process may grow; nodes: configurations that are remembered at most."""
+
+    timeout_s: float = 60.0
+    memory_bytes: int = 2 << 30
+    nodes: int = 1 << 26
+
+
+def memory_in_use() -> int:
+    """Bytes that this process has in memory now (the most it ever had where the system does not tell)."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * _page_size()
+    except (OSError, ValueError, IndexError):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return used if sys.platform == "darwin" else used * 1024
+
+
+def _page_size() -> int:
+    import resource
+
+    return resource.getpagesize()
+
+
+@define(eq=False)
+class Guard:
+    """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached: which limit, "" if none."""
+
+    limits: Limits
+    deadline: float = field(init=False)
+    base: int = field(init=False)
+    reached: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        self.deadline = time.monotonic() + self.limits.timeout_s
+        self.base = memory_in_use()
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the deadline; negative behind it."""
+        return self.deadline - time.monotonic()
+
+    def over(self) -> str:
+        """Which limit is reached now, in words; "" if none."""
+        if self.seconds_left <= 0:
+            return f"the time limit of {self.limits.timeout_s:g} s was met"
+        if memory_in_use() - self.base > self.limits.memory_bytes:
+            return memory_words(self.limits.memory_bytes)
+        return ""
+
+    def check(self) -> None:
+        """Raises LimitReached if a limit is."""
+        self.reached = self.reached or self.over()
+        if self.reached:
+            raise LimitReached(self.reached)
+
+    def room_for(self, more: int) -> None:
+        """Raises LimitReached if so many more bytes would be too many."""
+        if memory_in_use() - self.base + more > self.limits.memory_bytes:
+            self.reached = self.reached or memory_words(self.limits.memory_bytes)
+            raise LimitReached(self.reached)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """While the body runs, a watchdog raises LimitReached in it once a limit is reached, whatever it is doing."""
+        done, lock = threading.Event(), threading.Lock()
+        thread = ctypes.c_ulong(threading.get_ident())
+
+        def watch() -> None:
+            while not done.wait(POLL_SECONDS):
+                self.reached = self.reached or self.over()
+                with lock:
+                    if self.reached and not done.is_set():
+                        ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))
+
+        watcher = threading.Thread(target=watch, daemon=True, name="limits")
+        watcher.start()
+        try:
+            yield
+        finally:
+            _settle(done, lock, thread)
+
+
+def _settle(done: threading.Event, lock: threading.Lock, thread: ctypes.c_ulong) -> None:
+    """Stop the watchdog; an exception of its that has not arrived yet is taken back, one that arrives here asks for another try."""
+    while True:
+        try:
+            with lock:
+                done.set()
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
+            return
+        except LimitReached:
+            continue
+
+
+def memory_words(limit: int) -> str:
+    """The memory limit as a reason."""
+    return f"the memory limit of {limit / (1 << 20):,.0f} MiB was met"

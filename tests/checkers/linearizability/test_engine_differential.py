@@ -1,0 +1,142 @@
+"""The engine against a naive exhaustive search, for every model, on seeded random histories."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from attrs import evolve
+from lin_exhaustive import linearizable
+from lin_histories import DRAW, history
+
+from fencepost.checkers.linearizability import engine, explain, judge, judge_trace
+from fencepost.checkers.linearizability.history import arrays_of, split, with_relaxed
+from fencepost.checkers.linearizability.limits import Guard, Limits
+from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.models import IMPOSSIBLE, model_named
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.operations import Outcome
+
+HISTORIES = 700
+"""Of each model; the nightly target runs more."""
+
+
+def mismatches(name: str, seeds: range) -> tuple[int, int]:
+    """How often engine and oracle differ, and how many histories were illegal."""
+    model = model_named(name)
+    wrong = illegal = 0
+    for seed in seeds:
+        trace = history(name, Random(f"{name} {seed}"))
+        expected = linearizable(model, trace.operations)
+        decision = judge_trace(trace, model).decision
+        wrong += decision is not (Decision.OK if expected else Decision.ILLEGAL)
+        illegal += not expected
+    return wrong, illegal
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_engine_and_exhaustive_search_agree(name: str) -> None:
+    """On random small histories the engine's decision is that of trying every order."""
+    wrong, illegal = mismatches(name, range(HISTORIES))
+    assert wrong == 0
+    assert HISTORIES // 20 < illegal < HISTORIES * 19 // 20
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_the_order_found_is_one(name: str) -> None:
+    """Where the engine says linearizable, the order that it found keeps real time and satisfies the model."""
+    model, checked = model_named(name), 0
+    for seed in range(150):
+        for part in split(model, history(name, Random(f"order {name} {seed}"))).values():
+            table = Table(model)
+            arrays = arrays_of(part, table)
+            outcome = engine.search(arrays, table, Guard(Limits()))
+            if outcome.answer is engine.Answer.LINEARIZABLE:
+                order, _ = explain.prefix_order(arrays, outcome, table)
+                state, latest = model.init(), -1
+                for op in order:
+                    state = model.step(state, arrays.asked[op].call)
+                    assert state is not IMPOSSIBLE
+                    latest = max(latest, arrays.asked[op].invoke)
+                    assert arrays.asked[op].complete >= latest
+                known = {op for op, one in enumerate(arrays.asked) if one.known}
+                assert known <= set(order) and len(set(order)) == len(order)
+                checked += 1
+    assert checked > 50
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_a_certificate_proves_and_is_minimal(name: str) -> None:
+    """With all other operations unknown the convicting ones are still illegal; with any one of them unknown too, no longer."""
+    model, checked = model_named(name), 0
+    for seed in range(120):
+        trace = history(name, Random(f"certificate {name} {seed}"))
+        for finding in judge_trace(trace, model).findings:
+            (part,) = (
+                part
+                for part in split(model, trace).values()
+                if finding.operations[0] in {one.operation.op_id for one in part}
+            )
+            everyone = {one.operation.op_id for one in part}
+            convicting = set(finding.operations)
+
+            def legal(relaxed: set[int], part=part) -> bool:
+                operations = [one.operation for one in with_relaxed(model, part, relaxed)]
+                return linearizable(model, [_opened(o, relaxed) for o in operations])
+
+            assert not legal(everyone - convicting)
+            assert all(legal(everyone - convicting | {op}) for op in convicting)
+            checked += 1
+    assert checked > 10
+
+
+def _opened(operation, relaxed):
+    if operation.op_id not in relaxed:
+        return operation
+    offset = operation.offset if operation.function == "poll" else None
+    return evolve(operation, outcome=Outcome.UNKNOWN, completion_time=None, result=None, offset=offset)
+
+
+def _unknown_never_happens(part, table):
+    return arrays_of([one for one in part if one.known], table)
+
+
+def _ties_are_ordered(part, table):
+    made = arrays_of(part, table)
+    invoke = np.array([one.invoke for one in made.asked])
+    complete = np.array([one.complete for one in made.asked])[made.part.returns]
+    earlier = np.maximum(np.searchsorted(invoke, complete, side="left"), made.part.returns + 1)
+    return _with(made, invoked=np.maximum.accumulate(earlier))
+
+
+def _unknown_at_once(part, table):
+    """Unknown operations are open only from the end on: a later effect is forgotten."""
+    made = arrays_of(part, table)
+    return _with(made, unknown_before=np.zeros_like(made.part.unknown_before))
+
+
+def _twins_by_function(part, table):
+    """Every unknown operation waits for the one before, whatever it is."""
+    made = arrays_of(part, table)
+    twin = made.part.twin.copy()
+    twin[made.part.unknown[1:]] = made.part.unknown[:-1]
+    return _with(made, twin=twin)
+
+
+def _everything_observes(part, table):
+    """What changes nothing in one state is taken for what never changes any."""
+    made = arrays_of(part, table)
+    return _with(made, observes=made.part.order < len(made.part.returns))
+
+
+def _with(made, **changes):
+    return evolve(made, part=made.part._replace(**changes))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [_everything_observes, _unknown_never_happens, _ties_are_ordered, _unknown_at_once, _twins_by_function],
+)
+def test_the_differential_test_notices_a_planted_fault(fault, monkeypatch) -> None:
+    """An engine with one rule broken differs from the oracle somewhere."""
+    monkeypatch.setattr(judge, "arrays_of", fault)
+    assert mismatches("cas-register", range(400))[0] > 0
