@@ -15,6 +15,7 @@ batch of a producer stays, empty if need be: its sequence number is what recogni
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from attrs import define, field, frozen
 
@@ -66,6 +67,15 @@ class Transactions:
             for producer, first, last in self.aborted
         )
 
+    def is_undecided(self, header: BatchHeader) -> bool:
+        """Whether the marker lies beyond what was read."""
+        begun = self.open_since.get(header.producer_id)
+        return header.is_transactional and begun is not None and begun <= header.base_offset
+
+    def is_committed(self, header: BatchHeader) -> bool:
+        """Whether its records count."""
+        return not (self.is_aborted(header) or self.is_undecided(header))
+
 
 @define
 class Cleaner:
@@ -79,15 +89,12 @@ class Cleaner:
 
     def clean(self, *, first_dirty_offset: int, high_watermark: int, now_ms: int) -> Cleaned:
         """One pass over the log; nothing happens if no whole segment is dirty."""
+        assert self.log.options.compact, f"{self.log.directory} is not a compacted log"
         self.now_ms, self.dropped, self.latest, self.transactions = now_ms, 0, {}, Transactions()
         first_dirty = max(first_dirty_offset, self.log.log_start_offset)
         bound = self.clean_below(high_watermark)
         segments = self.log.segments.all
-        cleanable = [
-            old
-            for old, following in zip(segments, segments[1:], strict=False)
-            if following.base_offset <= bound
-        ]
+        cleanable = [old for old, following in pairwise(segments) if following.base_offset <= bound]
         with self.log.in_service("compact"):
             count, end = self._read_keys(cleanable, first_dirty)
             if end <= first_dirty:
@@ -109,15 +116,9 @@ class Cleaner:
     def _read_keys(self, segments: list[Segment], first_dirty: int) -> tuple[int, int]:
         """Fill the map from the dirty part; returns how many segments can be cleaned and where the cleaned part will end."""
         end = first_dirty
-        batches = [
-            (header, data)
-            for segment in segments
-            for header, data in segment.batches()
-            if header.is_transactional
-        ]
-        for header, data in batches:
-            self.transactions.see(header, data)
-        del batches
+        for segment in segments:
+            for header, data in segment.batches():
+                self.transactions.see(header, data)
         for number, segment in enumerate(segments):
             following = self.log.segments.all[number + 1].base_offset
             if following <= first_dirty:
@@ -128,7 +129,7 @@ class Cleaner:
                 if (
                     header.last_offset >= first_dirty
                     and not header.is_control
-                    and not self.transactions.is_aborted(header)
+                    and self.transactions.is_committed(header)
                 ):
                     for record in read_records(data, header):
                         if record.key is not None and record.offset >= first_dirty:
@@ -138,7 +139,7 @@ class Cleaner:
 
     def retained(self, header: BatchHeader, records: tuple[Record, ...]) -> list[Record]:
         """The records of a batch that stay."""
-        if header.is_control:
+        if header.is_control or self.transactions.is_undecided(header):
             return list(records)
         if self.transactions.is_aborted(header):
             return []

@@ -28,7 +28,7 @@ from fencepost.traces.errors import FencepostError
 @define(eq=False)
 class LogDirectory:
     """logs: by partition. clean: whether the last stop was clean. first_dirty: where each compacted log is not yet clean. recovery_points,
-    log_starts: as read at the start, for logs that are not open yet."""
+    log_starts: as they stand in the checkpoints."""
 
     files: FileSystem
     log_type: type[SegmentedLog] = SegmentedLog
@@ -40,9 +40,16 @@ class LogDirectory:
     log_starts: dict[TopicPartition, int] = field(factory=dict)
 
     @classmethod
-    def start(cls, files: FileSystem, options: dict[TopicPartition, LogOptions], **parts: type) -> Self:
+    def start(
+        cls,
+        files: FileSystem,
+        options: dict[TopicPartition, LogOptions],
+        *,
+        log_type: type[SegmentedLog] = SegmentedLog,
+        recovery: type[LogRecovery] = LogRecovery,
+    ) -> Self:
         """Open the logs of these partitions. Raises LogOfflineError if the disk fails under one of them, OSError if it fails before."""
-        self = cls(files, **parts)
+        self = cls(files, log_type, recovery)
         self.take_marker_first()
         self.recovery_points = read_offsets(files, RECOVERY_POINTS)
         self.log_starts = read_offsets(files, LOG_STARTS)
@@ -77,9 +84,27 @@ class LogDirectory:
         """Write what a later start may rely on. Offsets of partitions that are not open stay as they were (KAFKA-1647)."""
         points = {key: log.recovery_point for key, log in self.logs.items()}
         starts = {key: log.log_start_offset for key, log in self.logs.items()}
-        write_offsets(self.files, RECOVERY_POINTS, {**self.recovery_points, **points})
-        write_offsets(self.files, LOG_STARTS, {**self.log_starts, **starts})
+        self.recovery_points = {**self.recovery_points, **points}
+        self.log_starts = {**self.log_starts, **starts}
+        write_offsets(self.files, RECOVERY_POINTS, self.recovery_points)
+        write_offsets(self.files, LOG_STARTS, self.log_starts)
         write_offsets(self.files, CLEANER_OFFSETS, self.first_dirty)
+
+    def truncate_to(self, key: TopicPartition, offset: int) -> None:
+        """Cut a log. A checkpointed log start above the cut is lowered first: a later start would take the log for one that lost its end."""
+        self._lower_log_start(key, self.logs[key].cut_at(offset))
+        self.logs[key].truncate_to(offset)
+
+    def truncate_fully_and_start_at(self, key: TopicPartition, offset: int) -> None:
+        """Drop a log's records and go on at `offset`."""
+        self._lower_log_start(key, offset)
+        self.logs[key].truncate_fully_and_start_at(offset)
+
+    def _lower_log_start(self, key: TopicPartition, offset: int) -> None:
+        if offset < self.log_starts.get(key, 0):
+            self.log_starts[key] = offset
+            with self.logs[key].in_service("checkpoint"):
+                write_offsets(self.files, LOG_STARTS, self.log_starts)
 
     def close(self) -> None:
         """Stop cleanly. If a log is offline or fails, there is no marker, and the error is raised after the others are closed."""

@@ -18,9 +18,9 @@ from fencepost.impl.log.record_batch import read_records
 from fencepost.impl.log.segment import Segment
 
 
-def write_snapshot(files: FileSystem, directory: str, state: ProducerState) -> None:
-    """Write the state at its end offset. The content is durable, the name only with the next sync of the directory."""
-    path = segment_path(directory, state.end_offset, SNAPSHOT)
+def write_snapshot(files: FileSystem, directory: str, offset: int, state: ProducerState) -> None:
+    """Write the state as that at `offset`. The content is durable, the name only with the next sync of the directory."""
+    path = segment_path(directory, offset, SNAPSHOT)
     if files.exists(path):
         files.remove(path)
     file = files.open(path)

@@ -116,7 +116,7 @@ class SegmentedLog:
         with self.in_service("close"):
             self.flush()
             self.segments.active.seal()
-            write_snapshot(self.files, self.directory, self.producers)
+            write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
             self.files.sync_directory(self.directory)
         self.abandon()
 
@@ -231,7 +231,7 @@ class SegmentedLog:
             return
         with self.in_service("roll"):
             old.seal()
-            write_snapshot(self.files, self.directory, self.producers)
+            write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
             self.segments.add(create_segment(self.files, self.directory, self.log_end_offset, self.options))
             old.release()
             self.recovery_point = self.log_end_offset
@@ -247,15 +247,21 @@ class SegmentedLog:
                 self._cut(offset)
             self.epochs.truncate_from_end(self.log_end_offset)
 
+    def cut_at(self, offset: int) -> int:
+        """Where the log will end after a truncation to `offset`: batches are cut whole."""
+        if offset >= self.log_end_offset:
+            return self.log_end_offset
+        with self.in_service("look up an offset"):
+            inside = next(self.segments.from_offset(offset)).position_of(offset)
+        return inside.base_offset if inside and inside.base_offset < offset else offset
+
     def _cut(self, offset: int) -> None:
+        end = self.cut_at(offset)
         while len(self.segments) > 1 and self.segments.active.base_offset >= offset:
             self._remove(self.segments.active)
-        active = self.segments.active
-        inside = active.position_of(offset)
-        end = inside.base_offset if inside and inside.base_offset < offset else offset
         remove_snapshots(self.files, self.directory, above=end)
         self.files.sync_directory(self.directory)  # before anything else can stand at these offsets
-        active.truncate(offset)
+        self.segments.active.truncate(offset)
         self.log_end_offset = end
         self.recovery_point = min(self.recovery_point, end)
         self.log_start_offset = min(self.log_start_offset, end)

@@ -1,0 +1,136 @@
+"""What a log may hold, as a plain mapping: the model that the log machine compares with.
+
+Owns which records may be there and which must. Must not know files or segments. Three words for what happened to a record:
+known (appended, or tried to), promised (it must be found), removable (it may be found or not).
+"""
+
+from attrs import define, field, frozen
+
+
+@frozen(kw_only=True)
+class Known:
+    """A record that was appended. first, last: offsets of its batch."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+    timestamp_ms: int
+    first: int
+    last: int
+    producer_id: int = -1
+    sequence: int = -1
+
+
+@define
+class LogModel:
+    """records: by offset; those at or above `end` were tried and not acknowledged. ever: all that were ever tried, also what was cut since. end: what the
+    log answers as its end while it is in service. durable: below it nothing may be lost. deletable_below: retention may have removed what lies below.
+    removable: compaction may have. cleaned_at: when a tombstone was first compacted. anywhere: a full truncation was interrupted, so that an empty log may
+    stand at any offset. lied: a sync has lied, so that a power loss may take or bring back anything."""
+
+    records: dict[int, Known] = field(factory=dict)
+    ever: dict[int, list[Known]] = field(factory=dict)
+    end: int = 0
+    durable: int = 0
+    start: int = 0
+    deletable_below: int = 0
+    high_watermark: int = 0
+    removable: set[int] = field(factory=set)
+    cleaned_at: dict[int, int] = field(factory=dict)
+    anywhere: bool = False
+    lied: bool = False
+
+    def try_append(self, batch: list[Known]) -> None:
+        """These may be there from now on."""
+        for record in batch:
+            self.records[record.offset] = record
+            self.ever.setdefault(record.offset, []).append(record)
+
+    def batch_start(self, offset: int) -> int:
+        """Where a cut at `offset` ends the log."""
+        record = self.records.get(offset)
+        return record.first if record is not None and offset < self.end else min(offset, self.end)
+
+    def may_cut(self, end: int) -> None:
+        """A truncation begins: nothing from `end` on is promised."""
+        self.durable = min(self.durable, end)
+
+    def cut(self, end: int) -> None:
+        """The log ends here: what lay beyond is gone for good."""
+        self.records = {offset: record for offset, record in self.records.items() if offset < end}
+        self.removable = {offset for offset in self.removable if offset < end}
+        self.cleaned_at = {offset: at for offset, at in self.cleaned_at.items() if offset < end}
+        self.end = end
+        self.durable, self.high_watermark = min(self.durable, end), min(self.high_watermark, end)
+        self.start = min(self.start, end)
+        self.deletable_below = min(self.deletable_below, end)
+
+    def restart_at(self, offset: int) -> None:
+        """A full truncation is done."""
+        self.records, self.removable, self.cleaned_at = {}, set(), {}
+        self.end = self.durable = self.start = self.deletable_below = self.high_watermark = offset
+        self.anywhere = False
+
+    # ---- compaction
+
+    def superseded(self, below: int) -> set[int]:
+        """Offsets below `below` with a later record of the same key below it."""
+        latest: dict[bytes, int] = {}
+        for offset in sorted(self.records):
+            if offset < below:
+                latest[self.records[offset].key] = offset
+        return {
+            offset
+            for offset, record in self.records.items()
+            if offset < below and latest[record.key] > offset
+        }
+
+    def may_compact(self, below: int, now_ms: int, delete_retention_ms: int) -> None:
+        """A compaction up to at most `below` begins."""
+        self.removable |= self.superseded(below)
+        for offset, at in self.cleaned_at.items():
+            if now_ms >= at + delete_retention_ms:
+                self.removable.add(offset)
+
+    def compacted(self, below: int, now_ms: int) -> None:
+        """A compaction up to `below` is done: tombstones have been seen."""
+        for offset, record in self.records.items():
+            if offset < below and record.value is None:
+                self.cleaned_at.setdefault(offset, now_ms)
+
+    # ---- comparing
+
+    def complaints(self, found: list[Known], *, first: int, end: int, at_least: int) -> list[str]:
+        """What is wrong with a log that begins at the segment of `first`, ends at `end` and holds `found`; at_least: what the end may not be below."""
+        offsets = [record.offset for record in found]
+        if offsets != sorted(set(offsets)):
+            return [f"offsets out of order: {offsets}"]
+        if self.lied:
+            return [f"invented: {one}" for one in found if one not in self.ever.get(one.offset, [])]
+        wrong = [f"invented: {one}" for one in found if self.records.get(one.offset) != one]
+        if self.anywhere:
+            return wrong
+        if end < at_least:
+            wrong.append(f"lost: the log ends at {end}, and all below {at_least} was promised")
+        if first > max(self.deletable_below, 0):
+            wrong.append(
+                f"deleted too much: begins at {first}, only what lies below {self.deletable_below} may go"
+            )
+        missing = [
+            offset
+            for offset in sorted(self.records)
+            if first <= offset < end and offset not in self.removable and offset not in set(offsets)
+        ]
+        return [*wrong, *(f"hole: {self.records[offset]} is missing" for offset in missing)]
+
+    def adopt(self, found: list[Known], *, first: int, end: int) -> None:
+        """After a recovery: what is there is what counts, and is durable."""
+        self.records = {record.offset: record for record in found} | {
+            offset: record
+            for offset, record in self.records.items()
+            if offset < end and offset in self.removable
+        }
+        self.cut(end)
+        self.end = self.durable = end
+        self.deletable_below = max(self.deletable_below, first)
+        self.anywhere = False
