@@ -1,0 +1,57 @@
+"""A wrapper around TLC, the model checker of TLA+: runs it on any specification and answers with Python values."""
+
+from fencepost.model.tlc.process import RunLimits
+from fencepost.model.tlc.result import (
+    ActionCoverage,
+    Counterexample,
+    Kind,
+    Outcome,
+    Progress,
+    TlcResult,
+    Toolbox,
+    TraceState,
+    Unread,
+    Violation,
+)
+from fencepost.model.tlc.run import RunOptions, Spec, Walks, check, simulate
+from fencepost.model.tlc.states import read_dump
+from fencepost.model.tlc.toolbox import find_toolbox
+from fencepost.model.tlc.values import (
+    Function,
+    ModelValue,
+    TlaValueError,
+    Value,
+    as_value,
+    parse,
+    record,
+    show,
+)
+
+__all__ = [
+    "ActionCoverage",
+    "Counterexample",
+    "Function",
+    "Kind",
+    "ModelValue",
+    "Outcome",
+    "Progress",
+    "RunLimits",
+    "RunOptions",
+    "Spec",
+    "TlaValueError",
+    "TlcResult",
+    "Toolbox",
+    "TraceState",
+    "Unread",
+    "Value",
+    "Violation",
+    "Walks",
+    "as_value",
+    "check",
+    "find_toolbox",
+    "parse",
+    "read_dump",
+    "record",
+    "show",
+    "simulate",
+]

@@ -1,0 +1,94 @@
+"""The frames of TLC's -tool output, read line by line.
+
+Owns: which text belongs to which message. Must not know what a code means.
+
+    @!@!@STARTMSG code:class @!@!@
+    text
+    @!@!@ENDMSG code @!@!@
+
+A frame may begin in the middle of a line, or inside another frame (an error quotes another); what a specification prints itself stands
+between frames, or inside one if the evaluation of a state prints. So a stack of open frames is kept. A frame that never ends (TLC was stopped) is told as such.
+"""
+
+import re
+from collections.abc import Iterator
+
+from attrs import define, field, frozen
+
+_MARK = re.compile(r"@!@!@(?:STARTMSG (?P<start>-?\d+)(?::(?P<kind>\d+))?|ENDMSG (?P<end>-?\d+)) @!@!@")
+
+NONE, ERROR, BUG, WARNING, STATE = range(5)
+"""Classes of messages."""
+
+
+@frozen(kw_only=True)
+class Message:
+    """One message. code: TLC's, None for a line outside any frame; kind: its class; text: with the texts of the frames inside it; inside: codes of
+    the frames around it, outermost first; complete: whether its end was seen."""
+
+    code: int | None
+    kind: int = NONE
+    text: str = ""
+    inside: tuple[int, ...] = ()
+    complete: bool = True
+
+
+@define
+class _Open:
+    code: int
+    kind: int
+    parts: list[str] = field(factory=list)
+
+
+@define
+class Frames:
+    """Feed it lines; it answers the messages that they complete. open: frames that have begun, outermost first."""
+
+    open: list[_Open] = field(factory=list)
+
+    def feed(self, line: str) -> Iterator[Message]:
+        """The messages that this line (with or without its line feed) completes."""
+        line = line.rstrip("\r\n")
+        position = 0
+        for mark in _MARK.finditer(line):
+            yield from self._text(line[position : mark.start()], newline=False)
+            position = mark.end()
+            if mark["start"] is not None:
+                self.open.append(_Open(int(mark["start"]), int(mark["kind"] or 0)))
+            else:
+                yield from self._close(int(mark["end"]), mark.group())
+        if position < len(line) or position == 0:
+            yield from self._text(line[position:], newline=True)
+
+    def end(self) -> Iterator[Message]:
+        """What is still open when the output ends, innermost first."""
+        while self.open:
+            yield self._pop(complete=False)
+
+    def _text(self, text: str, *, newline: bool) -> Iterator[Message]:
+        if self.open:
+            self.open[-1].parts.append(text + ("\n" if newline else ""))
+        elif text.strip():
+            yield Message(code=None, text=text)
+
+    def _close(self, code: int, mark: str) -> Iterator[Message]:
+        """An end closes the innermost frame of its code, and those inside it that never ended; an end without a beginning is text."""
+        if all(frame.code != code for frame in self.open):
+            yield from self._text(mark, newline=True)
+            return
+        while self.open[-1].code != code:
+            yield self._pop(complete=False)
+        yield self._pop(complete=True)
+
+    def _pop(self, *, complete: bool) -> Message:
+        frame = self.open.pop()
+        text = "".join(frame.parts).strip("\n")
+        if self.open:
+            self.open[-1].parts.append(text + "\n")
+        return Message(
+            code=frame.code,
+            kind=frame.kind,
+            text=text,
+            inside=tuple(outer.code for outer in self.open),
+            complete=complete,
+        )

@@ -1,0 +1,184 @@
+"""TLC, run: check visits every state, simulate takes random walks.
+
+Owns: the command line, the private folder, what a specification is. Must not know how output is read or processes are held.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from attrs import evolve, field, frozen
+
+from fencepost.model.tlc.config import Config, read_config
+from fencepost.model.tlc.frames import Frames
+from fencepost.model.tlc.process import SMALLEST_MEMORY_MB, RunLimits, run_process
+from fencepost.model.tlc.result import Progress, TlcResult
+from fencepost.model.tlc.toolbox import find_toolbox, jar_knows
+from fencepost.model.tlc.transcript import Transcript
+from fencepost.traces.errors import FencepostError
+
+OnProgress = Callable[[Progress], None]
+
+
+@frozen
+class Spec:
+    """A specification on disk: its module, its configuration, and other values for some of its constants (TLA+ texts; `<-Name` for a definition)."""
+
+    module: Path
+    config: Path
+    constants: Mapping[str, str] = field(factory=dict)
+
+    @classmethod
+    def at(cls, path: Path, config: Path | None = None, constants: Mapping[str, str] | None = None) -> "Spec":
+        """The specification that a path means: a .tla beside its .cfg, or a .cfg beside its .tla (or the MC module that it is named after)."""
+        module = path.with_suffix(".tla")
+        if config is None:
+            config = path.with_suffix(".cfg")
+        for file, what in ((module, "a TLA+ module"), (config, "TLC's configuration")):
+            if not file.is_file():
+                raise FencepostError(expected=what, seen="no such file", where=str(file))
+        return cls(module.resolve(), config.resolve(), dict(constants or {}))
+
+    def read(self, *, unchecked: bool = False) -> Config:
+        """The configuration with these constants. unchecked: without invariants and properties."""
+        try:
+            text = self.config.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise FencepostError(
+                expected="TLC's configuration", seen=str(error), where=str(self.config)
+            ) from None
+        return read_config(text, self.config.name, self.constants, unchecked=unchecked)
+
+
+@frozen(kw_only=True)
+class RunOptions:
+    """jar: instead of the one that is found. workers: threads, or 0 for one per processor. deadlock: whether to look for deadlocks (None: as the configuration
+    says, else yes, as TLC does). coverage: count how often each action is taken. java_options: for the JVM, after ours."""
+
+    jar: Path | None = None
+    workers: int = 1
+    deadlock: bool | None = None
+    coverage: bool = False
+    limits: RunLimits = field(factory=RunLimits)
+    java_options: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Walks:
+    """How a simulation walks: number of behaviours (None: until a limit), steps in each, and the seed of the choices."""
+
+    number: int | None = 1_000
+    depth: int = 100
+    seed: int = 0
+
+
+def check(
+    spec: Spec,
+    options: RunOptions | None = None,
+    on_progress: OnProgress | None = None,
+    *,
+    unchecked: bool = False,
+    dump: Path | None = None,
+) -> TlcResult:
+    """Visit every reachable state, breadth first. unchecked: count only, look at no invariant; dump: write all distinct states there (see `read_dump`)."""
+    mode = ("-dump", str(dump.resolve().with_suffix(""))) if dump is not None else ()
+    return _run(spec, options or RunOptions(), mode, on_progress, unchecked=unchecked)
+
+
+def simulate(
+    spec: Spec,
+    walks: Walks | None = None,
+    options: RunOptions | None = None,
+    on_progress: OnProgress | None = None,
+) -> TlcResult:
+    """Take random walks. Finding nothing proves nothing: SAMPLED."""
+    walks = walks or Walks()
+    options = options or RunOptions()
+    if walks.number is None and options.limits.seconds is None:
+        raise FencepostError(
+            expected="a number of behaviours or a time limit", seen="neither", where="a simulation"
+        )
+    number = (f"num={walks.number}",) if walks.number is not None else ()
+    mode = ("-simulate", *number, "-depth", str(walks.depth), "-seed", str(walks.seed))
+    return _run(spec, options, mode, on_progress)
+
+
+def _run(
+    spec: Spec,
+    options: RunOptions,
+    mode: tuple[str, ...],
+    on_progress: OnProgress | None,
+    *,
+    unchecked: bool = False,
+) -> TlcResult:
+    limits = options.limits
+    if limits.memory_mb is not None and limits.memory_mb < SMALLEST_MEMORY_MB:
+        raise FencepostError(
+            expected=f"at least {SMALLEST_MEMORY_MB} MB for a Java process",
+            seen=f"{limits.memory_mb} MB",
+            where="the memory limit",
+        )
+    toolbox = find_toolbox(options.jar)
+    config = spec.read(unchecked=unchecked)
+    frames, transcript = Frames(), Transcript(on_progress)
+
+    def on_line(line: str) -> None:
+        for message in frames.feed(line):
+            transcript.add(message)
+
+    with _private_folder() as folder:
+        (folder / "run.cfg").write_text(config.text, encoding="utf-8")
+        command = (
+            toolbox.java,
+            *_java_options(folder, options),
+            "-cp",
+            toolbox.jar,
+            "tlc2.TLC",
+            "-tool",
+            *(("-noGenerateSpecTE",) if jar_knows(toolbox.jar, "-noGenerateSpecTE") else ()),
+            *("-workers", str(options.workers) if options.workers else "auto"),
+            *("-checkpoint", "0"),
+            *(() if _looks_for_deadlocks(options, config) else ("-deadlock",)),
+            *(("-coverage", "1") if options.coverage else ()),
+            *mode,
+            *("-metadir", str(folder / "states")),
+            *("-config", str(folder / "run.cfg")),
+            spec.module.name,
+        )
+        ended = run_process(command, spec.module.parent, limits, on_line)
+    for message in frames.end():
+        transcript.add(message)
+    result = transcript.result(ended.exit_code, ended.stopped, simulation="-simulate" in mode)
+    return evolve(
+        result,
+        seconds=ended.seconds,
+        toolbox=evolve(toolbox, tlc_version=transcript.version),
+        command=command,
+    )
+
+
+def _java_options(folder: Path, options: RunOptions) -> tuple[str, ...]:
+    return (
+        "-XX:+UseParallelGC",
+        "-XX:-UsePerfData",
+        "-Dfile.encoding=UTF-8",
+        "-Duser.language=en",  # numbers with the separators that are read here
+        "-Duser.country=US",
+        f"-Djava.io.tmpdir={folder}",
+        *options.limits.java_options,
+        *options.java_options,
+    )
+
+
+def _looks_for_deadlocks(options: RunOptions, config: Config) -> bool:
+    if options.deadlock is not None:
+        return options.deadlock
+    return config.check_deadlock is not False
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A folder of this run alone: TLC names its own by the second, and two runs would meet."""
+    with tempfile.TemporaryDirectory(prefix="fencepost-tlc-", ignore_cleanup_errors=True) as name:
+        yield Path(name)

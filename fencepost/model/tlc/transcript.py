@@ -1,0 +1,252 @@
+"""What TLC said in one run, message by message.
+
+Owns: the meaning of TLC's codes, and the outcome that they add up to. Must not know processes or files.
+
+A run is exhaustive only if TLC said so (2193) with an empty queue. The exit code alone decides nothing: TLC 2.15 ends a
+simulation that found a violation with 0.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from attrs import define, evolve, field
+
+from fencepost.model.tlc.frames import BUG, ERROR, WARNING, Message
+from fencepost.model.tlc.result import (
+    ActionCoverage,
+    Counterexample,
+    Kind,
+    Outcome,
+    Progress,
+    TlcResult,
+    TraceState,
+    Violation,
+)
+from fencepost.model.tlc.states import read_trace_state, read_variables, split_action
+
+MOST_OUTPUT = 1_000
+"""Lines that the specification prints, and TLC's own unframed ones, that are kept; the rest is counted."""
+MOST_MESSAGES = 50
+"""Errors and warnings that are kept."""
+MOST_STATES = 100_000
+"""States of a counterexample that are kept: TLC's own limit is 65,536."""
+
+VERSION, SUCCESS, DEPTH, PROGRESS, STATS, SIMULATED = 2262, 2193, 2194, 2200, 2199, 2209
+STATE, STATE_OLD, STUTTERING, BACK_TO_STATE = 2217, 2216, 2218, 2122
+COVERAGE_START, COVERAGE_NEXT, COVERAGE_INIT = 2201, 2772, 2773
+FINISHED, PARSING, PARSED = 2186, 2220, 2219
+HEADINGS = frozenset({2121, 2264, 2103, 2120})
+"""Messages of class error that only introduce what follows."""
+OUT_OF_MEMORY = frozenset({1001, 1002})
+VIOLATIONS: Mapping[int, Kind] = {
+    2110: Kind.INVARIANT,
+    2107: Kind.INVARIANT,
+    2108: Kind.ACTION_PROPERTY,
+    2112: Kind.ACTION_PROPERTY,
+    2114: Kind.DEADLOCK,
+    2116: Kind.TEMPORAL,
+    2132: Kind.ASSERTION,
+    2104: Kind.ASSUMPTION,
+}
+BY_INITIAL_STATE = frozenset({2107, 2108})
+EXIT_OF_VIOLATION: Mapping[int, str] = {10: "an assumption", 11: "a deadlock", 12: "safety", 13: "liveness", 14: "an assertion"}  # fmt: skip
+
+_COUNTS = re.compile(
+    r"(?:Progress\((?P<diameter>-?[\d,]+)\).*?: )?(?P<generated>-?[\d,]+) states? generated\b[^,]*"
+    r"(?:\([^)]*\))?, (?P<distinct>-?[\d,]+) distinct states? found(?: \([^)]*\))?, (?P<queue>-?[\d,]+) states? left on queue",
+    re.DOTALL,
+)
+_DEPTH = re.compile(r"search is ([\d,]+)")
+_COVERED = re.compile(r"<(?P<what>.*)>: (?P<distinct>\d+):(?P<generated>\d+)")
+_NAMED = re.compile(r"(?:Invariant|Action property|Property|Temporal property) (\S+) is violated")
+_BACK = re.compile(r"\s*(\d+):")
+_VERSION = re.compile(r"TLC2 Version (\S+)")
+_NOISE = re.compile(r"Parsing file |Semantic processing of module |[*\s]*\Z")
+_RATE = re.compile(r" \([\d,]+ d?s/min\)")
+
+
+def _number(text: str | None) -> int:
+    return int(text.replace(",", "")) if text else -1
+
+
+def read_counts(text: str) -> Progress | None:
+    """The counts in a progress line or in the final statistics."""
+    match = _COUNTS.search(_RATE.sub("", text))
+    if match is None:
+        return None
+    return Progress(
+        diameter=_number(match["diameter"]),
+        generated=_number(match["generated"]),
+        distinct=_number(match["distinct"]),
+        queue=_number(match["queue"]),
+    )
+
+
+@define
+class Transcript:
+    """counts: the last that TLC said. violation, states, stuttering, back_to: of the first violation. errors: what is neither a violation nor a heading.
+    parsing, parser: whether the parser is at work, and what it said. success: TLC said that no error was found; finished: that it is at its end; version: of TLC."""
+
+    on_progress: Callable[[Progress], None] | None = None
+    version: str = ""
+    counts: Progress = field(factory=Progress)
+    depth: int = -1
+    violation: Violation | None = None
+    states: list[TraceState] = field(factory=list)
+    stuttering: bool = False
+    back_to: int | None = None
+    coverage: dict[tuple[str, str], ActionCoverage] = field(factory=dict)
+    errors: list[str] = field(factory=list)
+    warnings: list[str] = field(factory=list)
+    output: list[str] = field(factory=list)
+    output_left_out: int = 0
+    parsing: bool = False
+    parser: list[str] = field(factory=list)
+    success: bool = False
+    finished: bool = False
+    out_of_memory: bool = False
+
+    def add(self, message: Message) -> None:
+        """Take in one message."""
+        code = message.code
+        if code is None:
+            self._print(message.text)
+        elif code in VIOLATIONS:
+            self._violated(VIOLATIONS[code], message)
+        elif code in (STATE, STATE_OLD):
+            self._state(message.text)
+        elif code == STUTTERING:
+            self.stuttering = True
+        elif code == BACK_TO_STATE:
+            back = _BACK.match(message.text)
+            self.back_to = int(back[1]) if back else None
+        elif code in (PROGRESS, STATS, SIMULATED):
+            self._counts(message.text)
+        elif code in (COVERAGE_START, COVERAGE_NEXT, COVERAGE_INIT):
+            self._coverage(code, message.text)
+        elif code == DEPTH:
+            depth = _DEPTH.search(message.text)
+            self.depth = _number(depth[1]) if depth else -1
+        elif code == VERSION:
+            version = _VERSION.search(message.text)
+            self.version = version[1] if version else ""
+        elif code == SUCCESS:
+            self.success = message.complete
+        elif code == FINISHED:
+            self.finished = True
+        elif code in (PARSING, PARSED):
+            self.parsing = code == PARSING
+        else:
+            self._other(message)
+
+    def _print(self, line: str) -> None:
+        if self.parsing:
+            if len(self.parser) < MOST_OUTPUT and not _NOISE.match(line):
+                self.parser.append(line)
+        elif len(self.output) < MOST_OUTPUT:
+            self.output.append(line)
+        else:
+            self.output_left_out += 1
+
+    def _violated(self, kind: Kind, message: Message) -> None:
+        says, _, rest = message.text.partition("\n")
+        if kind is Kind.ASSERTION:
+            says = message.text
+        if self.violation is not None:
+            return  # -continue: the first one counts
+        name = _NAMED.search(says)
+        self.violation = Violation(kind=kind, name=name[1] if name else "", says=says.strip())
+        if message.code in BY_INITIAL_STATE:
+            self.states = [TraceState(number=1, action="", location="", variables=read_variables(rest))]
+
+    def _state(self, text: str) -> None:
+        state = read_trace_state(text)
+        if state is None:
+            if "Stuttering" in text:
+                self.stuttering = True
+            return
+        if state.number == len(self.states) + 1 and len(self.states) < MOST_STATES:
+            self.states.append(state)
+
+    def _counts(self, text: str) -> None:
+        counts = read_counts(text)
+        if counts is None:
+            return
+        if counts.diameter < 0:
+            counts = evolve(counts, diameter=self.counts.diameter)
+        self.counts = counts
+        if self.on_progress is not None:
+            self.on_progress(counts)
+
+    def _coverage(self, code: int, text: str) -> None:
+        if code == COVERAGE_START:
+            self.coverage = {}  # each report is a whole one
+            return
+        covered = _COVERED.search(text)
+        if covered is not None:
+            action, location = split_action(covered["what"])
+            self.coverage[action, location] = ActionCoverage(
+                action=action,
+                location=location,
+                distinct=int(covered["distinct"]),
+                generated=int(covered["generated"]),
+            )
+
+    def _other(self, message: Message) -> None:
+        if message.code in OUT_OF_MEMORY:
+            self.out_of_memory = True
+        if message.kind in (ERROR, BUG) and message.code not in HEADINGS and not message.inside:
+            if len(self.errors) < MOST_MESSAGES:
+                self.errors.append(message.text)
+        elif message.kind == WARNING and len(self.warnings) < MOST_MESSAGES:
+            self.warnings.append(message.text)
+
+    def result(self, exit_code: int | None, stopped: str | None, *, simulation: bool) -> TlcResult:
+        """All of it. stopped: why the process was ended from outside, if it was."""
+        outcome, reason = self._outcome(exit_code, stopped, simulation=simulation)
+        counterexample = None
+        if self.violation is not None and self.states:
+            counterexample = Counterexample(
+                states=tuple(self.states), stuttering=self.stuttering, back_to=self.back_to
+            )
+        return TlcResult(
+            outcome=outcome,
+            reason=reason,
+            violation=self.violation,
+            counterexample=counterexample,
+            generated=self.counts.generated,
+            distinct=self.counts.distinct,
+            queue=self.counts.queue,
+            depth=self.depth,
+            coverage=tuple(self.coverage.values()),
+            errors=tuple(self.errors),
+            warnings=tuple(self.warnings),
+            output=tuple(self.output),
+            output_left_out=self.output_left_out,
+            exit_code=exit_code,
+        )
+
+    def _outcome(
+        self, exit_code: int | None, stopped: str | None, *, simulation: bool
+    ) -> tuple[Outcome, str]:
+        if self.violation is not None:
+            return Outcome.VIOLATED, " ".join(self.violation.says.split())
+        if stopped is not None:
+            return Outcome.UNDECIDED, stopped
+        if self.out_of_memory:
+            return Outcome.UNDECIDED, "TLC ran out of memory"
+        if exit_code is not None and exit_code in EXIT_OF_VIOLATION and not self.errors:
+            return (
+                Outcome.FAILED,
+                f"TLC's exit code says that {EXIT_OF_VIOLATION[exit_code]} is violated, its output does not",
+            )
+        if self.errors:
+            return Outcome.FAILED, " ".join(" ".join([self.errors[0], *self.parser[:MOST_MESSAGES]]).split())
+        if exit_code != 0 or not self.finished:
+            last = next((line.strip() for line in reversed(self.output) if line.strip()), "no output")
+            return Outcome.FAILED, f"TLC ended with exit code {exit_code} before it was done: {last}"
+        if simulation:
+            return Outcome.SAMPLED, f"{self.counts.generated:,} states sampled, nothing found"
+        if self.success and self.counts.queue == 0:
+            return Outcome.HOLDS, f"all {self.counts.distinct:,} distinct states visited, nothing found"
+        return Outcome.UNDECIDED, "TLC ended without having visited every state"
