@@ -15,7 +15,7 @@ import rich_click as click
 from fencepost import __version__
 from fencepost.traces.errors import ExitCode, FencepostError
 
-SUB_COMMANDS = ("demo", "campaign", "replay", "check", "mine", "bugs")
+SUB_COMMANDS = ("demo", "campaign", "replay", "check", "mine", "bugs", "log")
 
 EXIT_CODES = """\
 0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable (the rest judged without
@@ -58,6 +58,8 @@ def group() -> None:
     fencepost replay out/mine --trace 17
     # how many seeds until a planted bug is found?
     fencepost bugs hunt KIP-101
+    # what a broker's files hold, and how far they are good
+    fencepost log dump /var/lib/kafka/orders-0
     """
 
 

@@ -70,10 +70,13 @@ class Damage(StrEnum):
 
 
 class CorruptBatchError(FencepostError):
-    """A batch that is cut off, whose checksum does not hold, or that is none. position: of its first byte in the buffer."""
+    """A batch that is cut off, whose checksum does not hold, or that is none. position: of its first byte in the buffer.
+    computed_crc: what its bytes give, if the checksum is what is wrong."""
 
-    def __init__(self, damage: Damage, position: int, *, expected: str, seen: str) -> None:
-        self.damage, self.position = damage, position
+    def __init__(
+        self, damage: Damage, position: int, *, expected: str, seen: str, computed_crc: int | None = None
+    ) -> None:
+        self.damage, self.position, self.computed_crc = damage, position, computed_crc
         super().__init__(expected=expected, seen=seen, where=f"record batch at byte {position}")
 
 
@@ -178,7 +181,11 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
         seen = crc32c(memoryview(data)[position + CRC_START : position + size])
         if seen != header.crc:
             raise CorruptBatchError(
-                Damage.CRC, position, expected=f"CRC-32C {header.crc:08x}", seen=f"{seen:08x} of its bytes"
+                Damage.CRC,
+                position,
+                expected=f"CRC-32C {header.crc:08x}",
+                seen=f"{seen:08x} of its bytes",
+                computed_crc=seen,
             )
     _check(header)
     return header
