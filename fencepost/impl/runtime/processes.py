@@ -1,0 +1,118 @@
+"""Operating-system processes: begun in a session of their own, recognised later by more than their number, ended surely.
+
+Owns signals and /proc. Must not know what the processes do. A process id alone is not an identity: the system gives it again to another process;
+with the time at which the process began (where /proc tells it) it is one.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from attrs import frozen
+
+POLL_S = 0.02
+GRACE_S = 5.0
+"""How long a process may take to end after SIGTERM before it is killed."""
+UNKNOWN = 0
+
+
+@frozen
+class ProcessId:
+    """pid, and when it began (clock ticks since the machine's start; UNKNOWN where the system does not tell)."""
+
+    pid: int
+    began: int = UNKNOWN
+
+
+def spawn(command: Sequence[str], log: BinaryIO, environment: Mapping[str, str] | None = None) -> ProcessId:
+    """Begin a process that a Ctrl-C at our terminal does not reach: whoever began it ends it, in order. Its words go to `log`."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        env=None if environment is None else dict(environment),
+    )
+    process.returncode = (
+        0  # it is waited for by its number, here or by a later command: Popen has nothing to warn of
+    )
+    return identify(process.pid)
+
+
+def identify(pid: int) -> ProcessId:
+    """The identity of a process that runs now."""
+    fields = _stat(pid)
+    return ProcessId(pid, int(fields[19]) if fields else UNKNOWN)
+
+
+def state(process: ProcessId) -> str:
+    """running, paused or dead."""
+    _reap(process.pid)
+    fields = _stat(process.pid)
+    if not fields:
+        return "dead" if Path("/proc/self/stat").exists() or not _signalled(process.pid, 0) else "running"
+    if fields[0] in "ZX" or (process.began != UNKNOWN and int(fields[19]) != process.began):
+        return "dead"
+    return "paused" if fields[0] in "Tt" else "running"
+
+
+def send_signal(process: ProcessId, number: signal.Signals) -> bool:
+    """Signal it if it is still that process; whether it was there."""
+    return state(process) != "dead" and _signalled(process.pid, number)
+
+
+def end(processes: Sequence[ProcessId], grace_s: float = GRACE_S) -> None:
+    """End them, all at once: politely, and those that do not go are killed. On return none of them runs."""
+    for process in processes:
+        send_signal(process, signal.SIGTERM)
+        send_signal(process, signal.SIGCONT)  # a paused process hears nothing
+    if not _wait(processes, grace_s):
+        for process in processes:
+            send_signal(process, signal.SIGKILL)
+        gone = _wait(processes, GRACE_S)
+        assert gone, f"killed, but still there: {[p.pid for p in processes if state(p) != 'dead']}"
+
+
+def kill(process: ProcessId) -> None:
+    """End it as a crash does; on return it does not run."""
+    end_at_once = send_signal(process, signal.SIGKILL)
+    if end_at_once:
+        _wait([process], GRACE_S)
+
+
+def _wait(processes: Sequence[ProcessId], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while any(state(process) != "dead" for process in processes):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; empty if there is no such process, or no /proc."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def _signalled(pid: int, number: int) -> bool:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+def _reap(pid: int) -> None:
+    """Let the system forget a child of ours that has ended."""
+    with contextlib.suppress(OSError):
+        os.waitpid(pid, os.WNOHANG)
