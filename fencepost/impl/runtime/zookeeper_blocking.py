@@ -1,0 +1,89 @@
+"""A ZooKeeper session for a thread that waits: ask and get the reply. For commands and tests; a core never waits.
+
+Owns the waiting, and the end of somebody else's session as a fault. Must not know what is asked.
+"""
+
+import socket
+import struct
+from queue import Empty, SimpleQueue
+from types import TracebackType
+
+from attrs import define, field
+
+from fencepost.impl.runtime.zookeeper import ZooKeeperSession
+from fencepost.impl.seam import Input, ZooKeeperConnected, ZooKeeperReplied
+from fencepost.impl.zookeeper import Reply, Request
+from fencepost.traces.errors import EnvironmentError_
+
+ANSWER_S = 30.0
+CLOSE_SESSION = -11
+
+
+@define(eq=False)
+class BlockingZooKeeper:
+    """heard: every input that is not the reply to `ask`, in order."""
+
+    address: str
+    session_timeout_ms: int = 10_000
+    heard: list[Input] = field(factory=list)
+    session: ZooKeeperSession = field(init=False)
+    _inputs: "SimpleQueue[Input]" = field(factory=SimpleQueue)
+    _asked: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.session = ZooKeeperSession(self.address, self.session_timeout_ms, self._inputs.put)
+
+    def __enter__(self) -> "BlockingZooKeeper":
+        self.session.start()
+        try:
+            self.wait_for(ZooKeeperConnected)
+        except BaseException:
+            self.session.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.session.stop()
+
+    def ask(self, request: Request) -> Reply:
+        """Send a request and wait for its reply."""
+        self._asked += 1
+        self.session.ask(self._asked, request)
+        while True:
+            input = self._next()
+            if isinstance(input, ZooKeeperReplied) and input.request_id == self._asked:
+                return input.reply
+            self.heard.append(input)
+
+    def wait_for(self, kind: type[Input]) -> Input:
+        """Wait until an input of this kind comes."""
+        while True:
+            input = self._next()
+            self.heard.append(input)
+            if isinstance(input, kind):
+                return input
+
+    def _next(self) -> Input:
+        try:
+            return self._inputs.get(timeout=ANSWER_S)
+        except Empty:
+            raise EnvironmentError_(
+                expected=f"a word from ZooKeeper within {ANSWER_S:.0f} s", seen="none", where=self.address
+            ) from None
+
+
+def end_session(session: ZooKeeperSession, address: str) -> None:
+    """Make the server end this session now, as it does after its time-out: another connection claims it and closes it.
+
+    Both frames are sent at once, so that the session's own client cannot claim it back in between. Returns when the server has done it.
+    """
+    host, _, port = address.rpartition(":")
+    password = session.password()
+    claim = struct.pack("!iqiqi", 0, 0, 10_000, session.session_id, len(password)) + password + b"\x00"
+    close = struct.pack("!ii", 1, CLOSE_SESSION)
+    with socket.create_connection((host, int(port)), timeout=ANSWER_S) as connection:
+        connection.sendall(b"".join(struct.pack("!i", len(frame)) + frame for frame in (claim, close)))
+        while connection.recv(4_096):
+            pass
