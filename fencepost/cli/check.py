@@ -9,6 +9,7 @@ import rich_click as click
 from attrs import define, field
 
 from fencepost.checkers.verdict import Decision, Verdict, combine
+from fencepost.cli.check_model import asked_model, check_model, model_options
 from fencepost.cli.console import Output, add_row, table
 from fencepost.cli.options import checks_option, json_option, replay_stored, split_names
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
@@ -69,14 +70,21 @@ class Tally:
     show_default=True,
     help="Illegal traces to explain in full.",
 )
+@model_options
 @json_option
 def command(
-    inputs: tuple[Path, ...], checks: str | None, profile: str | None, explain: int, as_json: bool
+    inputs: tuple[Path, ...],
+    checks: str | None,
+    profile: str | None,
+    explain: int,
+    as_json: bool,
+    **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines (docs/traces.md).
 
     What cannot be read is told and left out, the rest is judged. Traces of other systems count as well: whatever is
-    written in the format can be judged.
+    written in the format can be judged. With --model, client operations are held against a sequential model instead,
+    and histories of Jepsen's in EDN, JSON and log text are read too (docs/models.md).
 
     \b
     Examples
@@ -86,11 +94,21 @@ def command(
       fencepost check history.jsonl --checks log
       # does the system keep strong reads?
       fencepost check history.jsonl --profile strong
+      # is a register's history linearizable?
+      fencepost check etcd.log --model cas-register
     """
     from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name, judge, under_profile
     from fencepost.cli.inputs import Found, traces_of
 
     output = Output(as_json)
+    if model["model"] is not None:
+        if checks is not None or profile is not None:
+            raise click.UsageError(
+                "expected --model without --checks and --profile, which ask something else"
+            )
+        return check_model(inputs, asked_model(**model), explain, output)
+    if any(value is not None for value in model.values()):
+        raise click.UsageError("expected --model with --format, --initial, --timeout and --memory, saw none")
     names = split_names(checks) or DEFAULT_CHECKS
     checks_by_name(names)
     check_profile(profile)

@@ -128,6 +128,7 @@ def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: 
     proof, exact = shrunk(arrays, outcome, table, Guard(half))
     words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
     more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""
+    fits = "this one fits in no order" if len(proof) == 1 else f"these {len(proof)} fit in no order"
     return Finding(
         anomaly="not_linearizable",
         check="linearizability",
@@ -135,7 +136,7 @@ def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: 
         seen=(
             f"the first {outcome.level} completions can be ordered (for instance to the state {model.describe_state(table.states[state])[:200]}), "
             f"the next one cannot: {model.describe(culprit.call)} of process {culprit.operation.process}; "
-            f"{'' if exact else 'not further shrunk: '}these {len(proof)} fit in no order, whatever the others did: {words}{more}"
+            f"{'' if exact else 'not further shrunk: '}{fits}, whatever the others did: {words}{more}"
         ),
         operations=tuple(one.operation.op_id for one in proof),
     )

@@ -11,7 +11,7 @@ from fencepost.checkers.linearizability.engine import Answer, search
 from fencepost.checkers.linearizability.explain import explain
 from fencepost.checkers.linearizability.history import arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
-from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.linearizability.table import ModelError, Table
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.errors import FencepostError
@@ -32,7 +32,7 @@ class Judged:
 
 
 def judge_trace(trace: Trace, model: Model, limits: Limits | None = None) -> Verdict:
-    """Is this trace linearizable with respect to `model`? Raises nothing for bad traces; errors inside the model pass through."""
+    """Is this trace linearizable with respect to `model`? Raises ModelError for a model that raises, nothing for bad traces."""
     return judge_counted(trace, model, limits).verdict
 
 
@@ -51,6 +51,8 @@ def judge_counted(trace: Trace, model: Model, limits: Limits | None = None) -> J
                 reason = "illegal by the stamps alone, legal within the clocks' uncertainty"
                 return _unknown(strict.verdict.reason or reason)
         return judged
+    except ModelError:
+        raise
     except FencepostError as error:
         return _broken(str(error))
 

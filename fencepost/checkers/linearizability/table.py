@@ -16,6 +16,11 @@ from fencepost.checkers.linearizability.kernel import Steps, put_steps
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model, shown
 from fencepost.traces.errors import FencepostError
 
+
+class ModelError(FencepostError):
+    """A model that raised, or whose states cannot be told apart: its author's mistake, not the history's."""
+
+
 SMALLEST = 1 << 10
 """Entries of a new table."""
 
@@ -51,7 +56,7 @@ class Table:
             number = self._numbers.get(state)
         except TypeError:
             if not self._own_equal:
-                raise FencepostError(
+                raise ModelError(
                     expected="states that can be hashed, or an `equal` of the model's own",
                     seen=type(state).__name__,
                     where=f"the model {type(self.model).__name__}",
@@ -82,8 +87,7 @@ class Table:
         entries: dict[int, int] = {}
         for call in calls.tolist():
             if call not in entries:
-                after = self.model.step(self.states[state], self.calls[call])
-                entries[call] = NO_STATE if after is IMPOSSIBLE else self.state(after)
+                entries[call] = self.step(state, call)
         self._reserve(len(entries))
         keys = np.array([(state << 32) | call for call in entries], np.int64)
         put_steps(self.steps, keys, np.array(list(entries.values()), np.int32))
@@ -98,6 +102,15 @@ class Table:
             put_steps(self.steps, old.keys, old.values)
 
     def step(self, state: int, call: int) -> int:
-        """The step by numbers, asked of the model each time: for explanations, not for the search."""
-        after = self.model.step(self.states[state], self.calls[call])
+        """One step by numbers, asked of the model each time. Raises ModelError."""
+        try:
+            after = self.model.step(self.states[state], self.calls[call])
+        except (FencepostError, MemoryError):
+            raise
+        except Exception as error:
+            raise ModelError(
+                expected="a state or IMPOSSIBLE from `step`",
+                seen=f"{type(error).__name__}: {error}",
+                where=f"the model {type(self.model).__name__}, {self.model.describe(self.calls[call])}",
+            ) from error
         return NO_STATE if after is IMPOSSIBLE else self.state(after)
