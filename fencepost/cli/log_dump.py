@@ -23,7 +23,7 @@ from fencepost.cli.log_words import (
     value_in_words,
 )
 from fencepost.impl.log import layout
-from fencepost.impl.log.dump import BatchSeen, Extent, Flaw, Watcher, walk_log
+from fencepost.impl.log.dump import Extent, Flaw, Watcher, walk_log
 from fencepost.impl.log.dump_index import (
     OffsetEntry,
     OffsetIndexCheck,

@@ -124,8 +124,9 @@ class BatchHeader:
 
     @property
     def codec(self) -> str:
-        """One of compression.CODECS."""
-        return CODECS[self.attributes & CODEC_MASK]
+        """One of compression.CODECS; `unknown` only in a header that was read unchecked."""
+        number = self.attributes & CODEC_MASK
+        return CODECS[number] if number < len(CODECS) else f"unknown ({number})"
 
     @property
     def timestamp_type(self) -> TimestampType:
@@ -173,8 +174,7 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
         raise CorruptBatchError(
             Damage.TORN, position, expected=f"a batch of {size} bytes", seen=f"{available} bytes"
         )
-    fields = _HEADER.unpack_from(data, position)
-    header = _header_of(position, size, fields)
+    header = unchecked_header(data, position)
     if header.magic != MAGIC:
         raise _foreign(position, header.magic)
     if check_crc:
@@ -189,6 +189,12 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
             )
     _check(header)
     return header
+
+
+def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
+    """What a header says that read_header refused for its checksum or its fields. Its bytes must be there."""
+    fields = _HEADER.unpack_from(data, position)
+    return _header_of(position, LENGTH_END + fields[1], fields)
 
 
 def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:

@@ -3,8 +3,8 @@
 Owns the walk through a segment: which batches it holds, how far it is good, and what is wrong after that. Must not know where files lie (it reads
 from an open one, and only reads), nor how a finding is shown. Memory: one batch, or CHUNK_BYTES, whichever is more.
 
-A batch whose checksum fails is told and stepped over, because its length still says where the next one begins; everything that makes the length
-doubtful ends the walk. A file is *good* up to the first flaw of any kind.
+A batch whose checksum or header fails is told and stepped over, because its length still says where the next one begins; everything that makes the
+length doubtful ends the walk. A file is *good* up to the first flaw of any kind.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from attrs import define, evolve, frozen
 
-from fencepost.impl.log.batch_header import LENGTH_END, MAGIC
+from fencepost.impl.log.batch_header import LENGTH_END, MAGIC, unchecked_header
 from fencepost.impl.log.record_batch import (
     HEADER_SIZE,
     BatchHeader,
@@ -74,7 +74,7 @@ class BatchSeen:
 @define
 class Extent:
     """How far a segment is good, while it is walked. good_bytes, next_offset: move up with every batch until the first flaw; next_offset is None while
-    there is no batch. batches, records: all that were seen (records of batches with a good checksum). ended_early: something made the rest unreadable."""
+    there is no batch. batches, records: all that were seen (no records of batches that are damaged). ended_early: something made the rest unreadable."""
 
     good_bytes: int = 0
     next_offset: int | None = None
@@ -87,8 +87,8 @@ class Extent:
 class Watcher(Protocol):
     """What follows the walk, batch by batch: an index that is being verified."""
 
-    def see(self, header: BatchHeader) -> Iterator[Flaw]:
-        """The next batch."""
+    def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
+        """The next batch. damaged: only its place can be believed."""
         ...
 
     def end(self, extent: Extent) -> Iterator[Flaw]:
@@ -109,20 +109,20 @@ def walk_log(
     order = _Order(base_offset)
     while position < size:
         try:
-            seen, data = _batch_at(window, position, size)
+            seen, data, flaw = _batch_at(window, position, size)
         except CorruptBatchError as error:
             extent.ended_early = True
             extent.flaws += 1
             yield _last_flaw(window, position, size, error)
             return
-        flaws = [*_crc_flaw(seen), *order.flaws(seen.header)]
-        if deep and seen.computed_crc is None:
+        flaws = [flaw] if flaw else list(order.flaws(seen.header))
+        if deep and not flaw:
             try:
                 seen = evolve(seen, records=read_records(data, evolve(seen.header, position=0)))
             except CorruptBatchError as error:
                 flaws.append(Flaw(position=position, expected=error.expected, seen=error.seen))
         extent.batches += 1
-        extent.records += seen.header.count if seen.computed_crc is None else 0
+        extent.records += 0 if flaw else seen.header.count
         extent.flaws += len(flaws)
         position += seen.header.size
         if not extent.flaws:
@@ -130,7 +130,7 @@ def walk_log(
         yield seen
         yield from flaws
         for watcher in watchers:
-            yield from watcher.see(seen.header)
+            yield from watcher.see(seen.header, damaged=flaw is not None)
 
 
 def looks_like_log(source: Source) -> bool:
@@ -184,7 +184,7 @@ class _Order:
             self.epoch = header.leader_epoch
 
 
-def _batch_at(window: _Window, position: int, size: int) -> tuple[BatchSeen, memoryview]:
+def _batch_at(window: _Window, position: int, size: int) -> tuple[BatchSeen, memoryview, Flaw | None]:
     head = window.take(position, HEADER_SIZE)
     if len(head) > _MAGIC_AT and head[_MAGIC_AT] == MAGIC:
         length = LENGTH_END + int.from_bytes(head[8:LENGTH_END], "big", signed=True)
@@ -200,22 +200,15 @@ def _batch_at(window: _Window, position: int, size: int) -> tuple[BatchSeen, mem
         magic = int.from_bytes(head[_MAGIC_AT : _MAGIC_AT + 1], "big", signed=True)
         old = " (a message set of a Kafka before 0.11)" if magic in (0, 1) else ""
         raise CorruptBatchError(Damage.MAGIC, position, expected=f"magic {MAGIC}", seen=f"{magic}{old}")
+    flaw = computed_crc = None
     try:
-        header, computed = read_header(head), None
+        header = read_header(head)
     except CorruptBatchError as error:
-        if error.damage is not Damage.CRC:
+        if error.damage not in (Damage.CRC, Damage.HEADER):
             raise
-        header, computed = read_header(head, check_crc=False), error.computed_crc
-    return BatchSeen(header=evolve(header, position=position), computed_crc=computed), head
-
-
-def _crc_flaw(seen: BatchSeen) -> Iterator[Flaw]:
-    if seen.computed_crc is not None:
-        yield Flaw(
-            position=seen.header.position,
-            expected=f"CRC-32C {seen.header.crc:08x}",
-            seen=f"{seen.computed_crc:08x}",
-        )
+        header, computed_crc = unchecked_header(head), error.computed_crc
+        flaw = Flaw(position=position, expected=error.expected, seen=error.seen)
+    return BatchSeen(header=evolve(header, position=position), computed_crc=computed_crc), head, flaw
 
 
 def _last_flaw(window: _Window, position: int, size: int, error: CorruptBatchError) -> Flaw:

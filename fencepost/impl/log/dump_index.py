@@ -133,7 +133,7 @@ class OffsetIndexCheck:
     file: str
     passed: int = 0
 
-    def see(self, header: BatchHeader) -> Iterator[Flaw]:
+    def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
         """Each entry must lead to the beginning of a batch, and to no batch after the offset that it names."""
         while self.passed < len(self.entries) and self.entries[self.passed].position <= header.position:
             entry = self.entries[self.passed]
@@ -142,7 +142,7 @@ class OffsetIndexCheck:
                 yield _leads(
                     self.file, entry, f"a batch at {entry.position} of the log", "none that begins there"
                 )
-            elif entry.offset < header.base_offset:
+            elif entry.offset < header.base_offset and not damaged:
                 yield _leads(
                     self.file,
                     entry,
@@ -167,8 +167,13 @@ class TimeIndexCheck:
     passed: int = 0
     latest: int = -1
 
-    def see(self, header: BatchHeader) -> Iterator[Flaw]:
+    def see(self, header: BatchHeader, *, damaged: bool) -> Iterator[Flaw]:
         """An entry names the largest timestamp up to its offset: a later one before it would be missed, and one that nobody has cannot be found."""
+        if damaged:
+            self.passed = len(
+                self.entries
+            )  # its times and offsets are unknown, and with them what later entries should say
+            return
         before = self.latest
         self.latest = max(self.latest, header.max_timestamp_ms)
         while self.passed < len(self.entries) and self.entries[self.passed].offset <= header.last_offset:
