@@ -71,18 +71,25 @@ class DiskMachine(LogMachine):
         self.start(at_least=self.model.durable)
         self.forget_lies()
 
+    def well(self) -> bool:
+        """For preconditions: the log is in service and no fault waits."""
+        return self.in_service and not self.armed
+
+    @precondition(well)
     @rule(calls=st.integers(1, 25))
     def arm_power_loss(self, calls: int) -> None:
         """Inside the so-many-th changing call from now."""
         self.disk.arm_power_loss(calls)
         self.armed = True
 
+    @precondition(well)
     @rule(call=st.sampled_from(list(DiskCall)), nth=st.integers(1, 12), times=st.sampled_from([1, 2, None]))
     def fail(self, call: DiskCall, nth: int, times: int | None) -> None:
         """EIO."""
         self.disk.fail_calls(call, nth=nth, times=times)
         self.armed = True
 
+    @precondition(well)
     @rule(room=st.integers(0, 400))
     def fill_up(self, room: int) -> None:
         """ENOSPC after so many more bytes."""
@@ -90,13 +97,14 @@ class DiskMachine(LogMachine):
         self.disk.limit_capacity(used + room)
         self.armed = True
 
-    @precondition(lambda self: not self.options.compact)
+    @precondition(lambda self: self.well() and not self.options.compact)
     @rule(times=st.integers(1, 4))
     def lie(self, times: int) -> None:
         """The next syncs do nothing."""
         self.disk.lie_about_syncs(times)
         self.armed = self.model.lied = True
 
+    @precondition(lambda self: self.armed)
     @rule()
     def heal(self) -> None:
         """The faults end. A log that was struck stays out of service."""

@@ -11,7 +11,7 @@ Owns the rules. What it holds the log to:
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -22,6 +22,7 @@ from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.record_batch import (
+    BatchHeader,
     CorruptBatchError,
     Record,
     encode_batch,
@@ -57,6 +58,7 @@ class LogMachine(RuleBasedStateMachine):
         self.now_ms = 1_000
         self.written = 0
         self.epoch = 0
+        self.loading_began = False
 
     def make_files(self) -> FileSystem:
         """An empty file system."""
@@ -91,8 +93,13 @@ class LogMachine(RuleBasedStateMachine):
 
         def opening() -> None:
             self.logs = None
-            self.logs = self.directory_type.start(
+            loaded_before = self.loading_began
+            logs = self.watched_directory().start(
                 self.files, {KEY: self.options}, log_type=self.log_type, recovery=self.recovery_type
+            )
+            self.logs = logs
+            assert not (logs.clean and loaded_before), (
+                "taken for clean, though files were loaded since the clean stop"
             )
             found.extend(self.found())
 
@@ -105,6 +112,17 @@ class LogMachine(RuleBasedStateMachine):
         assert not wrong, wrong
         self.model.adopt(found, first=first, end=log.log_end_offset)
         self.model.start = log.log_start_offset
+
+    def watched_directory(self) -> type[LogDirectory]:
+        """The directory's type, made to say when the first log is touched: from there on a crash is a crash (KAFKA-10471)."""
+        machine, directory_type = self, self.directory_type
+
+        class Watched(directory_type):  # type: ignore[valid-type, misc]
+            def open(self, *arguments: Any) -> SegmentedLog:
+                machine.loading_began = True
+                return cast(SegmentedLog, super().open(*arguments))
+
+        return cast(type[LogDirectory], Watched)
 
     @property
     def log(self) -> SegmentedLog:
@@ -141,6 +159,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.logs is not None
         if self.survive(self.logs.close):
             self.model.durable = self.model.end
+            self.loading_began = False
         self.leave()
         self.start(at_least=self.model.durable)
 
@@ -175,6 +194,16 @@ class LogMachine(RuleBasedStateMachine):
         self.model.try_append(batch)
         if self.survive(lambda: self.log.append_as_leader(produced(batch), self.epoch, now_ms=self.now_ms)):
             self.acknowledge(base + len(keys))
+
+    @precondition(up)
+    @rule(
+        batches=st.lists(st.lists(KEYS, min_size=1, max_size=3), min_size=2, max_size=8), producer=PRODUCERS
+    )
+    def append_many(self, batches: list[list[str]], producer: int | None) -> None:
+        """Several batches, so that there are several segments."""
+        for keys in batches:
+            if self.in_service:
+                self.append(keys=keys, tombstone=len(keys) == 2, producer=producer, ms=len(keys))
 
     def acknowledge(self, end: int) -> None:
         """The log ends here now."""
@@ -329,7 +358,11 @@ class LogMachine(RuleBasedStateMachine):
             )
             logs.first_dirty[KEY] = done.first_dirty_offset
             present = {one.offset for one in self.found()}
-            stale = {one for one in model.superseded(done.first_dirty_offset) if one in present}
+            stale = {
+                one
+                for one in model.superseded(done.first_dirty_offset)
+                if one in present and one >= model.start
+            }
             assert not stale, f"superseded and still there: {sorted(stale)}"
 
         self.survive(cleaning)
@@ -343,7 +376,7 @@ class LogMachine(RuleBasedStateMachine):
             found += [self.known(header, record) for record in read_records(data, header)]
         return found
 
-    def known(self, header: Any, record: Record) -> Known:
+    def known(self, header: BatchHeader, record: Record) -> Known:
         """A record as the model writes it."""
         return Known(
             offset=record.offset,
@@ -363,7 +396,7 @@ class LogMachine(RuleBasedStateMachine):
         log, model = self.log, self.model
         assert (log.log_end_offset, log.log_start_offset) == (model.end, model.start)
         try:
-            found = self.found()
+            found, batches = self.found(), [header for header, _ in log.batches()]
         except CorruptBatchError as error:
             raise AssertionError(f"a batch in the log is bad: {error}") from error
         except OSError:
@@ -378,14 +411,15 @@ class LogMachine(RuleBasedStateMachine):
                 assert state is not None and state.last_sequence == last.sequence + last.last - last.first
             assert state is None or all(batch.last_offset < log.log_end_offset for batch in state.batches)
         if not model.lied:
-            self.epochs_agree()
+            self.epochs_agree(batches)
 
-    def epochs_agree(self) -> None:
+    def epochs_agree(self, batches: list[BatchHeader]) -> None:
         """Each batch's epoch is the one that the cache has for its offset."""
-        entries = self.log.epochs.entries
-        for header, _ in self.log.batches():
-            began = [entry for entry in entries if entry[1] <= header.base_offset]
-            assert began and began[-1][0] == header.leader_epoch, (header, entries)
+        entries, start = self.log.epochs.entries, self.log.log_start_offset
+        for header in batches:
+            began = [entry for entry in entries if entry[1] <= max(header.base_offset, start)]
+            if header.last_offset >= start:
+                assert began and began[-1][0] == header.leader_epoch, (header, entries)
 
     @precondition(up)
     @rule(offset=st.integers(0, 60), bound=st.integers(0, 60))
@@ -413,17 +447,14 @@ class LogMachine(RuleBasedStateMachine):
     def look_up(self, back_ms: int) -> None:
         """The first record as late as a timestamp."""
         wanted, log = self.now_ms - back_ms, self.log
-        answers: list[Record | None] = []
-        if not self.survive(
-            lambda: answers.append(log.find_timestamp(wanted, end_offset=log.log_end_offset))
-        ):
-            return
-        late = [
-            one.offset
-            for one in self.found()
-            if one.timestamp_ms >= wanted and one.offset >= log.log_start_offset
-        ]
-        assert (answers[0].offset if answers[0] else None) == min(late, default=None)
+
+        def looking() -> None:
+            found = log.find_timestamp(wanted, end_offset=log.log_end_offset)
+            start = log.log_start_offset
+            late = [one.offset for one in self.found() if one.timestamp_ms >= wanted and one.offset >= start]
+            assert (found.offset if found else None) == min(late, default=None), (found, late)
+
+        self.survive(looking)
 
     def teardown(self) -> None:
         """Release the files."""

@@ -93,7 +93,8 @@ class SegmentedLog:
                 end = log_start_offset
             epochs = epoch_cache(files, directory)
             epochs.load()
-            _restore_epochs(epochs, segments, loaded.recovered_from, loaded.epochs, end)
+            start = max(log_start_offset, segments.first.base_offset)
+            _restore_epochs(epochs, segments, loaded.recovered_from, loaded.epochs, start, end)
             if remove_snapshots(files, directory, above=end):
                 files.sync_directory(directory)
             producers = load_producers(files, directory, segments.all, end, producer_state)
@@ -106,7 +107,7 @@ class SegmentedLog:
             segments=segments,
             epochs=epochs,
             producers=producers,
-            log_start_offset=max(log_start_offset, segments.first.base_offset),
+            log_start_offset=start,
             log_end_offset=end,
             recovery_point=end,
         )
@@ -352,18 +353,18 @@ def _restore_epochs(
     segments: SegmentList,
     recovered_from: int | None,
     read: list[tuple[int, int]],
+    start: int,
     end: int,
 ) -> None:
-    """The checkpoint is right below what was recovered; from there on the batches are. A log whose checkpoint is lost is read for its epochs."""
-    if (not epochs.entries and recovered_from is None) or (
-        not epochs.entries and recovered_from is not None and recovered_from > segments.first.base_offset
-    ):
-        recovered_from, read = 0, _epochs_of(segments)
+    """The checkpoint is right below what was recovered; from there on the batches are. Where it says nothing of the first records (it is lost, or
+    ahead of the checkpoint of the log start) all batches are asked."""
     if recovered_from is not None:
         kept = [entry for entry in epochs.entries if entry[1] < recovered_from]
         latest = kept[-1][0] if kept else -1
         epochs.rebuild([*kept, *(entry for entry in read if entry[0] > latest)])
     epochs.truncate_from_end(end)
+    if start < end and not (epochs.entries and epochs.entries[0][1] <= start):
+        epochs.rebuild(_epochs_of(segments))
 
 
 def _epochs_of(segments: SegmentList) -> list[tuple[int, int]]:

@@ -1,0 +1,108 @@
+"""The log machine counts because it fails on purpose: each bug that is planted here is found, and the log without it is not complained about."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from fencepost.campaign.machines.disk_machine import DiskMachine
+from fencepost.impl.log.cleaner import Cleaner
+from fencepost.impl.log.layout import CLEAN_SHUTDOWN
+from fencepost.impl.log.log_checkpoints import take_clean_shutdown_marker
+from fencepost.impl.log.log_directory import LogDirectory
+from fencepost.impl.log.recovery import LogRecovery
+from fencepost.impl.log.retention import Retention
+from fencepost.impl.log.segmented_log import SegmentedLog
+
+SETTINGS = settings(
+    max_examples=4_000,
+    stateful_step_count=50,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    print_blob=False,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+class NoChecksums(LogRecovery):
+    def recover_segment(self, segment):
+        expected = None if self.options.compact else segment.base_offset
+        return segment.recover(expected, self._see, check_crc=False)
+
+
+class TrustsThePageCache(LogRecovery):
+    def make_durable(self, segment):
+        segment.sync(indexes=True)
+
+
+class MarkerGoesLast(LogDirectory):
+    def take_marker_first(self):
+        self.clean = self.files.exists(CLEAN_SHUTDOWN)
+
+    def loaded(self):
+        take_clean_shutdown_marker(self.files)
+
+
+class DeletesWhatIsNotCommitted(Retention):
+    def below_high_watermark(self, end_offset, high_watermark):
+        return True
+
+
+class ProducersFirst(SegmentedLog):
+    def _append(self, data, headers):
+        SegmentedLog.update_producers(self, data, headers)
+        super()._append(data, headers)
+
+    def update_producers(self, data, headers):
+        pass
+
+
+class FlushesNothing(SegmentedLog):
+    def flush(self):
+        self.recovery_point = self.log_end_offset
+
+
+class GoesOnAfterErrors(SegmentedLog):
+    def __setattr__(self, name, value):
+        if name != "offline" or value == "closed":
+            super().__setattr__(name, value)
+
+
+class CompactsWhatIsNotCommitted(Cleaner):
+    def clean_below(self, high_watermark):
+        return self.log.segments.active.base_offset
+
+
+class ForgetsTombstonesAtOnce(Cleaner):
+    def tombstone_may_go(self, header):
+        return True
+
+
+class ForgetsProducers(Cleaner):
+    def last_of_producer(self, header):
+        return False
+
+
+PLANTED = {
+    "recovery compares no checksums": {"recovery_type": NoChecksums},
+    "recovery trusts the page cache after a failed sync": {"recovery_type": TrustsThePageCache},
+    "KAFKA-10471": {"directory_type": MarkerGoesLast},
+    "retention above the high watermark": {"retention_type": DeletesWhatIsNotCommitted},
+    "KAFKA-6683": {"log_type": ProducersFirst},
+    "a flush that syncs nothing": {"log_type": FlushesNothing},
+    "a log that goes on after an error of the disk": {"log_type": GoesOnAfterErrors},
+    "KAFKA-13194": {"cleaner_type": CompactsWhatIsNotCommitted},
+    "KAFKA-4529": {"cleaner_type": ForgetsTombstonesAtOnce},
+    "KAFKA-5490": {"cleaner_type": ForgetsProducers},
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_machine_finds_a_planted_bug(name):
+    """Rule: nothing is trusted until it has failed on purpose."""
+    machine = type("Planted", (DiskMachine,), dict(PLANTED[name]))
+    with pytest.raises(BaseException) as caught:
+        run_state_machine_as_test(machine, settings=SETTINGS)
+    assert not isinstance(caught.value, KeyboardInterrupt)
