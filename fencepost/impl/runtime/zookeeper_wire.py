@@ -12,7 +12,6 @@ from typing import Any
 from attrs import frozen
 
 from fencepost.impl.zookeeper import (
-    Check,
     Children,
     Create,
     Created,

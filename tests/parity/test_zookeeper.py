@@ -1,0 +1,388 @@
+"""The simulated ZooKeeper and a real server give the same replies, errors, watches, versions, transaction ids and session stories.
+
+One body (`story`) runs the same steps in both worlds. After each step every connected client reads once: what fired for it before that is then
+heard, because a watch comes before any later reply of its connection. Transaction ids are compared from the example's first creation on, sessions by
+the client and the count of its sessions.
+"""
+
+import socket
+from itertools import count
+
+import pytest
+from attrs import evolve
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from fencepost.impl.seam import (
+    AskZooKeeper,
+    ZooKeeperConnected,
+    ZooKeeperDisconnected,
+    ZooKeeperReplied,
+    ZooKeeperSessionExpired,
+    ZooKeeperWatchFired,
+)
+from fencepost.impl.zookeeper import (
+    Check,
+    Create,
+    Created,
+    Delete,
+    Done,
+    Exists,
+    Failed,
+    GetChildren,
+    GetData,
+    Multi,
+    MultiDone,
+    SetData,
+    WatchKind,
+    ZooKeeperError,
+)
+from fencepost.sim.scheduler import MILLISECOND, SECOND
+from fencepost.sim.world import World
+from fencepost.sim.zookeeper_tree import Tree
+
+CLIENTS = (1, 2)
+LONGEST_VIRTUAL_WAIT = 300 * SECOND
+WAITS = range(LONGEST_VIRTUAL_WAIT // MILLISECOND)
+
+
+class Listener:
+    """A core that only notes what it hears."""
+
+    def __init__(self, files, now):
+        self.inputs = []
+
+    def step(self, input, now):
+        self.inputs.append(input)
+        return []
+
+
+class Simulated:
+    """Two hosts and the simulated service. tree: another one than the right one, planted."""
+
+    def __init__(self, tree=Tree):
+        self.world, self.ids = World(1, session_timeout=60 * SECOND), count(1)
+        self.world.zookeeper.tree = tree()
+        for client in CLIENTS:
+            self.world.add_host(client, Listener, zookeeper=True)
+            self.world.start(client)
+            self._wait_for(client, ZooKeeperConnected)
+        self.sessions = {client: [self._inputs(client)[-1].session_id] for client in CLIENTS}
+        self.heard(1), self.heard(2)
+
+    def _inputs(self, client):
+        return self.world.hosts[client].core.inputs
+
+    def _wait_for(self, client, kind, which=lambda input: True):
+        for _ in WAITS:
+            for input in self._inputs(client):
+                if isinstance(input, kind) and which(input):
+                    return input
+            self.world.run_until(self.world.now + MILLISECOND)
+        raise AssertionError(f"client {client} waits for {kind}")
+
+    def ask(self, client, request):
+        number = next(self.ids)
+        self.world.hosts[client].invoke(lambda core, now: [AskZooKeeper(number, request)])
+        reply = self._wait_for(client, ZooKeeperReplied, lambda input: input.request_id == number)
+        self._inputs(client).remove(reply)
+        return reply.reply
+
+    def heard(self, client):
+        inputs, self.world.hosts[client].core.inputs = self._inputs(client), []
+        return [input for input in inputs if not isinstance(input, ZooKeeperReplied | type(None))]
+
+    def expire(self, client):
+        assert self.world.expire_session(client)
+        self.sessions[client].append(self._wait_for(client, ZooKeeperConnected).session_id)
+
+    def leave(self, client):
+        self.world.cut_from_zookeeper(f"cut {client}", [client])
+        self._wait_for(client, ZooKeeperDisconnected)
+
+    def come_back(self, client):
+        self.world.heal(f"cut {client}")
+        self._wait_for(client, ZooKeeperConnected)
+
+
+class Real:
+    """Two sessions with a real server; examples share them, each below a path of its own."""
+
+    def __init__(self, clients):
+        self.clients = clients
+        for client in clients.values():
+            client.ask(Exists("/"))
+            client.heard.clear()
+        self.sessions = {number: [client.session.session_id] for number, client in clients.items()}
+
+    def ask(self, client, request):
+        return self.clients[client].ask(request)
+
+    def heard(self, client):
+        heard = list(self.clients[client].heard)
+        self.clients[client].heard.clear()
+        return heard
+
+    def expire(self, client):
+        from fencepost.impl.runtime.zookeeper_blocking import end_session
+
+        it = self.clients[client]
+        end_session(it.session, it.address)
+        self.sessions[client].append(it.wait_for(ZooKeeperConnected).session_id)
+
+    def leave(self, client):
+        it = self.clients[client]
+        kazoo = it.session._client
+        kazoo.handler.create_connection = self._refuse
+        kazoo._connection._socket.shutdown(socket.SHUT_RDWR)
+        it.wait_for(ZooKeeperDisconnected)
+
+    @staticmethod
+    def _refuse(*args, **kwargs):
+        raise ConnectionRefusedError("the test has cut the line")
+
+    def come_back(self, client):
+        del self.clients[client].session._client.handler.create_connection
+        self.clients[client].wait_for(ZooKeeperConnected)
+
+
+# ---- one body for both
+
+
+class Story:
+    """Runs steps in a world and tells what was seen, without what may differ: base, the first transaction; numbers of sessions."""
+
+    def __init__(self, world, prefix):
+        self.world, self.prefix, self.told, self.away = world, prefix, [], set()
+        created = world.ask(1, Create(prefix))
+        assert isinstance(created, Created)
+        self.base = created.czxid
+
+    def tell(self, steps):
+        for step in steps:
+            self.run(*step)
+        for client in CLIENTS:
+            for path in ("", *PATHS):
+                self.run("ask", client, GetData(path))
+        return self.told
+
+    def run(self, kind, client, argument=None):
+        if kind == "ask":
+            self.told.append(self.shown(self.world.ask(client, self.placed(argument))))
+        elif kind == "expire":
+            self.world.expire(client)
+        else:
+            self.world.leave(client)
+            self.away.add(client)
+            self.run("ask", client, Create("/a"))
+            for request in argument:
+                self.run("ask", 3 - client, request)
+            self.world.come_back(client)
+            self.away.remove(client)
+        for other in CLIENTS:
+            if other not in self.away:
+                self.world.ask(other, Exists("/"))
+            self.told += [(other, shown) for input in self.world.heard(other) if (shown := self.input(input))]
+
+    def input(self, input):
+        if isinstance(input, ZooKeeperWatchFired):
+            path = input.watch.path
+            ours = path == self.prefix or path.startswith(f"{self.prefix}/")
+            return (path.removeprefix(self.prefix), input.watch.kind) if ours else None
+        return (
+            ("connected", input.new)
+            if isinstance(input, ZooKeeperConnected)
+            else {ZooKeeperDisconnected: "disconnected", ZooKeeperSessionExpired: "expired"}[type(input)]
+        )
+
+    def placed(self, request):
+        if isinstance(request, Multi):
+            return Multi(tuple(self.placed(operation) for operation in request.operations))
+        return evolve(request, path=self.prefix + request.path)
+
+    def shown(self, reply):
+        if isinstance(reply, MultiDone):
+            return MultiDone(tuple(self.shown(member) for member in reply.replies))
+        if isinstance(reply, Created):
+            return Created(reply.path.removeprefix(self.prefix), reply.czxid - self.base)
+        stat = getattr(reply, "stat", None)
+        if stat is None:
+            return reply
+        sessions = [(client, number) for client in CLIENTS for number in self.world.sessions[client]]
+        names = {number: sessions.index((client, number)) + 1 for client, number in sessions} | {0: 0}
+        stat = evolve(
+            stat,
+            czxid=stat.czxid - self.base,
+            mzxid=stat.mzxid - self.base,
+            ephemeral_owner=names[stat.ephemeral_owner],
+        )
+        return evolve(reply, stat=stat)
+
+
+PATHS = ("/a", "/b", "/a/x", "/a/x/z")
+WRITTEN, READ = st.sampled_from(PATHS), st.sampled_from(("", *PATHS))
+VERSIONS, DATA = st.sampled_from((-1, -1, 0, 1, 2)), st.binary(max_size=2)
+WRITES = st.one_of(
+    st.builds(Create, WRITTEN, DATA, st.booleans(), st.booleans()),
+    st.builds(Create, WRITTEN),
+    st.builds(SetData, WRITTEN, DATA, VERSIONS),
+    st.builds(Delete, WRITTEN, VERSIONS),
+)
+MEMBERS = st.one_of(WRITES, st.builds(Check, WRITTEN, st.integers(0, 2)))
+MULTIS = st.lists(MEMBERS, max_size=4).map(tuple).map(Multi)
+READS = st.one_of(*(st.builds(kind, READ, st.booleans()) for kind in (GetData, Exists, GetChildren)))
+REQUESTS = st.one_of(WRITES, WRITES, READS, READS, MULTIS)
+CLIENT = st.sampled_from(CLIENTS)
+ASKED = st.tuples(st.just("ask"), CLIENT, REQUESTS)
+RARE = st.one_of(
+    st.tuples(st.just("expire"), CLIENT),
+    st.tuples(st.just("away"), CLIENT, st.lists(st.one_of(WRITES, MULTIS), max_size=4)),
+)
+MADE = [("ask", 2, Create(path)) for path in ("/a", "/a/x", "/a/x/z")]
+WATCHED = [
+    ("ask", 1, watch(path, watch=True)) for path in ("", *PATHS) for watch in (GetData, Exists, GetChildren)
+]
+STEPS = st.tuples(
+    st.integers(0, len(MADE)).map(lambda many: MADE[:many]),
+    st.lists(st.sampled_from(WATCHED), max_size=4),
+    st.lists(ASKED, max_size=10),
+    st.lists(RARE, max_size=1),
+    st.lists(ASKED, max_size=5),
+).map(lambda parts: [step for part in parts for step in part])
+BOUNDED = settings(
+    derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+PREFIXES = (f"/example-{number}" for number in count())
+
+pytestmark = pytest.mark.java
+
+
+@pytest.fixture(scope="module")
+def clients(tmp_path_factory):
+    """Two sessions with one real server."""
+    pytest.importorskip("kazoo")
+    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper_server import ZooKeeperServer
+
+    with (
+        ZooKeeperServer.start(tmp_path_factory.mktemp("zookeeper")) as server,
+        BlockingZooKeeper(server.address, session_timeout_ms=60_000) as one,
+        BlockingZooKeeper(server.address, session_timeout_ms=60_000) as two,
+    ):
+        yield dict(zip(CLIENTS, (one, two), strict=True))
+
+
+def compare(clients, steps, tree=Tree):
+    """Both stories, line by line."""
+    prefix = next(PREFIXES)
+    simulated = Story(Simulated(tree), prefix).tell(steps)
+    real = Story(Real(clients), prefix).tell(steps)
+    for place, (here, there) in enumerate(zip(simulated, real, strict=False)):
+        assert here == there, f"line {place}: simulated {here}, real {there}, after {real[:place]}"
+    assert len(simulated) == len(real)
+    return real
+
+
+def test_any_sequence_is_the_same_in_both_worlds(clients):
+    """Rule: replies, errors, versions, transaction ids, watches and sessions agree, whatever two clients do."""
+
+    @settings(BOUNDED, max_examples=80)
+    @given(steps=STEPS)
+    def check(steps):
+        compare(clients, steps)
+
+    check()
+
+
+STORIES = {
+    "an ephemeral goes with its session": [
+        ("ask", 1, Create("/a", b"", True, False)),
+        ("ask", 2, GetData("/a", watch=True)),
+        ("ask", 2, GetChildren("", watch=True)),
+        ("expire", 1),
+    ],
+    "a new session has no watches": [*MADE, *WATCHED, ("expire", 1), ("ask", 2, SetData("/a", b"1"))],
+    "watches are set again": [*MADE, *WATCHED, ("away", 1, []), ("ask", 2, SetData("/a", b"1")), ("ask", 2, Create("/b"))],
+    "what was missed fires": [
+        *MADE,
+        *WATCHED,
+        ("away", 1, [SetData("/a", b"1"), Create("/b"), Delete("/a/x/z"), Delete("/a/x")]),
+    ],
+    "a failed multi": [
+        *MADE,
+        ("ask", 1, Multi((SetData("/a", b"1"), Create("/b"), Check("/a", 7), Delete("/a/x")))),
+        ("ask", 1, GetData("/a")),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", STORIES.values(), ids=STORIES)
+def test_told_stories_are_the_same_in_both_worlds(clients, steps):
+    """Rule: the stories that a controller's life depends on agree, and are not empty."""
+    told = compare(clients, steps)
+    assert any(isinstance(line, tuple | Failed) for line in told)
+
+
+def test_what_fires_after_a_reconnection(clients):
+    """Rule: watches that missed a change fire once, after the connection is back, in the order of ZooKeeper's SetWatches."""
+    told = compare(clients, STORIES["what was missed fires"])
+    back = told.index((1, ("connected", False)))
+    assert [line[1] for line in told[back + 1 :] if isinstance(line, tuple) and line[0] == 1][:4] == [
+        ("/a", WatchKind.CHANGED),
+        ("/a/x", WatchKind.DELETED),
+        ("/a/x/z", WatchKind.DELETED),
+        ("/b", WatchKind.CREATED),
+    ]
+    assert Failed(ZooKeeperError.CONNECTION_LOSS) in told
+
+
+class VersionStands(Tree):
+    """Planted: a write does not raise the version."""
+
+    def _set(self, operation):
+        done = super()._set(operation)
+        return Done(evolve(done.stat, version=0))
+
+
+class ForgetsWatch(Tree):
+    """Planted: a deletion fires no watch."""
+
+    def _fire(self, change):
+        return [] if change.kind is WatchKind.DELETED else super()._fire(change)
+
+
+class FreeFailures(Tree):
+    """Planted: a refused write takes no transaction id."""
+
+    def apply(self, session, request):
+        outcome = super().apply(session, request)
+        if isinstance(outcome.reply, Failed) and isinstance(request, Create | SetData | Delete | Multi):
+            self.zxid -= 1
+        return outcome
+
+
+class HalfDone(Tree):
+    """Planted: a failed multi is not undone."""
+
+    def _roll_back(self):
+        self._changes.clear()
+
+
+class LeavesEphemerals(Tree):
+    """Planted: ephemerals outlive their session."""
+
+    def _create(self, session, operation):
+        return super()._create(session, evolve(operation, ephemeral=False))
+
+
+@pytest.mark.parametrize("tree", [VersionStands, ForgetsWatch, FreeFailures, HalfDone, LeavesEphemerals])
+def test_a_planted_difference_is_noticed(clients, tree):
+    """Rule: the generated sequences tell each of these trees from the real server."""
+
+    @settings(BOUNDED, max_examples=80, phases=[Phase.generate])
+    @given(steps=STEPS)
+    def check(steps):
+        compare(clients, steps, tree)
+
+    with pytest.raises(AssertionError, match="line"):
+        check()
