@@ -37,7 +37,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
 
 # The deterministic parts, and what is exempt from them because it is where the real world begins.
 PURE = ("model", "impl", "sim")
-IMPURE_INSIDE = ("model.explore", "model.tlc", "model.tla", "impl.runtime")
+IMPURE_INSIDE = ("model.explore", "model.tlc", "impl.runtime")
 FORBIDDEN = {
     "time", "random", "socket", "threading", "os", "subprocess", "asyncio", "multiprocessing", "uuid", "secrets", "datetime", "tempfile",
 }  # fmt: skip

@@ -118,7 +118,8 @@ class TlcResult:
     """One run.
 
     reason: one sentence that explains the outcome. distinct, generated, queue: TLC's last count (-1: it never said). depth: states on
-    a longest shortest path, the initial state counted (exact with one worker). errors, warnings: TLC's words. output: what the specification printed, the first lines of it.
+    a longest shortest path, the initial state counted (exact with one worker). errors, warnings: TLC's words.
+    output: what the specification printed, the first lines of it.
     exit_code: the process's; the outcome rests on what TLC said and the code together, never on the code alone. None: it was stopped.
     """
 

@@ -13,12 +13,16 @@ from attrs import evolve, field, frozen
 from fencepost.model.tlc.config import Config, read_config
 from fencepost.model.tlc.frames import Frames
 from fencepost.model.tlc.process import SMALLEST_MEMORY_MB, RunLimits, run_process
-from fencepost.model.tlc.result import Progress, TlcResult
+from fencepost.model.tlc.result import Progress, TlcResult, Unread
+from fencepost.model.tlc.states import read_dump
 from fencepost.model.tlc.toolbox import find_toolbox, jar_knows
 from fencepost.model.tlc.transcript import Transcript
+from fencepost.model.tlc.values import Value
 from fencepost.traces.errors import FencepostError
 
 OnProgress = Callable[[Progress], None]
+OnState = Callable[[Mapping[str, Value | Unread]], None]
+DUMP = "states.dump"
 
 
 @frozen
@@ -79,11 +83,10 @@ def check(
     on_progress: OnProgress | None = None,
     *,
     unchecked: bool = False,
-    dump: Path | None = None,
+    on_state: OnState | None = None,
 ) -> TlcResult:
-    """Visit every reachable state, breadth first. unchecked: count only, look at no invariant; dump: write all distinct states there (see `read_dump`)."""
-    mode = ("-dump", str(dump.resolve().with_suffix(""))) if dump is not None else ()
-    return _run(spec, options or RunOptions(), mode, on_progress, unchecked=unchecked)
+    """Visit every reachable state, breadth first. unchecked: count only, look at no invariant; on_state: is given each distinct state once TLC is done."""
+    return _run(spec, options or RunOptions(), (), on_progress, unchecked=unchecked, on_state=on_state)
 
 
 def simulate(
@@ -111,6 +114,7 @@ def _run(
     on_progress: OnProgress | None,
     *,
     unchecked: bool = False,
+    on_state: OnState | None = None,
 ) -> TlcResult:
     limits = options.limits
     if limits.memory_mb is not None and limits.memory_mb < SMALLEST_MEMORY_MB:
@@ -142,11 +146,15 @@ def _run(
             *(() if _looks_for_deadlocks(options, config) else ("-deadlock",)),
             *(("-coverage", "1") if options.coverage else ()),
             *mode,
-            *("-metadir", str(folder / "states")),
+            *(("-dump", str(folder / "states")) if on_state is not None else ()),
+            *("-metadir", str(folder / "meta")),
             *("-config", str(folder / "run.cfg")),
             spec.module.name,
         )
         ended = run_process(command, spec.module.parent, limits, on_line)
+        if on_state is not None and (folder / DUMP).is_file():
+            for state in read_dump(folder / DUMP):
+                on_state(state)
     for message in frames.end():
         transcript.add(message)
     result = transcript.result(ended.exit_code, ended.stopped, simulation="-simulate" in mode)

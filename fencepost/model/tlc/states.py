@@ -9,6 +9,7 @@ Owns: their grammar. Must not know frames or outcomes.
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from fencepost.model.tlc.result import TraceState, Unread
@@ -30,6 +31,7 @@ def read_variables(text: str) -> Mapping[str, Value | Unread]:
     return {mark[1]: _value(text[mark.end() : end].strip()) for mark, end in zip(marks, ends, strict=True)}
 
 
+@lru_cache(maxsize=1 << 16)  # in a dump most variables look as they did in the state before
 def _value(text: str) -> Value | Unread:
     try:
         return parse(text)

@@ -85,7 +85,8 @@ def read_counts(text: str) -> Progress | None:
 @define
 class Transcript:
     """counts: the last that TLC said. violation, states, stuttering, back_to: of the first violation. errors: what is neither a violation nor a heading.
-    parsing, parser: whether the parser is at work, and what it said. success: TLC said that no error was found; finished: that it is at its end; version: of TLC."""
+    parsing, parser: whether the parser is at work, and what it said. success: TLC said that no error was found; finished: that it is
+    at its end; version: of TLC."""
 
     on_progress: Callable[[Progress], None] | None = None
     version: str = ""

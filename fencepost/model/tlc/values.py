@@ -87,10 +87,10 @@ def as_value(pairs: Iterable[tuple[Value, Value]]) -> Value:
     return Function(items)
 
 
-def record(**fields: Value) -> Function:
+def record(**fields: Value) -> Value:
     """A record; a record always has a field, so it is never a tuple."""
     assert fields
-    return Function({name: value for name, value in fields.items()})
+    return as_value((name, value) for name, value in fields.items())
 
 
 # ---- reading

@@ -1,0 +1,473 @@
+---------------------------- MODULE Replication ----------------------------
+(***************************************************************************)
+(* How the replicas of one Kafka partition copy a log, as ZooKeeper-era    *)
+(* Kafka does it, and what a committed record is promised.                 *)
+(*                                                                         *)
+(* One replica leads; the others follow it and fetch.  The controller      *)
+(* names the leader and writes the in-sync replicas (ISR) to ZooKeeper;    *)
+(* each such decision has a number, the leader epoch.  Brokers learn of it *)
+(* by LeaderAndIsr requests, which may be late, overtaken or lost: here a  *)
+(* replica may learn any epoch above its own at any time, or never.  So    *)
+(* several replicas may believe that they lead.                            *)
+(*                                                                         *)
+(* A leader commits a record when every replica of the ISR holds it: it    *)
+(* advances its high watermark, and clients may read up to there.  Both    *)
+(* ends of a fetch lag: the leader learns where a follower's log ends from *)
+(* the NEXT request, the follower learns the high watermark from the       *)
+(* answer.  After a change of leader, logs may fork above the high         *)
+(* watermark.  Most of Kafka's bugs here were about where to cut a fork:   *)
+(*                                                                         *)
+(*   KIP-101     a follower cut at its own high watermark, which lags      *)
+(*   KIP-279     the answer to "where does epoch e end" did not say which  *)
+(*               epoch it spoke of                                         *)
+(*   KAFKA-7415  a new leader that had written nothing could not answer    *)
+(*   KIP-320     a leader served followers of another epoch, which         *)
+(*               therefore never cut                                       *)
+(*   KAFKA-7128  a follower joined the ISR at a high watermark that a new  *)
+(*               leader had not caught up with yet                         *)
+(*   KAFKA-1188  a broker obeyed an old LeaderAndIsr                       *)
+(*   KIP-380     a restarted broker obeyed a request to its former self    *)
+(*                                                                         *)
+(* Each of these has a protection, and each protection has a name.  The    *)
+(* constant Drop is the set of protections to do without: the empty set is *)
+(* Kafka as it should be, and every other set is a variant in which some   *)
+(* property below should fall.                                             *)
+(*                                                                         *)
+(* What is one step here and more in Kafka: a fetch (request, answer and   *)
+(* append), a round of OffsetsForLeaderEpoch, a change of the ISR by its   *)
+(* leader (a compare-and-set that succeeds).  Offsets count from 0, as in  *)
+(* Kafka; the record at offset o is log[r][o + 1].                         *)
+(*                                                                         *)
+(* The same system, written in Python, is fencepost/model/replication.py;  *)
+(* the two have the same states, and a test compares them.                 *)
+(***************************************************************************)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+    ReplicaCount,   \* Replicas are numbered from 0.  Use three: two hide KIP-320.
+    LogSize,        \* Records in a log, at most.
+    LastEpoch,      \* The highest leader epoch.
+    ValueCount,     \* Records that are ever appended.
+    CrashCount,     \* Crashes, of all replicas together.
+    LossCount,      \* Records that crashes take from the ends of logs, together.
+    Drop            \* The protections to do without, by name.
+
+Replicas == 0 .. ReplicaCount - 1
+Epochs   == 0 .. LastEpoch
+Values   == 0 .. ValueCount - 1
+Nobody   == -1      \* In leader[r]: the broker runs and has no role yet.
+Down     == -2      \* In leader[r]: the broker does not run.
+
+Protections ==
+    { "truncate_by_epoch",              \* KIP-101
+      "truncate_below_own_epoch",       \* KIP-279
+      "assign_epoch_on_election",       \* KAFKA-7415
+      "fetch_fencing",                  \* KIP-320
+      "isr_expand_after_epoch_start",   \* KAFKA-7128
+      "leader_epoch_fencing",           \* KAFKA-1188
+      "broker_epoch_fencing" }          \* KIP-380
+
+ASSUME
+    /\ ReplicaCount \in Nat \ {0}
+    /\ LogSize \in Nat /\ LastEpoch \in Nat /\ ValueCount \in Nat
+    /\ CrashCount \in Nat /\ LossCount \in Nat
+    /\ Drop \subseteq Protections
+
+Keeps(protection) == protection \notin Drop
+
+VARIABLES
+    \* Per replica
+    log,            \* Its records: a sequence of [epoch, value].
+    cache,          \* Its leader epoch cache: a sequence of [epoch, start], both growing.
+    highWatermark,  \* Records below this offset it believes to be committed.
+    leaderEpoch,    \* The highest leader epoch that it has learned.
+    leader,         \* Whom it follows; itself if it leads; Nobody; Down.
+    truncating,     \* It follows, and has not yet agreed with its leader on a common end.
+    ends,           \* Of a leader: the log ends of its followers as they last told in this epoch
+                    \* (-1: not yet); its own slot is where its epoch began.  Else << >>.
+    \* ZooKeeper
+    quorum,         \* For each leader epoch so far its [leader, isr]; the last one is current.
+    \* A ghost: what was ever exposed below a high watermark, and the lowest epoch that did.
+    committed,      \* A sequence of [epoch, value, exposedIn].
+    \* How much of the bounds is used
+    appended, crashes, lost
+
+replicaVars == << log, cache, highWatermark, leaderEpoch, leader, truncating, ends >>
+boundVars   == << appended, crashes, lost >>
+vars        == << replicaVars, quorum, committed, boundVars >>
+
+----------------------------------------------------------------------------
+(* Small words *)
+
+Min(a, b)      == IF a <= b THEN a ELSE b
+Least(S)       == CHOOSE n \in S : \A m \in S : n <= m
+Last(s)        == s[Len(s)]
+Prefix(s, n)   == SubSeq(s, 1, Min(n, Len(s)))
+LogEnd(r)      == Len(log[r])
+CurrentEpoch   == Len(quorum) - 1
+Current        == quorum[Len(quorum)]
+QuorumOf(e)    == quorum[e + 1]
+Leads(r)       == leader[r] = r
+Follows(r)     == leader[r] \notin {r, Nobody, Down}
+
+----------------------------------------------------------------------------
+(* The leader epoch cache.  An entry says: from this offset on, records    *)
+(* were written in this epoch.                                             *)
+
+Undefined == [epoch |-> -1, end |-> -1]
+
+\* Enter an epoch; entries that contradict it go (Kafka's truncateAndAppend).
+Assign(entries, epoch, start) ==
+    IF entries # << >> /\ Last(entries).epoch = epoch /\ start >= Last(entries).start
+    THEN entries
+    ELSE LET Fits(entry) == entry.epoch < epoch /\ entry.start < start
+         IN  Append(SelectSeq(entries, Fits), [epoch |-> epoch, start |-> start])
+
+\* The cache of a log that was cut, also where the cut removed no record (KAFKA-10706).
+CacheBelow(entries, end) ==
+    LET Stays(entry) == entry.start < end IN SelectSeq(entries, Stays)
+
+LatestEpoch(entries) == IF entries = << >> THEN -1 ELSE Last(entries).epoch
+
+\* KIP-279: the largest epoch not above the one asked for, and where it ends.
+\* Below the first entry: the epoch asked for and the first start (KAFKA-7415).
+EndOffsetFor(entries, logEnd, asked) ==
+    IF asked < 0 \/ entries = << >> THEN Undefined
+    ELSE IF asked = Last(entries).epoch THEN [epoch |-> asked, end |-> logEnd]
+    ELSE LET later == { i \in DOMAIN entries : entries[i].epoch > asked }
+         IN  IF later = {} THEN Undefined
+             ELSE LET first == Least(later)
+                  IN  [epoch |-> IF first = 1 THEN asked ELSE entries[first - 1].epoch,
+                       end   |-> entries[first].start]
+
+\* KIP-101 alone: an end offset, and no word of the epoch that it belongs to.
+EndOffsetForKip101(entries, logEnd, asked) ==
+    IF asked < 0 \/ entries = << >> THEN Undefined
+    ELSE IF asked < entries[1].epoch THEN Undefined
+    ELSE [epoch |-> -1, end |-> EndOffsetFor(entries, logEnd, asked).end]
+
+\* Where a follower cuts on this answer, and whether it is then done (else it asks again):
+\* Kafka's getOffsetTruncationState.
+NextTruncation(entries, logEnd, watermark, answer) ==
+    IF answer.end < 0 THEN [end |-> Min(watermark, logEnd), done |-> TRUE]
+    ELSE IF answer.epoch < 0 THEN [end |-> Min(answer.end, logEnd), done |-> TRUE]
+    ELSE LET own == EndOffsetFor(entries, logEnd, answer.epoch)
+         IN  IF own.end < 0 THEN [end |-> Min(answer.end, logEnd), done |-> TRUE]
+             ELSE IF own.epoch # answer.epoch THEN [end |-> Min(own.end, logEnd), done |-> FALSE]
+             ELSE [end |-> Min(Min(own.end, answer.end), logEnd), done |-> TRUE]
+
+----------------------------------------------------------------------------
+(* The beginning: replica 0 leads epoch 0, everybody is in sync and empty. *)
+
+NoEnds(r, start) == [f \in Replicas |-> IF f = r THEN start ELSE -1]
+
+Init ==
+    /\ log = [r \in Replicas |-> << >>]
+    /\ cache = [r \in Replicas |->
+                   IF r = 0 /\ Keeps("assign_epoch_on_election")
+                   THEN << [epoch |-> 0, start |-> 0] >> ELSE << >>]
+    /\ highWatermark = [r \in Replicas |-> 0]
+    /\ leaderEpoch = [r \in Replicas |-> 0]
+    /\ leader = [r \in Replicas |-> 0]
+    /\ truncating = [r \in Replicas |-> FALSE]
+    /\ ends = [r \in Replicas |-> IF r = 0 THEN NoEnds(0, 0) ELSE << >>]
+    /\ quorum = << [leader |-> 0, isr |-> Replicas] >>
+    /\ committed = << >>
+    /\ appended = 0 /\ crashes = 0 /\ lost = 0
+
+----------------------------------------------------------------------------
+(* The controller (SPEC.md C8).  Each decision raises the leader epoch.    *)
+
+\* A clean election: a replica of the ISR leads.  The old leader stays in the ISR
+\* (it was moved) or leaves it (it failed); the ISR is never empty (KAFKA-708).
+Elect(r) ==
+    /\ Len(quorum) <= LastEpoch
+    /\ r \in Current.isr
+    /\ \E isr \in { Current.isr, Current.isr \ {Current.leader} } :
+          /\ r \in isr
+          /\ quorum' = Append(quorum, [leader |-> r, isr |-> isr])
+    /\ UNCHANGED << replicaVars, committed, boundVars >>
+
+\* A follower failed: the controller takes it out of the ISR.
+ShrinkByController(r) ==
+    /\ Len(quorum) <= LastEpoch
+    /\ r \in Current.isr \ {Current.leader}
+    /\ quorum' = Append(quorum, [leader |-> Current.leader, isr |-> Current.isr \ {r}])
+    /\ UNCHANGED << replicaVars, committed, boundVars >>
+
+----------------------------------------------------------------------------
+(* LeaderAndIsr arrives (SPEC.md R1, R5).                                  *)
+
+\* leader_epoch_fencing (KAFKA-1188): only a higher epoch is obeyed.
+MayLearn(r, e) ==
+    /\ leader[r] # Down
+    /\ e \in 0 .. CurrentEpoch
+    /\ e # leaderEpoch[r]
+    /\ Keeps("leader_epoch_fencing") => e > leaderEpoch[r]
+
+\* assign_epoch_on_election (KAFKA-7415): the epoch enters the cache before any record.
+\* A new leader knows nothing of its followers' logs.
+BecomeLeader(r, e) ==
+    /\ MayLearn(r, e)
+    /\ QuorumOf(e).leader = r
+    /\ leaderEpoch' = [leaderEpoch EXCEPT ![r] = e]
+    /\ leader' = [leader EXCEPT ![r] = r]
+    /\ truncating' = [truncating EXCEPT ![r] = FALSE]
+    /\ ends' = [ends EXCEPT ![r] = NoEnds(r, LogEnd(r))]
+    /\ cache' = IF Keeps("assign_epoch_on_election")
+                THEN [cache EXCEPT ![r] = Assign(@, e, LogEnd(r))] ELSE cache
+    /\ UNCHANGED << log, highWatermark, quorum, committed, boundVars >>
+
+\* A follower with records first agrees with its leader where to cut.
+BecomeFollower(r, e) ==
+    /\ MayLearn(r, e)
+    /\ QuorumOf(e).leader # r
+    /\ leaderEpoch' = [leaderEpoch EXCEPT ![r] = e]
+    /\ leader' = [leader EXCEPT ![r] = QuorumOf(e).leader]
+    /\ truncating' = [truncating EXCEPT ![r] = LogEnd(r) > 0]
+    /\ ends' = [ends EXCEPT ![r] = << >>]
+    /\ UNCHANGED << log, cache, highWatermark, quorum, committed, boundVars >>
+
+----------------------------------------------------------------------------
+(* The leader (SPEC.md R2, R3).                                            *)
+
+\* A producer's record, stamped with the leader's epoch (KIP-101).
+AppendRecord(r) ==
+    /\ Leads(r)
+    /\ LogEnd(r) < LogSize
+    /\ appended < ValueCount
+    /\ log' = [log EXCEPT ![r] = Append(@, [epoch |-> leaderEpoch[r], value |-> appended])]
+    /\ cache' = [cache EXCEPT ![r] = Assign(@, leaderEpoch[r], LogEnd(r))]
+    /\ appended' = appended + 1
+    /\ UNCHANGED << highWatermark, leaderEpoch, leader, truncating, ends, quorum, committed,
+                    crashes, lost >>
+
+\* The least log end that the leader knows of in its ISR (-1: somebody has not fetched yet).
+InSyncEnd(r) ==
+    Least({ IF member = r THEN LogEnd(r) ELSE ends[r][member] :
+               member \in QuorumOf(leaderEpoch[r]).isr \cup {r} })
+
+\* R3: the high watermark follows the ISR, and never goes down.
+AdvanceHighWatermark(r) ==
+    /\ Leads(r)
+    /\ InSyncEnd(r) > highWatermark[r]
+    /\ LET end     == InSyncEnd(r)
+           longest == IF Len(committed) > end THEN Len(committed) ELSE end
+           epoch   == leaderEpoch[r]
+       IN  /\ highWatermark' = [highWatermark EXCEPT ![r] = end]
+           /\ committed' = [i \in 1 .. longest |->
+                 IF i <= Len(committed)
+                 THEN IF i <= end
+                      THEN [committed[i] EXCEPT !.exposedIn = Min(@, epoch)]
+                      ELSE committed[i]
+                 ELSE [epoch |-> log[r][i].epoch, value |-> log[r][i].value, exposedIn |-> epoch]]
+    /\ UNCHANGED << log, cache, leaderEpoch, leader, truncating, ends, quorum, boundVars >>
+
+\* A leader changes the ISR by compare-and-set on ZooKeeper's state: a deposed one meets a
+\* bad version (R8), so only the leader of the current epoch succeeds.
+ChangeIsr(r, isr) ==
+    /\ quorum' = [quorum EXCEPT ![Len(quorum)].isr = isr]
+    /\ UNCHANGED << replicaVars, committed, boundVars >>
+
+\* A follower lags.
+ShrinkIsr(r, f) ==
+    /\ Leads(r) /\ leaderEpoch[r] = CurrentEpoch
+    /\ f # r /\ f \in Current.isr
+    /\ ChangeIsr(r, Current.isr \ {f})
+
+\* isr_expand_after_epoch_start (KAFKA-7128): a follower joins at the high watermark AND at
+\* the start of the leader's epoch, because a new leader's high watermark lags.
+ExpandIsr(r, f) ==
+    /\ Leads(r) /\ leaderEpoch[r] = CurrentEpoch
+    /\ f # r /\ f \notin Current.isr
+    /\ ends[r][f] >= 0
+    /\ ends[r][f] >= highWatermark[r]
+    /\ Keeps("isr_expand_after_epoch_start") => ends[r][f] >= ends[r][r]
+    /\ ChangeIsr(r, Current.isr \cup {f})
+
+----------------------------------------------------------------------------
+(* The follower (SPEC.md R3, R5, R6).                                      *)
+
+\* fetch_fencing (KIP-320): a leader answers followers of its own epoch only.
+Served(r) ==
+    /\ Follows(r)
+    /\ Leads(leader[r])
+    /\ Keeps("fetch_fencing") => leaderEpoch[leader[r]] = leaderEpoch[r]
+
+\* The leader learns where this log ends, the follower gets the next record, if there is
+\* one, and the high watermark.
+Fetch(r) ==
+    /\ Served(r)
+    /\ ~truncating[r]
+    /\ LogEnd(r) <= LogEnd(leader[r])
+    /\ LET from   == leader[r]
+           end    == LogEnd(r)
+           record == log[from][end + 1]
+           after  == IF end < LogEnd(from) THEN Append(log[r], record) ELSE log[r]
+       IN  /\ ends' = [ends EXCEPT ![from] = [@ EXCEPT ![r] = end]]
+           /\ log' = [log EXCEPT ![r] = after]
+           /\ cache' = IF end < LogEnd(from)
+                       THEN [cache EXCEPT ![r] = Assign(@, record.epoch, end)] ELSE cache
+           /\ highWatermark' = [highWatermark EXCEPT ![r] = Min(highWatermark[from], Len(after))]
+    /\ UNCHANGED << leaderEpoch, leader, truncating, quorum, committed, boundVars >>
+
+Cut(r, end, done) ==
+    /\ log' = [log EXCEPT ![r] = SubSeq(@, 1, end)]
+    /\ cache' = [cache EXCEPT ![r] = CacheBelow(@, end)]
+    /\ highWatermark' = [highWatermark EXCEPT ![r] = Min(@, end)]
+    /\ truncating' = [truncating EXCEPT ![r] = ~done /\ end > 0]
+    /\ UNCHANGED << leaderEpoch, leader, ends, quorum, committed, boundVars >>
+
+\* truncate_by_epoch (KIP-101): one round of OffsetsForLeaderEpoch.
+\* truncate_below_own_epoch (KIP-279): the answer names its epoch, and rounds repeat.
+TruncateByEpoch(r) ==
+    /\ Keeps("truncate_by_epoch")
+    /\ truncating[r]
+    /\ Served(r)
+    /\ LET from   == leader[r]
+           asked  == LatestEpoch(cache[r])
+           answer == IF Keeps("truncate_below_own_epoch")
+                     THEN EndOffsetFor(cache[from], LogEnd(from), asked)
+                     ELSE EndOffsetForKip101(cache[from], LogEnd(from), asked)
+           next   == NextTruncation(cache[r], LogEnd(r), highWatermark[r], answer)
+       IN  Cut(r, next.end, next.done)
+
+\* Before KIP-101: cut at the own high watermark, without asking anybody.
+TruncateToHighWatermark(r) ==
+    /\ ~Keeps("truncate_by_epoch")
+    /\ truncating[r]
+    /\ Follows(r)
+    /\ Cut(r, highWatermark[r], TRUE)
+
+\* A follower that is ahead of its leader is told OFFSET_OUT_OF_RANGE (KAFKA-2143, KAFKA-7414).
+OutOfRange(r) ==
+    /\ Served(r)
+    /\ ~truncating[r]
+    /\ LogEnd(r) > LogEnd(leader[r])
+    /\ Cut(r, LogEnd(leader[r]), TRUE)
+
+----------------------------------------------------------------------------
+(* The machine.                                                            *)
+
+\* The process dies, and what was not yet synced with it: n records at the end of the log.
+Crash(r, n) ==
+    /\ leader[r] # Down
+    /\ crashes < CrashCount
+    /\ n <= LogEnd(r) /\ n <= LossCount - lost
+    /\ LET end == LogEnd(r) - n
+       IN  /\ log' = [log EXCEPT ![r] = SubSeq(@, 1, end)]
+           /\ cache' = IF n > 0 THEN [cache EXCEPT ![r] = CacheBelow(@, end)] ELSE cache
+           /\ highWatermark' = [highWatermark EXCEPT ![r] = Min(@, end)]
+    /\ leaderEpoch' = [leaderEpoch EXCEPT ![r] = -1]
+    /\ leader' = [leader EXCEPT ![r] = Down]
+    /\ truncating' = [truncating EXCEPT ![r] = FALSE]
+    /\ ends' = [ends EXCEPT ![r] = << >>]
+    /\ crashes' = crashes + 1
+    /\ lost' = lost + n
+    /\ UNCHANGED << quorum, committed, appended >>
+
+\* broker_epoch_fencing (KIP-380): only LeaderAndIsr that was made for this incarnation counts,
+\* so nothing older than ZooKeeper's present epoch.
+Restart(r) ==
+    /\ leader[r] = Down
+    /\ leader' = [leader EXCEPT ![r] = Nobody]
+    /\ leaderEpoch' = [leaderEpoch EXCEPT
+                          ![r] = IF Keeps("broker_epoch_fencing") THEN CurrentEpoch - 1 ELSE -1]
+    /\ UNCHANGED << log, cache, highWatermark, truncating, ends, quorum, committed, boundVars >>
+
+----------------------------------------------------------------------------
+
+Next ==
+    \E r \in Replicas :
+        \/ Elect(r)
+        \/ ShrinkByController(r)
+        \/ \E e \in Epochs : BecomeLeader(r, e)
+        \/ \E e \in Epochs : BecomeFollower(r, e)
+        \/ AppendRecord(r)
+        \/ Fetch(r)
+        \/ TruncateByEpoch(r)
+        \/ TruncateToHighWatermark(r)
+        \/ OutOfRange(r)
+        \/ AdvanceHighWatermark(r)
+        \/ \E f \in Replicas : ShrinkIsr(r, f)
+        \/ \E f \in Replicas : ExpandIsr(r, f)
+        \/ \E n \in 0 .. LossCount : Crash(r, n)
+        \/ Restart(r)
+
+Spec == Init /\ [][Next]_vars
+
+----------------------------------------------------------------------------
+(* What must hold, named as in the table of invariants (COMMIT-SAFE,       *)
+(* LOG-MATCH, EPOCH-MONO).                                                 *)
+
+Offsets == 0 .. LogSize
+
+TypeOK ==
+    /\ \A r \in Replicas :
+          /\ Len(log[r]) <= LogSize
+          /\ \A i \in DOMAIN log[r] : log[r][i] \in [epoch : Epochs, value : Values]
+          /\ \A i \in DOMAIN cache[r] : cache[r][i] \in [epoch : Epochs, start : Offsets]
+          /\ highWatermark[r] \in 0 .. LogEnd(r)
+          /\ leaderEpoch[r] \in -1 .. LastEpoch
+          /\ leader[r] \in Replicas \cup {Nobody, Down}
+          /\ truncating[r] \in BOOLEAN
+          /\ IF Leads(r) THEN ends[r] \in [Replicas -> -1 .. LogSize] ELSE ends[r] = << >>
+    /\ Len(quorum) \in 1 .. LastEpoch + 1
+    /\ \A i \in DOMAIN quorum :
+          /\ quorum[i].isr \subseteq Replicas
+          /\ quorum[i].leader \in quorum[i].isr
+    /\ Len(committed) <= LogSize
+    /\ \A i \in DOMAIN committed :
+          committed[i] \in [epoch : Epochs, value : Values, exposedIn : Epochs]
+    /\ appended \in 0 .. ValueCount
+    /\ crashes \in 0 .. CrashCount
+    /\ lost \in 0 .. LossCount
+
+Holds(r, i, record) ==
+    /\ i <= LogEnd(r)
+    /\ log[r][i].epoch = record.epoch
+    /\ log[r][i].value = record.value
+
+\* COMMIT-SAFE: each leader holds every record that an exposed high watermark of its epoch
+\* or an earlier one covered.
+CommitSafe ==
+    \A r \in Replicas : Leads(r) =>
+        \A i \in DOMAIN committed :
+            committed[i].exposedIn <= leaderEpoch[r] => Holds(r, i, committed[i])
+
+\* COMMIT-SAFE of a step: a leader's high watermark never covers a record other than the one
+\* that an earlier high watermark covered.
+CommitSafeStep ==
+    \A r \in Replicas :
+        (Leads(r) /\ highWatermark'[r] > highWatermark[r]) =>
+            \A i \in DOMAIN committed :
+                i <= highWatermark'[r] => Holds(r, i, committed[i])
+CommitSafeSteps == [][CommitSafeStep]_vars
+
+\* LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their
+\* high watermarks.
+LogMatch ==
+    \A r, s \in Replicas : r < s =>
+        LET lower == Min(highWatermark[r], highWatermark[s])
+        IN  /\ Prefix(log[r], lower) = Prefix(log[s], lower)
+            /\ \A i \in 1 .. Min(LogEnd(r), LogEnd(s)) :
+                  log[r][i].epoch = log[s][i].epoch => log[r][i].value = log[s][i].value
+
+\* EPOCH-MONO of a state: leader epochs never decrease along a log.
+EpochMono ==
+    \A r \in Replicas : \A i \in 1 .. LogEnd(r) - 1 : log[r][i].epoch <= log[r][i + 1].epoch
+
+\* EPOCH-MONO of a step: a running broker's leader epoch never goes back.
+EpochMonoStep ==
+    \A r \in Replicas :
+        \/ leaderEpoch[r] <= leaderEpoch'[r]
+        \/ leader[r] = Down
+        \/ leader'[r] = Down
+EpochMonoSteps == [][EpochMonoStep]_vars
+
+\* No two replicas lead in one epoch.
+OneLeader ==
+    \A r, s \in Replicas :
+        (Leads(r) /\ Leads(s) /\ leaderEpoch[r] = leaderEpoch[s]) => r = s
+
+=============================================================================

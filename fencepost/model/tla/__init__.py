@@ -1,0 +1,25 @@
+"""The TLA+ twins of the models: where the modules are, and how their states and constants read in Python.
+
+Replication.tla, MCReplication.tla     the twin of model/replication.py; MCReplicationSmall.cfg, ...Medium.cfg, ...Large.cfg
+"""
+
+from pathlib import Path
+from typing import Literal, get_args
+
+from fencepost.traces.errors import FencepostError
+
+FOLDER = Path(__file__).parent
+
+Size = Literal["small", "medium", "large"]
+SIZES: tuple[Size, ...] = get_args(Size)
+MODULES = ("Replication",)
+"""The shipped specifications by name."""
+
+
+def files_of(name: str, size: Size = "small") -> tuple[Path, Path]:
+    """The module and the configuration of a shipped specification."""
+    if name not in MODULES:
+        raise FencepostError(
+            expected=f"a shipped specification: {', '.join(MODULES)}", seen=name, where="a TLA+ specification"
+        )
+    return FOLDER / f"MC{name}.tla", FOLDER / f"MC{name}{size.capitalize()}.cfg"
