@@ -10,7 +10,9 @@ from fencepost.traces.errors import ExitCode
 
 @click.group("log", short_help="Look into the files of a Kafka log directory.")
 def command() -> None:
-    """Look into Kafka's own log files, from here or from a real broker. Files are only read.
+    """Look into Kafka's own log files, from here or from a real broker.
+
+    Files are only read. Use copies where a broker is still writing: what it has not finished looks torn.
 
     \b
     Examples

@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 
 
 @pytest.mark.parametrize(
-    "command", [[], *([name] for name in SUB_COMMANDS), ["bugs", "list"], ["bugs", "hunt"]]
+    "command", [[], *([name] for name in SUB_COMMANDS), ["bugs", "list"], ["bugs", "hunt"], ["log", "dump"]]
 )
 def test_help_teaches(fencepost, command) -> None:
     """Every command has help that fits 80 columns; every sub-command shows examples of itself."""
