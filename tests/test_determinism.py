@@ -53,7 +53,7 @@ def digest_of(seed: int, hash_seed: str) -> str:
     return result.stdout.strip()
 
 
-@pytest.mark.parametrize("seed", [3, 144])
+@pytest.mark.parametrize("seed", [3, 20])
 def test_a_run_has_the_same_digest_in_two_processes(seed):
     """The whole of a run, brokers, clients, faults and claims, depends on its plan alone and not on hash order or the process."""
     first, second = digest_of(seed, "1"), digest_of(seed, "4711")

@@ -99,6 +99,7 @@ class Run:
     def _heal_and_live(self) -> bool:
         self.cluster.note(Name.PHASE, cause="heal")
         self.cluster.heal()
+        self.workload.drop_waiting()
         self.cluster.note(Name.PHASE, cause="liveness")
         self.workload.add_process(self._reader)
         waits: tuple[tuple[str, Callable[[], bool]], ...] = (

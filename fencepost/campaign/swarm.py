@@ -28,7 +28,7 @@ class Profile:
 
     says: str
     safety_ms: tuple[int, int] = (20_000, 60_000)
-    operations: tuple[int, int] = (30, 120)
+    operations: tuple[int, int] = (30, 240)
     faults: tuple[int, int] = (0, 12)
     partitions: tuple[int, int] = (1, 4)
     clients: tuple[int, int] = (2, 5)
@@ -125,10 +125,12 @@ def _cluster(draw: _Draws, topic: TopicOptions, bugs: tuple[str, ...]) -> Cluste
 
 
 def _network(draw: _Draws) -> NetworkOptions:
+    far = draw.chance(35, "far")  # brokers far apart: every window between two messages is wide open
+    latency_min_us = draw.between((10_000, 150_000) if far else (50, 2_000), "latency_min")
     return NetworkOptions(
-        latency_min_us=draw.between((50, 2_000), "latency_min"),
-        latency_tail_us=draw.between((0, 5_000), "latency_tail"),
-        latency_max_us=draw.between((10_000, 400_000), "latency_max"),
+        latency_min_us=latency_min_us,
+        latency_tail_us=draw.between((0, 50_000 if far else 5_000), "latency_tail"),
+        latency_max_us=latency_min_us + draw.between((10_000, 400_000), "latency_max"),
         loss_ppm=draw.between((100, 20_000), "loss") if draw.chance(30, "loss_on") else 0,
         duplicate_ppm=draw.between((100, 20_000), "duplicate") if draw.chance(30, "duplicate_on") else 0,
         reorder_ppm=draw.between((100, 50_000), "reorder") if draw.chance(30, "reorder_on") else 0,
@@ -168,11 +170,11 @@ def _faults(draw: _Draws, bounds: Profile, topic: TopicOptions, safety_ms: int) 
     count = draw.between(bounds.faults, "faults")
     kinds = [kind for index, kind in enumerate(sorted(FAULTS)) if draw.chance(50, "kind", index)] or ["crash"]
     longest = draw.between((500, 20_000), "longest")
-    together = draw.chance(40, "together")
+    together = draw.chance(60, "together")
     focus = _role(draw, topic, "focus", 0) if draw.chance(50, "focus_on") else ""
     faults, at_ms = [], 0
     for number in range(count):
-        near = together and number > 0 and draw.chance(60, "near", number)
+        near = together and number > 0 and draw.chance(75, "near", number)
         at_ms = (
             min(safety_ms, at_ms + draw.between((0, 3_000), "gap", number))
             if near

@@ -59,6 +59,12 @@ class Workload:
         self.cluster.invoke(operation)
         self.cluster.world.hosts[self.nodes[process]].accept(Invoke(operation))
 
+    def drop_waiting(self) -> None:
+        """Forget the operations that are due and have not begun: slow processes leave a backlog that is no sign of a cluster that does not heal."""
+        for queue in self.waiting.values():
+            self.planned -= len(queue)
+            queue.clear()
+
     def idle(self) -> bool:
         """Whether nothing is planned, due or under way."""
         return not self.busy and not self.planned

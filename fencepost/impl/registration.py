@@ -21,13 +21,14 @@ RETRY_MS = 500
 @define
 class Registration:
     """own_sessions: sessions of this process; a node of an earlier one of them may be replaced, one of another process may not.
-    registered_session: the session whose registration is done."""
+    registered_session: the session whose registration is done. paths_made: whether this process has made the persistent nodes."""
 
     shell: Shell
     procedures: Procedures
     on_registered: Callable[[], None]
     own_sessions: set[int] = field(factory=set)
     registered_session: int = 0
+    paths_made: bool = False
 
     def on_session(self) -> None:
         """A new session: register in it."""
@@ -39,8 +40,10 @@ class Registration:
         self.procedures.start(self._register(self.shell.session_id))
 
     def _register(self, session_id: int) -> Procedure:
-        for path in znodes.PERSISTENT_PATHS:
-            yield Create(path, b"0" if path == znodes.CONTROLLER_EPOCH else b"")
+        if not self.paths_made:
+            for path in znodes.PERSISTENT_PATHS:
+                yield Create(path, b"0" if path == znodes.CONTROLLER_EPOCH else b"")
+            self.paths_made = True
         path = znodes.broker_path(self.shell.node)
         created = yield Create(
             path, znodes.encode_broker(self.shell.node, self.shell.now // MILLISECOND), ephemeral=True

@@ -26,14 +26,15 @@ class ControllerElector:
         """Returns (controller epoch, version of /controller_epoch) if this broker is the controller, None if another one is.
         A watch on /controller is left behind in any case."""
         for _ in range(ATTEMPTS):
-            yield Exists(znodes.CONTROLLER, watch=True)
-            current = yield GetData(znodes.CONTROLLER)
+            current = yield GetData(znodes.CONTROLLER, watch=True)
+            if isinstance(current, Data) and not self.names_me(current):
+                return None
             epoch = yield GetData(znodes.CONTROLLER_EPOCH)
             if not isinstance(epoch, Data):
                 yield Create(znodes.CONTROLLER_EPOCH, b"0")
                 continue
             if isinstance(current, Data):
-                return self._mine(current, epoch)
+                return int(epoch.data), epoch.stat.version
             won = yield Multi(
                 (
                     Create(
@@ -45,14 +46,13 @@ class ControllerElector:
                 )
             )
             if isinstance(won, MultiDone):
+                yield Exists(znodes.CONTROLLER, watch=True)
                 return int(epoch.data) + 1, epoch.stat.version + 1
             assert isinstance(won, Failed), won
             # lost the race, or the reply of an earlier attempt was lost: what stands there decides
         return None
 
-    def _mine(self, controller: Data, epoch: Data) -> tuple[int, int] | None:
+    def names_me(self, controller: Data) -> bool:
         """Protection KAFKA-13407: /controller may name me because my own multi was done and its reply lost; then I am the controller."""
         named = znodes.decode_controller(controller.data)
-        if named == self.shell.node and controller.stat.ephemeral_owner == self.shell.session_id:
-            return int(epoch.data), epoch.stat.version
-        return None
+        return named == self.shell.node and controller.stat.ephemeral_owner == self.shell.session_id

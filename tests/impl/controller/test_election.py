@@ -90,8 +90,8 @@ def test_an_epoch_is_given_out_once() -> None:
 class ReturnsEarly(ControllerElector):
     """KAFKA-13407 planted."""
 
-    def _mine(self, controller: Data, epoch: Data) -> tuple[int, int] | None:
-        return None
+    def names_me(self, controller: Data) -> bool:
+        return False
 
 
 def _lost_reply(parts: Parts) -> Lab:
