@@ -18,6 +18,9 @@ from msgspec.msgpack import Encoder
 
 from fencepost.model.explore.system import Action, Limits, Outcome, Result, State, Step, System, Value
 
+PROGRESS_EVERY = 1_000
+"""States expanded between two words of progress."""
+
 _encode = Encoder().encode
 """MessagePack of integers and tuples (named ones too): equal values give equal bytes."""
 
@@ -45,8 +48,15 @@ class _Search:
     depth: int = 0
 
 
-def explore(system: System[State], limits: Limits | None = None) -> Result:
-    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is met."""
+def explore(
+    system: System[State],
+    limits: Limits | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Visit the states of `system`, nearest first, until all are visited, an invariant fails or a limit is met.
+
+    on_progress: is given the number of distinct states and the depth, every PROGRESS_EVERY states that were expanded.
+    """
     limits = limits or Limits()
     search = _Search(
         invariants=system.invariants,
@@ -67,7 +77,9 @@ def explore(system: System[State], limits: Limits | None = None) -> Result:
         if limits.depth is not None and search.depth >= limits.depth:
             return _result(system, search, Outcome.BOUNDED)
         level: list[tuple[bytes, State]] = []
-        for name, state in frontier:
+        for number, (name, state) in enumerate(frontier):
+            if on_progress is not None and number % PROGRESS_EVERY == 0:
+                on_progress(len(search.came_from), search.depth)
             violated = _expand(system, search, name, state, level)
             if violated is not None:
                 search.depth += 1

@@ -3,9 +3,9 @@
 Owns: the comparison, for some constants of the replication model. Must not know how either of them explores.
 
 Two runs each. One looks at the invariants: do both find a violation, and is a shortest one as long? One does not look: are there as many distinct
-states, and is the farthest as far? (Where nothing is violated, the first run answers the second question too.) And for small constants: are they the very same states? TLC runs
-with one worker, since only then are depth and counterexamples exact, and without symmetry, since the explorer uses none. TLC counts the states on a path,
-the explorer its steps.
+states, and is the farthest as far? (Where nothing is violated, the first run answers the second question too.)
+And for small constants: are they the very same states? TLC runs with one worker, since only then are depth
+and counterexamples exact, and without symmetry, since the explorer uses none. TLC counts the states on a path, the explorer its steps.
 """
 
 from collections.abc import Callable, Mapping

@@ -3,6 +3,7 @@
 Owns: the command line, the private folder, what a specification is. Must not know how output is read or processes are held.
 """
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -141,7 +142,7 @@ def _run(
             "tlc2.TLC",
             "-tool",
             *(("-noGenerateSpecTE",) if jar_knows(toolbox.jar, "-noGenerateSpecTE") else ()),
-            *("-workers", str(options.workers) if options.workers else "auto"),
+            *("-workers", str(options.workers or processors())),
             *("-checkpoint", "0"),
             *(() if _looks_for_deadlocks(options, config) else ("-deadlock",)),
             *(("-coverage", "1") if options.coverage else ()),
@@ -183,6 +184,11 @@ def _looks_for_deadlocks(options: RunOptions, config: Config) -> bool:
     if options.deadlock is not None:
         return options.deadlock
     return config.check_deadlock is not False
+
+
+def processors() -> int:
+    """Processors that this process may use (TLC 2.15 knows no `-workers auto`)."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
