@@ -207,32 +207,39 @@ def read_records(data: Bytes, header: BatchHeader) -> tuple[Record, ...]:
 def _decode_records(data: bytes, header: BatchHeader) -> tuple[Record, ...]:
     if header.count > len(data) // _SMALLEST_RECORD:
         raise ValueError(f"{len(data)} bytes")
-    varint, records, position, before = decode_varint, [], 0, -1
+    varint, nullable, records, position, before = decode_varint, _nullable, [], 0, -1
+    base_offset, base_ms, last_delta = header.base_offset, header.base_timestamp_ms, header.last_offset_delta
     stamped = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
     for _ in range(header.count):
         length, position = varint(data, position)
         end = position + length
         time_delta, position = varint(data, position + 1)  # a byte of attributes, unused
         delta, position = varint(data, position)
-        key, position = _nullable(data, position)
-        value, position = _nullable(data, position)
-        headers, position = _decode_headers(data, position)
+        key, position = nullable(data, position)
+        value, position = nullable(data, position)
+        headers: tuple[Header, ...] = ()
+        if data[position]:
+            headers, position = _decode_headers(data, position)
+        else:
+            position += 1
         if position != end:
             raise ValueError(f"a record of {length} bytes whose fields end at byte {position}, not at {end}")
-        if not before < delta <= header.last_offset_delta:
-            raise ValueError(
-                f"offset delta {delta} after {before} in a batch up to {header.last_offset_delta}"
-            )
+        if not before < delta <= last_delta:
+            raise ValueError(f"offset delta {delta} after {before} in a batch up to {last_delta}")
         before = delta
-        timestamp = header.base_timestamp_ms + time_delta if stamped is None else stamped
-        records.append(Record(header.base_offset + delta, timestamp, key, value, headers))
+        timestamp = base_ms + time_delta if stamped is None else stamped
+        records.append(Record(base_offset + delta, timestamp, key, value, headers))
     if position != len(data):
         raise ValueError(f"{len(data) - position} bytes after the last record")
     return tuple(records)
 
 
 def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = decode_varint(data, position)
+    byte = data[position]
+    if byte < 0x80:  # one byte, as most lengths are: decode_varint without the call
+        length, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        length, position = decode_varint(data, position)
     if length < 0:
         if length != -1:
             raise ValueError(f"a length of {length}")
@@ -245,9 +252,7 @@ def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
     count, position = decode_varint(data, position)
-    if count == 0:
-        return (), position
-    if not 0 < count <= len(data) - position:
+    if not 0 <= count <= len(data) - position:
         raise ValueError(f"{count} headers in {len(data) - position} bytes")
     headers = []
     for _ in range(count):
