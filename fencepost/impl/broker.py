@@ -66,6 +66,10 @@ class Broker:
         self.controller.pump()
         return shell.outbox
 
+    def understands(self, kind: type) -> bool:
+        """Whether it has a handler for this kind of message."""
+        return kind in self._handlers
+
     # ---- inputs
 
     def _on_started(self, _: Started) -> None:
