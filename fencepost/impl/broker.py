@@ -10,6 +10,8 @@ from attrs import define, field
 
 from fencepost.impl import messages as kafka
 from fencepost.impl.control_gate import ControlGate
+from fencepost.impl.controlled_shutdown import TIMER as SHUTDOWN_TIMER
+from fencepost.impl.controlled_shutdown import ControlledShutdown
 from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
 from fencepost.impl.controller.state import ControllerState
@@ -30,6 +32,7 @@ from fencepost.impl.seam import (
     Input,
     MessageArrived,
     Started,
+    StopRequested,
     TimerFired,
     TimerKey,
     ZooKeeperConnected,
@@ -55,6 +58,7 @@ class Broker:
     gate: ControlGate
     controller: Controller
     registration: Registration
+    shutdown: ControlledShutdown
     _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
     _inputs: dict[type, Callable[[Any], None]] = field(factory=dict)
 
@@ -105,6 +109,8 @@ class Broker:
             self.replicas.isr.notify()
         elif key == RETRY_TIMER:
             self.registration.try_again()
+        elif key == SHUTDOWN_TIMER:
+            self.shutdown.on_timer()
         else:
             assert key == BALANCE_TIMER, key
             self.controller.on_balance_timer()
@@ -130,18 +136,20 @@ class Broker:
 
     def _on_control(self, source: int, request: Any) -> None:
         error = self.gate.admit(request)
+        partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
         if error is ErrorCode.NONE:
             if isinstance(request, kafka.LeaderAndIsrRequest):
                 self.replicas.apply(request)
             elif isinstance(request, kafka.UpdateMetadataRequest):
                 self.metadata.update(request)
             else:
-                self.replicas.stop_replicas(request)
+                partition_errors = self.replicas.stop_replicas(request)
         response = kafka.ControlResponse(
             correlation_id=request.correlation_id,
             kind=type(request).__name__,
             error=error,
             controller_epoch=self.gate.controller_epoch,
+            partition_errors=partition_errors,
         )
         self.shell.send_periodic(source, response)
 
@@ -169,16 +177,19 @@ def make_broker(
     controller = Controller(shell, procedures, parts.controller_elector(shell), state)
     registration = Registration(shell, procedures, controller.on_session)
 
+    shutdown = ControlledShutdown(shell, procedures, replicas, state)
+
     def settled(partition: Partition) -> None:
         leader.high_watermark.advance(partition)
         leader.complete(partition)
 
     isr.on_settled.append(settled)
     broker = Broker(
-        shell, procedures, replicas, metadata, parts.control_gate(shell), controller, registration
+        shell, procedures, replicas, metadata, parts.control_gate(shell), controller, registration, shutdown
     )
     broker._inputs = {
         Started: broker._on_started,
+        StopRequested: lambda _: shutdown.on_stop_requested(),
         MessageArrived: broker._on_message,
         TimerFired: broker._on_timer,
         ZooKeeperReplied: procedures.on_reply,
@@ -199,5 +210,7 @@ def make_broker(
         kafka.UpdateMetadataRequest: broker._on_control,
         kafka.StopReplicaRequest: broker._on_control,
         kafka.ControlResponse: controller.on_response,
+        kafka.ControlledShutdownRequest: controller.on_controlled_shutdown,
+        kafka.ControlledShutdownResponse: shutdown.on_response,
     }
     return broker

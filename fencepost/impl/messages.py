@@ -10,6 +10,10 @@ from fencepost.traces.outcomes import ErrorCode
 
 NO_EPOCH = -1
 NO_LEADER = -1
+LEADER_DURING_DELETE = -2
+"""The leader that UpdateMetadata names for a partition whose topic is being deleted: forget it."""
+EPOCH_DURING_DELETE = -2
+"""The leader epoch of a StopReplica for a topic that is being deleted: whatever epoch the broker has obeyed (KIP-570)."""
 
 
 @frozen(order=True)
@@ -228,12 +232,32 @@ class StopReplicaRequest:
 
 @frozen(kw_only=True)
 class ControlResponse:
-    """To any of the three. kind: the request's class name; controller_epoch: the highest that the broker has seen."""
+    """To any of the three. kind: the request's class name; controller_epoch: the highest that the broker has seen. partition_errors: to a
+    StopReplica, of each of its partitions."""
 
     correlation_id: int
     kind: str
     error: ErrorCode
     controller_epoch: int = NO_EPOCH
+    partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+
+
+@frozen(kw_only=True)
+class ControlledShutdownRequest:
+    """A broker asks the controller to take its leaders away, so that it may stop. broker_epoch: of the incarnation that asks (KIP-380)."""
+
+    correlation_id: int
+    broker_id: int
+    broker_epoch: int
+
+
+@frozen(kw_only=True)
+class ControlledShutdownResponse:
+    """remaining: partitions that the broker still leads although they have other replicas; empty: it may stop."""
+
+    correlation_id: int
+    error: ErrorCode
+    remaining: tuple[TopicPartition, ...] = ()
 
 
 Request = (
@@ -245,6 +269,7 @@ Request = (
     | LeaderAndIsrRequest
     | UpdateMetadataRequest
     | StopReplicaRequest
+    | ControlledShutdownRequest
 )
 Response = (
     ProduceResponse
@@ -253,6 +278,7 @@ Response = (
     | OffsetsForLeaderEpochResponse
     | MetadataResponse
     | ControlResponse
+    | ControlledShutdownResponse
 )
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 Message = Request | Response

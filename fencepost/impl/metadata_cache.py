@@ -3,6 +3,7 @@
 from attrs import define, field
 
 from fencepost.impl.messages import (
+    LEADER_DURING_DELETE,
     MetadataRequest,
     MetadataResponse,
     PartitionMetadata,
@@ -29,7 +30,10 @@ class MetadataCache:
         self.latest = (request.controller_epoch, request.correlation_id)
         self.live_brokers = request.live_brokers
         for state in request.partitions:
-            self.leaders[state.partition] = (state.leader, state.leader_epoch)
+            if state.leader == LEADER_DURING_DELETE:
+                self.leaders.pop(state.partition, None)
+            else:
+                self.leaders[state.partition] = (state.leader, state.leader_epoch)
 
     def answer(self, request: MetadataRequest) -> MetadataResponse:
         """The whole cache."""

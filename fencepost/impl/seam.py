@@ -76,6 +76,11 @@ class ZooKeeperSessionExpired:
 
 
 @frozen
+class StopRequested:
+    """The process is asked to stop (SIGTERM); a broker first asks the controller to take its leaders away."""
+
+
+@frozen
 class Invoke:
     """For a client core: begin this operation (impl/client); the core must be idle."""
 
@@ -84,6 +89,7 @@ class Invoke:
 
 Input = (
     Started
+    | StopRequested
     | Invoke
     | MessageArrived
     | TimerFired

@@ -59,6 +59,22 @@ def state_path(key: TopicPartition) -> str:
     return partition_paths(key)[2]
 
 
+def delete_topic_path(topic: str) -> str:
+    """/admin/delete_topics/T"""
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def config_path(topic: str) -> str:
+    """/config/topics/T"""
+    return f"/config/topics/{topic}"
+
+
+def topic_of_topic_path(path: str) -> str | None:
+    """The topic of /brokers/topics/T; None for any other path."""
+    parent, _, topic = path.rpartition("/")
+    return topic if parent == TOPICS else None
+
+
 def partition_of_state_path(path: str) -> TopicPartition | None:
     """The partition whose state this path holds; None for any other path."""
     parts = path.split("/")
@@ -147,3 +163,30 @@ def encode_isr_changes(keys: list[TopicPartition]) -> bytes:
 def decode_isr_changes(data: bytes) -> list[TopicPartition]:
     """The partitions whose ISR changed."""
     return [TopicPartition(entry["topic"], entry["partition"]) for entry in json.loads(data)["partitions"]]
+
+
+def encode_partitions(keys: list[TopicPartition]) -> bytes:
+    """/admin/preferred_replica_election"""
+    return encode_isr_changes(keys)
+
+
+def decode_partitions(data: bytes) -> list[TopicPartition]:
+    """The partitions whose preferred replica shall lead."""
+    return decode_isr_changes(data)
+
+
+def encode_reassignments(targets: dict[TopicPartition, tuple[int, ...]]) -> bytes:
+    """/admin/reassign_partitions"""
+    entries = [
+        {"topic": key.topic, "partition": key.partition, "replicas": list(replicas)}
+        for key, replicas in targets.items()
+    ]
+    return _dump({"version": 1, "partitions": entries})
+
+
+def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas that each partition shall have, in the order of the entries."""
+    return {
+        TopicPartition(entry["topic"], entry["partition"]): tuple(entry["replicas"])
+        for entry in json.loads(data)["partitions"]
+    }

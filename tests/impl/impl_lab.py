@@ -18,6 +18,7 @@ from fencepost.impl.replication.partition import Partition
 from fencepost.impl.seam import (
     AskZooKeeper,
     CancelTimer,
+    Halt,
     MessageArrived,
     Record,
     Send,
@@ -136,6 +137,8 @@ class Lab(ZooKeeperByHand, Counterparts):
                     driver.held.append(effect)
                 else:
                     self._carry_out(driver, effect)
+            elif isinstance(effect, Halt):
+                self.crash(driver.node)
             else:
                 assert isinstance(effect, Record), effect
                 self.events.append(effect.event)

@@ -11,15 +11,16 @@ from attrs import define, evolve, field
 
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.messages import (
+    LEADER_DURING_DELETE,
     ControlRequest,
     ControlResponse,
     LeaderAndIsrRequest,
     PartitionState,
+    StopReplicaRequest,
     TopicPartition,
     UpdateMetadataRequest,
 )
 from fencepost.impl.shell import Shell
-from fencepost.traces.outcomes import ErrorCode
 
 TIMER = "control_request"
 
@@ -36,12 +37,14 @@ class Channel:
 
 @define
 class Channels:
-    """channels: by broker id. leader_and_isr: partitions of the batch that is being built, per broker; metadata: for all brokers."""
+    """channels: by broker id. leader_and_isr: partitions of the batch that is being built, per broker; metadata: for all brokers;
+    stop_replicas: per broker, leader epoch and whether to delete."""
 
     shell: Shell
     channels: dict[int, Channel] = field(factory=dict)
     leader_and_isr: dict[int, dict[TopicPartition, None]] = field(factory=dict)
     metadata: dict[TopicPartition, None] = field(factory=dict)
+    stop_replicas: dict[int, dict[TopicPartition, tuple[int, bool]]] = field(factory=dict)
 
     # ---- brokers come and go
 
@@ -57,7 +60,10 @@ class Channels:
     def close(self) -> None:
         """Resignation: nothing more is sent."""
         self.match({})
-        self.leader_and_isr, self.metadata = {}, {}
+        self._empty_batch()
+
+    def _empty_batch(self) -> None:
+        self.leader_and_isr, self.metadata, self.stop_replicas = {}, {}, {}
 
     # ---- the batch
 
@@ -71,9 +77,13 @@ class Channels:
         """Every broker learns of these partitions."""
         self.metadata.update(dict.fromkeys(keys))
 
+    def add_stop_replica(self, broker: int, key: TopicPartition, leader_epoch: int, *, delete: bool) -> None:
+        """This broker stops its replica, and deletes it if asked; it is told after everybody heard of the batch's leaders."""
+        self.stop_replicas.setdefault(broker, {})[key] = (leader_epoch, delete)
+
     def flush(self, context: ControllerContext, *, metadata_always: bool = False) -> None:
-        """Queue one LeaderAndIsr and one UpdateMetadata per broker from what was added."""
-        live = tuple(sorted(context.live_brokers))
+        """Queue one LeaderAndIsr, one UpdateMetadata and one StopReplica per broker from what was added."""
+        live = tuple(sorted(context.electable()))
         for broker, keys in sorted(self.leader_and_isr.items()):
             if broker in self.channels:
                 self._queue(broker, LeaderAndIsrRequest(**self._content(context, broker, keys, live)))
@@ -82,18 +92,35 @@ class Channels:
                 self._queue(
                     broker, UpdateMetadataRequest(**self._content(context, broker, self.metadata, live))
                 )
-        self.leader_and_isr, self.metadata = {}, {}
+        for broker, stopped in sorted(self.stop_replicas.items()):
+            if broker in self.channels:
+                self._queue(
+                    broker,
+                    StopReplicaRequest(
+                        **self._addressed(context, broker),
+                        partitions=tuple(
+                            (key, leader_epoch, delete)
+                            for key, (leader_epoch, delete) in sorted(stopped.items())
+                        ),
+                    ),
+                )
+        self._empty_batch()
 
     def _content(
         self, context: ControllerContext, broker: int, keys: Iterable[TopicPartition], live: tuple[int, ...]
     ) -> dict[str, Any]:
         return {
+            **self._addressed(context, broker),
+            "partitions": tuple(_state(context, key) for key in sorted(keys) if key in context.states),
+            "live_brokers": live,
+        }
+
+    def _addressed(self, context: ControllerContext, broker: int) -> dict[str, Any]:
+        return {
             "correlation_id": 0,
             "controller_id": self.shell.node,
             "controller_epoch": context.epoch,
             "broker_epoch": self.channels[broker].broker_epoch,
-            "partitions": tuple(_state(context, key) for key in sorted(keys) if key in context.states),
-            "live_brokers": live,
         }
 
     # ---- the wire
@@ -116,17 +143,17 @@ class Channels:
         if channel is not None and channel.queue:
             self._send(channel)
 
-    def on_response(self, broker: int, response: ControlResponse) -> ErrorCode:
-        """The next one goes out. Returns the error, or NONE also for an answer that nobody waits for."""
+    def on_response(self, broker: int, response: ControlResponse) -> ControlRequest | None:
+        """The next one goes out. Returns the request that was answered; None for an answer that nobody waits for."""
         channel = self.channels.get(broker)
         if channel is None or channel.in_flight != response.correlation_id:
-            return ErrorCode.NONE
-        channel.queue.popleft()
+            return None
+        answered = channel.queue.popleft()
         channel.in_flight = 0
         self.shell.cancel_timer((TIMER, broker))
         if channel.queue:
             self._send(channel)
-        return response.error
+        return answered
 
 
 def _state(context: ControllerContext, key: TopicPartition) -> PartitionState:
@@ -134,7 +161,7 @@ def _state(context: ControllerContext, key: TopicPartition) -> PartitionState:
     return PartitionState(
         partition=key,
         controller_epoch=state.controller_epoch,
-        leader=state.leader,
+        leader=state.leader if context.in_service(key) else LEADER_DURING_DELETE,
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         zk_version=state.zk_version,

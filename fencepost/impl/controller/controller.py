@@ -6,21 +6,25 @@ moved is stopped by its first fenced write, not by timing; what it would do afte
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from attrs import define, field
 
 from fencepost.impl import znodes
-from fencepost.impl.controller import listeners
+from fencepost.impl.controller import listeners, loading, reassignment, topic_deletion
 from fencepost.impl.controller.channels import TIMER as CONTROL_TIMER
+from fencepost.impl.controller.controlled_shutdown import controlled_shutdown, refusal
 from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.controller.failover import fail_over
+from fencepost.impl.controller.preferred_election import preferred_election_requested
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.writer import ControllerMovedError, Steps
-from fencepost.impl.messages import ControlResponse
+from fencepost.impl.messages import ControlledShutdownRequest, ControlResponse, StopReplicaRequest
 from fencepost.impl.procedures import Procedure, Procedures
 from fencepost.impl.shell import Shell
 from fencepost.impl.zookeeper import WatchEvent
 from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
 
 BALANCE_TIMER = ("leader_balance",)
 
@@ -29,7 +33,8 @@ Event = Callable[[], Steps]
 
 @define
 class Controller:
-    """queue: events that wait; running: whether a procedure is under way."""
+    """queue: events that wait; running: whether a procedure is under way. beside: a procedure that starts at the end of the step,
+    behind the first request of the one that is under way."""
 
     shell: Shell
     procedures: Procedures
@@ -37,6 +42,7 @@ class Controller:
     state: ControllerState
     queue: deque[Event] = field(factory=deque)
     running: bool = False
+    beside: Steps | None = None
 
     # ---- what happens
 
@@ -59,6 +65,21 @@ class Controller:
             self.queue.append(lambda: self._if_active(listeners.topics_changed))
         elif watch.path == znodes.ISR_CHANGES:
             self.queue.append(lambda: self._if_active(listeners.isr_changed))
+        elif watch.path == znodes.REASSIGN:
+            self.queue.append(lambda: self._if_active(reassignment.reassignments_requested))
+        elif watch.path == znodes.DELETE_TOPICS:
+            self.queue.append(lambda: self._if_active(topic_deletion.deletions_requested))
+        elif watch.path == znodes.PREFERRED_ELECTION:
+            self.queue.append(lambda: self._if_active(preferred_election_requested))
+        else:
+            self._on_topic_watch(watch.path)
+
+    def _on_topic_watch(self, path: str) -> None:
+        key = znodes.partition_of_state_path(path)
+        if key is not None:
+            self.queue.append(lambda: self._if_active(partial(reassignment.state_changed, key=key)))
+        elif znodes.topic_of_topic_path(path) is not None:
+            self.queue.append(lambda: self._if_active(listeners.topics_changed))
 
     def on_balance_timer(self) -> None:
         """Time to look at the balance of leaders."""
@@ -73,7 +94,16 @@ class Controller:
         if self.state.active and response.controller_epoch > self.state.context.epoch:
             self._resign(f"broker {broker} has obeyed controller epoch {response.controller_epoch}")
             self.queue.append(self._reelect)
-        self.state.channels.on_response(broker, response)
+        answered = self.state.channels.on_response(broker, response)
+        if isinstance(answered, StopReplicaRequest) and response.error is ErrorCode.NONE:
+            results = response.partition_errors
+            self.queue.append(
+                lambda: self._if_active(partial(listeners.replicas_stopped, broker=broker, results=results))
+            )
+
+    def on_controlled_shutdown(self, source: int, request: ControlledShutdownRequest) -> None:
+        """A broker wants to stop."""
+        self.queue.append(lambda: self._shut_down(source, request))
 
     # ---- the queue
 
@@ -82,6 +112,9 @@ class Controller:
         while self.queue and not self.running:
             self.running = True
             self.procedures.start(self._run(self.queue.popleft()))
+        if self.beside is not None:
+            beside, self.beside = self.beside, None
+            self.procedures.start(beside)
 
     def _run(self, event: Event) -> Procedure:
         try:
@@ -109,6 +142,13 @@ class Controller:
         if self.state.active:
             yield from procedure(self.state)
 
+    def _shut_down(self, source: int, request: ControlledShutdownRequest) -> Steps:
+        if self.state.active:
+            response = yield from controlled_shutdown(self.state, request)
+        else:
+            response = refusal(request, ErrorCode.STALE_CONTROLLER_EPOCH)
+        self.shell.send_periodic(source, response)
+
     def _balance(self, state: ControllerState) -> Steps:
         """Then again an interval after it is done, so that at most one waits however long ZooKeeper is away."""
         yield from listeners.balance_leaders(state)
@@ -128,6 +168,7 @@ class Controller:
         self.shell.record(Name.CONTROLLER_ELECTED, controller_epoch=won[0])
         if self.shell.options.leader_imbalance_check_ms:
             self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_check_ms)
+        self.beside = loading.read_admin(self.state)
         yield from fail_over(self.state)
 
     def _expire(self) -> Steps:

@@ -4,6 +4,7 @@ Each reads top to bottom: choose, raise the leader epoch by one, write by CAS, o
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from fencepost.impl.controller.machines import PartitionPhase
 from fencepost.impl.controller.state import ControllerState
@@ -16,6 +17,7 @@ ATTEMPTS = 16
 """Rounds of one CAS: each is lost to an ISR change of the leader, of which there are few."""
 
 Strategy = Callable[[LeaderAndIsr], Choice | None]
+KeyedStrategy = Callable[[TopicPartition, LeaderAndIsr], Choice | None]
 
 
 def create(controller: ControllerState, key: TopicPartition) -> Steps:
@@ -23,16 +25,20 @@ def create(controller: ControllerState, key: TopicPartition) -> Steps:
     context = controller.context
     if key not in controller.phases:
         controller.move(key, PartitionPhase.NEW)
-    live = context.live_replicas(key)
+    controller.adopt_replicas(key)
+    electable = context.electable()
+    live = tuple(replica for replica in context.assignments[key] if replica in electable)
     if not live:
         return
     state = LeaderAndIsr(leader=live[0], leader_epoch=0, controller_epoch=context.epoch, isr=live)
     created = yield from controller.writer.create_state(context, key, state)
     if not created:
         if key in context.states:
+            controller.settle_replicas(key)
             yield from elect_offline(controller, key)
         return  # without a state: its topic is gone by now
     controller.move(key, PartitionPhase.ONLINE)
+    controller.settle_replicas(key)
     controller.channels.add_leader_and_isr(live, key)
 
 
@@ -40,20 +46,54 @@ def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) 
     """Apply a strategy to one partition; nothing is written if it has no candidate. Returns whether a leader was written."""
     context = controller.context
     for _ in range(ATTEMPTS):
-        current = context.states[key]
-        choice = strategy(current)
-        if choice is None:
+        state = _next_state(controller, context.states[key], strategy(context.states[key]))
+        if state is None:
             return False
-        leader, isr = choice
-        state = LeaderAndIsr(
-            leader=leader, leader_epoch=current.leader_epoch + 1, controller_epoch=context.epoch, isr=isr
-        )
         written = yield from controller.writer.update_state(context, key, state)
         if written:
-            controller.move(key, PartitionPhase.ONLINE if leader != NO_LEADER else PartitionPhase.OFFLINE)
-            controller.channels.add_leader_and_isr(context.live_replicas(key), key)
+            _written(controller, key, state)
             return True
     return False
+
+
+def elect_together(
+    controller: ControllerState, keys: Collection[TopicPartition], strategy: KeyedStrategy
+) -> Steps:
+    """As `elect`, for many partitions in few round trips; one whose write met a conflict is elected by itself. Returns the partitions written."""
+    context = controller.context
+    states = {}
+    for key in keys:
+        state = _next_state(controller, context.states[key], strategy(key, context.states[key]))
+        if state is not None:
+            states[key] = state
+    written = yield from controller.writer.update_states(context, states)
+    for key in written:
+        _written(controller, key, states[key])
+    for key in states:
+        if key not in written:
+            again = yield from elect(controller, key, partial(strategy, key))
+            if again:
+                written.append(key)
+    return written
+
+
+def _next_state(
+    controller: ControllerState, current: LeaderAndIsr, choice: Choice | None
+) -> LeaderAndIsr | None:
+    if choice is None:
+        return None
+    leader, isr = choice
+    return LeaderAndIsr(
+        leader=leader,
+        leader_epoch=current.leader_epoch + 1,
+        controller_epoch=controller.context.epoch,
+        isr=isr,
+    )
+
+
+def _written(controller: ControllerState, key: TopicPartition, state: LeaderAndIsr) -> None:
+    controller.move(key, PartitionPhase.ONLINE if state.leader != NO_LEADER else PartitionPhase.OFFLINE)
+    controller.channels.add_leader_and_isr(controller.context.live_replicas(key), key)
 
 
 def elect_offline(controller: ControllerState, key: TopicPartition) -> Steps:
@@ -65,7 +105,9 @@ def elect_offline(controller: ControllerState, key: TopicPartition) -> Steps:
         live = context.live_brokers
         if state.leader in live:
             return None
-        choice = controller.election.offline(context.assignments[key], state.isr, live, unclean=unclean)
+        choice = controller.election.offline(
+            context.assignments[key], state.isr, context.electable(), unclean=unclean
+        )
         if choice is None and state.leader != NO_LEADER:
             gone = [member for member in state.isr if member not in live]
             return NO_LEADER, controller.election.keep_last_isr_member(state.isr, gone)
@@ -90,7 +132,7 @@ def elect_preferred(controller: ControllerState, key: TopicPartition) -> Steps:
     context = controller.context
 
     def strategy(state: LeaderAndIsr) -> Choice | None:
-        choice = controller.election.preferred(context.assignments[key], state.isr, context.live_brokers)
+        choice = controller.election.preferred(context.assignments[key], state.isr, context.electable())
         return choice if choice and choice[0] != state.leader else None
 
     yield from elect(controller, key, strategy)

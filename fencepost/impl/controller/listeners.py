@@ -1,39 +1,15 @@
-"""Procedures behind the controller's watches and timers (C5, C9, C15): each reads ZooKeeper again and acts on what it finds, not on what the watch said."""
+"""Procedures behind the controller's watches and answers (C5, C9): each reads ZooKeeper again and acts on what it finds, not on what the watch said."""
 
 from fencepost.impl import znodes
-from fencepost.impl.controller import elections
+from fencepost.impl.controller import elections, reassignment, topic_deletion
+from fencepost.impl.controller.loading import read_brokers, read_topics
+from fencepost.impl.controller.machines import ReplicaPhase
+from fencepost.impl.controller.preferred_election import balance_leaders
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.zookeeper import Children, Data, GetChildren, GetData
-
-IMBALANCE_PERCENT = 10
-"""leader.imbalance.per.broker.percentage"""
-
-
-def read_brokers(controller: ControllerState) -> Steps:
-    """The live brokers with their epochs, watched."""
-    listed = yield GetChildren(znodes.BROKER_IDS, watch=True)
-    assert isinstance(listed, Children), listed
-    brokers = {}
-    for name in listed.names:
-        reply = yield GetData(znodes.broker_path(int(name)))
-        if isinstance(reply, Data):
-            brokers[int(name)] = reply.stat.czxid
-    return brokers
-
-
-def read_topics(controller: ControllerState) -> Steps:
-    """The assignments of all topics, watched."""
-    listed = yield GetChildren(znodes.TOPICS, watch=True)
-    assert isinstance(listed, Children), listed
-    assignments = {}
-    for topic in listed.names:
-        reply = yield GetData(znodes.topic_path(topic))
-        if isinstance(reply, Data):
-            for number, replicas in znodes.decode_topic(reply.data).items():
-                assignments[TopicPartition(topic, number)] = replicas
-    return assignments
+from fencepost.traces.outcomes import ErrorCode
 
 
 def brokers_changed(controller: ControllerState) -> Steps:
@@ -45,20 +21,29 @@ def brokers_changed(controller: ControllerState) -> Steps:
     bounced = sorted(broker for broker in now if broker in before and now[broker] != before[broker])
     new = sorted(broker for broker in now if broker not in before)
     if gone or bounced:
-        context.live_brokers = {broker: epoch for broker, epoch in now.items() if before.get(broker) == epoch}
+        context.set_live({broker: epoch for broker, epoch in now.items() if before.get(broker) == epoch})
         controller.channels.match(context.live_brokers)
         yield from _went_offline(controller, {*gone, *bounced})
         controller.channels.flush(context, metadata_always=True)
     if new or bounced:
-        context.live_brokers = now
+        context.set_live(now)
         controller.channels.match(now)
         yield from _came_online(controller, sorted({*new, *bounced}))
+    yield from reassignment.brokers_changed(controller, {*gone, *bounced}, {*new, *bounced})
+    yield from topic_deletion.resume(controller)
+    controller.channels.flush(context)
 
 
 def _went_offline(controller: ControllerState, gone: set[int]) -> Steps:
     context = controller.context
+    for (key, broker), phase in list(controller.replicas.items()):
+        if broker in gone and phase is not ReplicaPhase.DELETION_SUCCESSFUL:
+            started = phase is ReplicaPhase.DELETION_STARTED
+            ineligible = ReplicaPhase.DELETION_INELIGIBLE
+            if phase is not ineligible:
+                controller.move_replica(key, broker, ineligible if started else ReplicaPhase.OFFLINE)
     for key in sorted(context.assignments):
-        if key not in context.states:
+        if key not in context.states or not context.in_service(key):
             continue
         if context.states[key].leader in gone:
             yield from elections.elect_offline(controller, key)
@@ -71,7 +56,9 @@ def _came_online(controller: ControllerState, new: list[int]) -> Steps:
     controller.channels.add_metadata(context.states)
     controller.channels.flush(context, metadata_always=True)  # before any LeaderAndIsr (KAFKA-4443)
     for broker in new:
-        for key in context.partitions_on(broker):
+        for key in filter(context.in_service, context.partitions_on(broker)):
+            if controller.replica_phase(key, broker) is not ReplicaPhase.NON_EXISTENT:
+                controller.settle_replica(key, broker)
             controller.channels.add_leader_and_isr((broker,), key)
     yield from elect_all_offline(controller)
     controller.channels.flush(context)
@@ -87,14 +74,34 @@ def elect_all_offline(controller: ControllerState) -> Steps:
 
 
 def topics_changed(controller: ControllerState) -> Steps:
-    """New topics get leaders."""
+    """New topics, and partitions added to one, get leaders; those added to a topic that is being deleted are refused."""
     context = controller.context
     assignments = yield from read_topics(controller)
+    refused: dict[str, None] = {}
     for key, replicas in sorted(assignments.items()):
-        if key not in context.assignments:
+        if key in context.assignments:
+            continue
+        if key.topic in context.deleting:
+            refused[key.topic] = None
+        else:
             context.assignments[key] = replicas
             yield from elections.create(controller, key)
+    for topic in refused:
+        yield from topic_deletion.restore_assignment(controller, topic)
     controller.channels.flush(context)
+
+
+def replicas_stopped(
+    controller: ControllerState, broker: int, results: tuple[tuple[TopicPartition, ErrorCode], ...]
+) -> Steps:
+    """A broker answered a StopReplica: a deletion or a reassignment may go on."""
+    for key, error in results:
+        if key in controller.context.stopping:
+            yield from reassignment.on_stopped(controller, key, broker, error)
+        elif not controller.context.in_service(key):
+            topic_deletion.on_stopped(controller, key, broker, error)
+    yield from topic_deletion.resume(controller)
+    controller.channels.flush(controller.context)
 
 
 def isr_changed(controller: ControllerState) -> Steps:
@@ -115,13 +122,13 @@ def isr_changed(controller: ControllerState) -> Steps:
     controller.channels.flush(context)
 
 
-def balance_leaders(controller: ControllerState) -> Steps:
-    """Give leadership back to preferred replicas where too many partitions of a broker are led elsewhere."""
-    context = controller.context
-    for broker in sorted(context.live_brokers):
-        preferred = sorted(key for key, replicas in context.assignments.items() if replicas[0] == broker)
-        moved = [key for key in preferred if key in context.states and context.states[key].leader != broker]
-        if len(moved) * 100 > len(preferred) * IMBALANCE_PERCENT:
-            for key in moved:
-                yield from elections.elect_preferred(controller, key)
-    controller.channels.flush(context)
+__all__ = [
+    "balance_leaders",
+    "brokers_changed",
+    "elect_all_offline",
+    "isr_changed",
+    "read_brokers",
+    "read_topics",
+    "replicas_stopped",
+    "topics_changed",
+]

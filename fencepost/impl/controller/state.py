@@ -4,16 +4,23 @@ from attrs import define, field
 
 from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.context import ControllerContext
-from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, PartitionPhase
+from fencepost.impl.controller.machines import (
+    PARTITION_TRANSITIONS,
+    REPLICA_TRANSITIONS,
+    PartitionPhase,
+    ReplicaPhase,
+)
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.shell import Shell
+from fencepost.traces.events import Name
 
 
 @define
 class ControllerState:
-    """active: between the end of an election won and resignation. phases: the partition state machine; refused: illegal transitions that were met."""
+    """active: between the end of an election won and resignation. phases, replicas: the state machines; refused: illegal transitions
+    that were met."""
 
     shell: Shell
     writer: ControllerWriter
@@ -22,20 +29,73 @@ class ControllerState:
     context: ControllerContext = field(factory=ControllerContext)
     active: bool = False
     phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
+    replicas: dict[tuple[TopicPartition, int], ReplicaPhase] = field(factory=dict)
     refused: int = 0
 
     def move(self, key: TopicPartition, phase: PartitionPhase) -> bool:
-        """Change a partition's phase; an illegal transition is refused and counted."""
+        """Change a partition's phase; an illegal transition is refused, logged and counted."""
         current = self.phases.get(key, PartitionPhase.NON_EXISTENT)
         if phase not in PARTITION_TRANSITIONS[current]:
-            self.refused += 1
+            self._refuse(key, current, phase)
             return False
         self.phases[key] = phase
         return True
+
+    # ---- replicas
+
+    def adopt_replicas(self, key: TopicPartition) -> None:
+        """The assigned replicas that nobody knew of are new."""
+        for replica in self.context.assignments[key]:
+            if (key, replica) not in self.replicas:
+                self.move_replica(key, replica, ReplicaPhase.NEW)
+
+    def settle_replicas(self, key: TopicPartition) -> None:
+        """The assigned replicas are online or offline, as their brokers are."""
+        for replica in self.context.assignments[key]:
+            self.settle_replica(key, replica)
+
+    def settle_replica(self, key: TopicPartition, broker: int) -> None:
+        """As `settle_replicas`, of one. Needs no leadership information: a partition may be without (KAFKA-6650)."""
+        live = broker in self.context.live_brokers
+        self.move_replica(key, broker, ReplicaPhase.ONLINE if live else ReplicaPhase.OFFLINE)
+
+    def forget_partition(self, key: TopicPartition) -> None:
+        """Nothing of it exists any more."""
+        self.context.assignments.pop(key, None)
+        self.context.states.pop(key, None)
+        self.phases.pop(key, None)
+
+    def replica_phase(self, key: TopicPartition, broker: int) -> ReplicaPhase:
+        """Where the replica of a broker stands."""
+        return self.replicas.get((key, broker), ReplicaPhase.NON_EXISTENT)
+
+    def move_replica(self, key: TopicPartition, broker: int, *phases: ReplicaPhase) -> bool:
+        """Change a replica's phase, one after another; the first illegal transition is refused, logged and counted, and ends it."""
+        for phase in phases:
+            current = self.replica_phase(key, broker)
+            if phase not in REPLICA_TRANSITIONS[current]:
+                self._refuse(key, current, phase, broker)
+                return False
+            if phase is ReplicaPhase.NON_EXISTENT:
+                del self.replicas[key, broker]
+            else:
+                self.replicas[key, broker] = phase
+        return True
+
+    def _refuse(self, key: TopicPartition, current: str, phase: str, broker: int = -1) -> None:
+        self.refused += 1
+        self.shell.record(
+            Name.MARK,
+            key,
+            controller_epoch=self.context.epoch,
+            leader=broker,
+            cause="illegal_transition_refused",
+            detail=f"{current} -> {phase}",
+        )
 
     def reset(self) -> None:
         """Forget everything (KAFKA-5310)."""
         self.channels.close()
         self.context = ControllerContext()
-        self.phases = {}
+        self.phases, self.replicas = {}, {}
         self.active = False

@@ -32,6 +32,28 @@ class LeaderElection:
         candidate = assignment[0]
         return (candidate, isr) if candidate in live and candidate in isr else None
 
+    def reassignment(
+        self, target: tuple[int, ...], isr: tuple[int, ...], live: Collection[int], leader: int
+    ) -> Choice | None:
+        """Within the target: the leader stays if it is part of it, else the first live one leads. Whoever is not part of it leaves the ISR."""
+        if not set(target) <= set(isr):
+            return None  # not all of them caught up: nobody may be taken away
+        able = [replica for replica in target if replica in live]
+        if not able:
+            return None
+        kept = tuple(member for member in isr if member in target)
+        return (leader if leader in able else able[0]), kept
+
+    def controlled_shutdown(
+        self, assignment: tuple[int, ...], isr: tuple[int, ...], electable: Collection[int], leader: int
+    ) -> Choice | None:
+        """Protection KAFKA-340: the leader goes to another ISR member that stays, or not at all."""
+        stay = tuple(member for member in isr if member in electable)
+        for replica in assignment:
+            if replica in stay and replica != leader:
+                return replica, stay
+        return None
+
     def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
         """Protection KAFKA-708: the ISR without the dead, but never empty: the last member stays, so that no other replica can lead cleanly."""
         kept = [member for member in isr if member not in gone]

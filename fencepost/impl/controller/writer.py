@@ -8,7 +8,7 @@ Owns the two checks and what their failure means. Must not know why anything is 
 """
 
 from collections.abc import Generator
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define
 
@@ -34,6 +34,12 @@ from fencepost.impl.zookeeper import (
 )
 from fencepost.traces.events import Name
 
+ASSIGNMENT_ATTEMPTS = 16
+"""Rounds of one change of a topic's node: each is lost to an admin tool that adds partitions."""
+GROUP_SIZE = 500
+"""Writes in one multi: about 100 bytes each, so that a group is far below ZooKeeper's jute.maxbuffer of 1 MiB."""
+
+Member = TypeVar("Member")
 Steps = Generator[Request | tuple[Request, ...], Any, Any]
 
 
@@ -70,9 +76,9 @@ class ControllerWriter:
 
     # ---- partition states
 
-    def read_state(self, context: ControllerContext, key: TopicPartition) -> Steps:
+    def read_state(self, context: ControllerContext, key: TopicPartition, *, watch: bool = False) -> Steps:
         """Read a partition's state into the context and return it, or None if it has none. Raises ControllerMovedError if a later controller wrote it."""
-        reply = yield GetData(znodes.state_path(key))
+        reply = yield GetData(znodes.state_path(key), watch)
         if not isinstance(reply, Data):
             return None
         state = znodes.decode_state(reply.data, reply.stat.version, reply.stat.mzxid)
@@ -109,10 +115,72 @@ class ControllerWriter:
         current = yield from self.read_state(context, key)
         return current is not None and znodes.encode_state(current) == znodes.encode_state(state)
 
+    def update_states(self, context: ControllerContext, states: dict[TopicPartition, LeaderAndIsr]) -> Steps:
+        """As `update_state` for many, in groups. A conflict fails no other partition: the members of that group are written one by one. Returns the
+        partitions written."""
+        written: list[TopicPartition] = []
+        for group in _groups(list(states)):
+            reply = yield from self.write(
+                context,
+                *(
+                    SetData(
+                        znodes.state_path(key),
+                        znodes.encode_state(states[key]),
+                        context.states[key].zk_version,
+                    )
+                    for key in group
+                ),
+            )
+            if isinstance(reply, MultiDone):
+                for key, done in zip(group, reply.replies, strict=True):
+                    assert isinstance(done, Done) and done.stat is not None
+                    context.states[key] = _with_version(states[key], done.stat.version)
+                written += group
+                continue
+            for key in group:
+                if (yield from self.update_state(context, key, states[key])):
+                    written.append(key)
+        return written
+
+    # ---- assignments
+
+    def update_assignment(
+        self, context: ControllerContext, key: TopicPartition, replicas: tuple[int, ...]
+    ) -> Steps:
+        """Write a partition's assigned replicas into its topic's node, of which others write other partitions. Returns whether it is written."""
+        path = znodes.topic_path(key.topic)
+        for _ in range(ASSIGNMENT_ATTEMPTS):
+            current = yield GetData(path)
+            if not isinstance(current, Data):
+                return False
+            assignment = znodes.decode_topic(current.data)
+            if assignment.get(key.partition) == replicas:
+                return True
+            assignment[key.partition] = replicas
+            data = znodes.encode_topic(assignment)
+            reply = yield from self.write(context, SetData(path, data, current.stat.version))
+            if isinstance(reply, MultiDone):
+                return True
+        return False
+
+    # ---- removal
+
+    def delete_all(self, context: ControllerContext, paths: list[str]) -> Steps:
+        """Remove nodes in this order, in groups; those that are gone already are fine."""
+        for group in _groups(paths):
+            reply = yield from self.write(context, *(Delete(path) for path in group))
+            if not isinstance(reply, MultiDone):
+                for path in group:
+                    yield from self.delete(context, path)
+
     def delete(self, context: ControllerContext, path: str) -> Steps:
         """Remove a node; one that is gone already is fine."""
         reply = yield from self.write(context, Delete(path))
         assert isinstance(reply, MultiDone) or reply.error is ZooKeeperError.NO_NODE, reply
+
+
+def _groups(members: list[Member]) -> list[list[Member]]:
+    return [members[begin : begin + GROUP_SIZE] for begin in range(0, len(members), GROUP_SIZE)]
 
 
 def _with_version(state: LeaderAndIsr, version: int) -> LeaderAndIsr:

@@ -8,13 +8,21 @@ from attrs import define, field
 from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
 from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.log import Log
-from fencepost.impl.messages import LeaderAndIsrRequest, PartitionState, StopReplicaRequest, TopicPartition
+from fencepost.impl.messages import (
+    EPOCH_DURING_DELETE,
+    NO_LEADER,
+    LeaderAndIsrRequest,
+    PartitionState,
+    StopReplicaRequest,
+    TopicPartition,
+)
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.isr import SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import FollowerState, Partition
 from fencepost.impl.shell import Shell
 from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
 
 CHECKPOINT_TIMER = ("high_watermark_checkpoint",)
 
@@ -22,7 +30,8 @@ CHECKPOINT_TIMER = ("high_watermark_checkpoint",)
 @define
 class ReplicaManager:
     """partitions: every replica here, led or followed; shared with the leader role. checkpointed: high watermarks read at start-up,
-    kept until a replica takes them over so that a checkpoint never forgets a partition (KAFKA-1647)."""
+    kept until a replica takes them over so that a checkpoint never forgets a partition (KAFKA-1647). latest: (controller epoch, correlation id)
+    of the latest LeaderAndIsr or StopReplica."""
 
     shell: Shell
     partitions: dict[TopicPartition, Partition]
@@ -33,6 +42,7 @@ class ReplicaManager:
     epoch_cache_type: type[LeaderEpochCache]
     checkpointed: dict[TopicPartition, int] = field(factory=dict)
     written: dict[TopicPartition, int] = field(factory=dict)
+    latest: tuple[int, int] = (-1, -1)
 
     # ---- start-up and periodic work
 
@@ -88,6 +98,7 @@ class ReplicaManager:
 
     def apply(self, request: LeaderAndIsrRequest) -> None:
         """Take the roles that the controller gives, partition by partition."""
+        self.late_copy_fencing(request)
         for state in request.partitions:
             partition = self.partitions.get(state.partition) or self._create(state.partition)
             if self.leader_epoch_fencing(partition, state):
@@ -145,11 +156,48 @@ class ReplicaManager:
         if partition.leader >= 0:
             self.fetcher.follow(partition)
 
-    def stop_replicas(self, request: StopReplicaRequest) -> None:
-        """Stop fetching and leading these partitions, unless a later epoch was obeyed (KIP-570)."""
-        for key, leader_epoch, _ in request.partitions:
-            partition = self.partitions.get(key)
-            if partition is not None and leader_epoch >= partition.leader_epoch:
-                self.fetcher.stop(key)
-                partition.leader = -1
-                self.leader.complete(partition)
+    # ---- replicas go
+
+    def stop_replicas(self, request: StopReplicaRequest) -> tuple[tuple[TopicPartition, ErrorCode], ...]:
+        """Stop fetching and leading these partitions, and delete those that shall be. Returns the error of each; one that is not here is stopped."""
+        if not self.late_copy_fencing(request):
+            return tuple((key, ErrorCode.FENCED_LEADER_EPOCH) for key, _, _ in request.partitions)
+        return tuple((key, self._stop(key, epoch, delete)) for key, epoch, delete in request.partitions)
+
+    def late_copy_fencing(self, request: LeaderAndIsrRequest | StopReplicaRequest) -> bool:
+        """A StopReplica that was sent again may be overtaken by its successors; its late copy does not delete what they made."""
+        number = (request.controller_epoch, request.correlation_id)
+        late = request.controller_epoch == self.latest[0] and number < self.latest
+        self.latest = max(self.latest, number)
+        return not late
+
+    def _stop(self, key: TopicPartition, leader_epoch: int, delete: bool) -> ErrorCode:
+        partition = self.partitions.get(key)
+        if partition is None:
+            return ErrorCode.NONE
+        if not self.stop_replica_fencing(partition, leader_epoch):
+            return ErrorCode.FENCED_LEADER_EPOCH
+        self.fetcher.stop(key)
+        partition.leader = NO_LEADER
+        if delete:
+            self._delete(partition)
+        self.leader.complete(partition)
+        return ErrorCode.NONE
+
+    def stop_replica_fencing(self, partition: Partition, leader_epoch: int) -> bool:
+        """Protection KIP-570: a StopReplica of an earlier leader epoch than was obeyed does not stop the replica that came back since."""
+        return leader_epoch == EPOCH_DURING_DELETE or leader_epoch >= partition.leader_epoch
+
+    def _delete(self, partition: Partition) -> None:
+        """Rename the directory, which decides it, then remove what is in it: a crash in between leaves nothing that looks like a replica."""
+        key, files = partition.key, self.shell.files
+        del self.partitions[key]
+        self.checkpointed.pop(key, None)
+        partition.log.file.close()
+        number = sum(name.startswith(f"{key}.") for name in files.list(""))
+        doomed = f"{key}.{number}-delete"
+        files.rename(str(key), doomed)
+        files.sync_directory("")
+        for name in files.list(doomed):
+            files.remove(f"{doomed}/{name}")
+        self.shell.record(Name.MARK, key, leader_epoch=partition.leader_epoch, cause="replica_deleted")

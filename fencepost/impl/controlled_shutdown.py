@@ -1,0 +1,111 @@
+"""Controlled shutdown at the broker that stops (C11, steps 1 and 5): ask the controller, ask again, then stop.
+
+Owns the broker's state from the request to stop until the process ends. Must not know how leaders are moved. A controller that cannot be found or
+does not answer holds the broker up for a bounded time only: after the last attempt it stops all the same, and its partitions fail over.
+"""
+
+from enum import StrEnum
+
+from attrs import define
+
+from fencepost.impl import znodes
+from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.messages import ControlledShutdownRequest, ControlledShutdownResponse
+from fencepost.impl.procedures import Procedure, Procedures
+from fencepost.impl.replication.manager import ReplicaManager
+from fencepost.impl.seam import Halt
+from fencepost.impl.shell import Shell
+from fencepost.impl.zookeeper import Check, Data, Delete, GetData, Multi
+from fencepost.traces.outcomes import ErrorCode
+
+TIMER = ("controlled_shutdown",)
+MOST_ATTEMPTS = 3
+"""controlled.shutdown.max.retries"""
+BACKOFF_MS = 5_000
+"""controlled.shutdown.retry.backoff.ms"""
+LAST_PATIENCE_MS = 1_000
+"""How long the last words to ZooKeeper may take."""
+
+
+class BrokerState(StrEnum):
+    """Kafka's names of what a registered broker is about (C9)."""
+
+    RUNNING = "RunningAsBroker"
+    PENDING_CONTROLLED_SHUTDOWN = "PendingControlledShutdown"
+    SHUTTING_DOWN = "BrokerShuttingDown"
+
+
+@define
+class ControlledShutdown:
+    """attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for none."""
+
+    shell: Shell
+    procedures: Procedures
+    replicas: ReplicaManager
+    controller: ControllerState
+    state: BrokerState = BrokerState.RUNNING
+    attempts: int = 0
+    asked: int = 0
+
+    def on_stop_requested(self) -> None:
+        """SIGTERM; a second one changes nothing."""
+        if self.state is BrokerState.RUNNING:
+            self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+            self._try()
+
+    def on_timer(self) -> None:
+        """No answer in time, or partitions remained; or ZooKeeper did not hear the last words."""
+        if self.state is BrokerState.SHUTTING_DOWN:
+            self._halt()
+        elif self.attempts < MOST_ATTEMPTS:
+            self._try()
+        else:
+            self._stop()
+
+    def on_response(self, _: int, response: ControlledShutdownResponse) -> None:
+        """Stop if nothing remains; else ask again later: an ISR may grow meanwhile."""
+        if response.correlation_id != self.asked or self.state is not BrokerState.PENDING_CONTROLLED_SHUTDOWN:
+            return
+        self.asked = 0
+        if response.error is ErrorCode.NONE and not response.remaining:
+            self._stop()
+
+    def _try(self) -> None:
+        self.attempts += 1
+        self.asked = self.shell.next_correlation_id()
+        self.shell.set_timer(TIMER, BACKOFF_MS)
+        self.procedures.start(self._ask(self.asked))
+
+    def _ask(self, correlation_id: int) -> Procedure:
+        reply = yield GetData(znodes.CONTROLLER)
+        if isinstance(reply, Data) and correlation_id == self.asked:
+            request = ControlledShutdownRequest(
+                correlation_id=correlation_id,
+                broker_id=self.shell.node,
+                broker_epoch=self.shell.broker_epoch,
+            )
+            self.shell.send_periodic(znodes.decode_controller(reply.data), request)
+
+    # ---- step 5
+
+    def _stop(self) -> None:
+        self.state = BrokerState.SHUTTING_DOWN
+        for _, partition in sorted(self.replicas.partitions.items()):
+            partition.log.flush()
+        self.replicas.checkpoint()
+        self.shell.set_timer(TIMER, LAST_PATIENCE_MS)
+        self.procedures.start(self._leave())
+
+    def _leave(self) -> Procedure:
+        """What closing the session does: /controller and the registration go now, not after the session's time-out."""
+        context = self.controller.context
+        if self.controller.active:
+            yield Multi((Check(znodes.CONTROLLER_EPOCH, context.epoch_version), Delete(znodes.CONTROLLER)))
+        path = znodes.broker_path(self.shell.node)
+        current = yield GetData(path)
+        if isinstance(current, Data) and current.stat.ephemeral_owner == self.shell.session_id:
+            yield Delete(path, current.stat.version)
+        self._halt()
+
+    def _halt(self) -> None:
+        self.shell.outbox.append(Halt("controlled shutdown"))

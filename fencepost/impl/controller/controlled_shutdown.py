@@ -1,0 +1,88 @@
+"""Controlled shutdown at the controller (C11): leaders move away before their broker stops, so that no partition is without one.
+
+Owns steps 2 to 4 of five:
+
+    1. SIGTERM: the broker asks the controller (impl/controlled_shutdown.py)
+    2. the controller moves leaders to other ISR members and stores them, in few ZooKeeper round trips; followers leave their ISRs likewise
+    3. it tells everybody: LeaderAndIsr, UpdateMetadata, and StopReplica to the one that leaves, one request of each per broker
+    4. it answers with the partitions that could not be moved (3 and 4 may overlap)
+    5. the broker stops, or asks again
+"""
+
+from fencepost.impl.controller import elections
+from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.controller.strategies import Choice
+from fencepost.impl.controller.writer import Steps
+from fencepost.impl.messages import ControlledShutdownRequest, ControlledShutdownResponse, TopicPartition
+from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
+
+
+def controlled_shutdown(controller: ControllerState, request: ControlledShutdownRequest) -> Steps:
+    """Returns the answer."""
+    context, broker = controller.context, request.broker_id
+    error = shutdown_fencing(controller, request)
+    if error is not ErrorCode.NONE:
+        return refusal(request, error)
+    context.shutting_down[broker] = request.broker_epoch
+    keys = [key for key in context.partitions_on(broker) if _movable(controller, key)]
+    leads = [key for key in keys if context.states[key].leader == broker]
+    yield from _move_leaders(controller, leads)
+    follows = [key for key in keys if context.states[key].leader != broker]
+    yield from _leave_isrs(controller, follows, broker)
+    for key in follows:
+        controller.channels.add_stop_replica(broker, key, context.states[key].leader_epoch, delete=False)
+    controller.channels.flush(context, metadata_always=True)
+    remaining = tuple(key for key in keys if context.states[key].leader == broker)
+    controller.shell.record(
+        Name.MARK,
+        controller_epoch=context.epoch,
+        broker_epoch=request.broker_epoch,
+        leader=broker,
+        cause="controlled_shutdown",
+        detail=f"{len(leads) - len(remaining)} leaders moved, {len(remaining)} remain",
+    )
+    return ControlledShutdownResponse(
+        correlation_id=request.correlation_id, error=ErrorCode.NONE, remaining=remaining
+    )
+
+
+def shutdown_fencing(controller: ControllerState, request: ControlledShutdownRequest) -> ErrorCode:
+    """Protection KIP-380: a request of an earlier incarnation, sent again after the broker has bounced, takes nothing from the one that lives."""
+    if controller.context.live_brokers.get(request.broker_id, -1) != request.broker_epoch:
+        return ErrorCode.STALE_BROKER_EPOCH
+    return ErrorCode.NONE
+
+
+def refusal(request: ControlledShutdownRequest, error: ErrorCode) -> ControlledShutdownResponse:
+    """Nothing was done."""
+    return ControlledShutdownResponse(correlation_id=request.correlation_id, error=error)
+
+
+def _movable(controller: ControllerState, key: TopicPartition) -> bool:
+    """Partitions with one replica go with their broker; those of a topic that is being deleted need no leader (KAFKA-2937)."""
+    context = controller.context
+    return key in context.states and len(context.assignments[key]) > 1 and context.in_service(key)
+
+
+def _move_leaders(controller: ControllerState, keys: list[TopicPartition]) -> Steps:
+    context = controller.context
+
+    def strategy(key: TopicPartition, state: LeaderAndIsr) -> Choice | None:
+        if state.leader not in context.shutting_down:
+            return None
+        return controller.election.controlled_shutdown(
+            context.assignments[key], state.isr, context.electable(), state.leader
+        )
+
+    yield from elections.elect_together(controller, keys, strategy)
+
+
+def _leave_isrs(controller: ControllerState, keys: list[TopicPartition], broker: int) -> Steps:
+    def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:
+        if broker not in state.isr or state.leader == broker:
+            return None
+        return state.leader, controller.election.keep_last_isr_member(state.isr, (broker,))
+
+    yield from elections.elect_together(controller, keys, strategy)

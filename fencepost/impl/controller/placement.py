@@ -1,0 +1,41 @@
+"""Where the replicas of a new topic, or of new partitions, go (C14): Kafka's rack-unaware round robin, as a pure function.
+
+Owns the rule. Must not know ZooKeeper, nor where start and shift come from (Kafka draws both; a test or a plan names them).
+"""
+
+from fencepost.traces.errors import FencepostError
+
+
+class ReplicationFactorError(FencepostError):
+    """There are not as many brokers as replicas asked for."""
+
+
+def place_replicas(
+    brokers: tuple[int, ...],
+    *,
+    partitions: int,
+    replication_factor: int,
+    start: int = 0,
+    shift: int = 0,
+    first_partition: int = 0,
+) -> dict[int, tuple[int, ...]]:
+    """Replicas by partition number, preferred leader first. start: index of the broker that leads partition 0; shift: distance between its first two
+    replicas, less one; it grows by one with each round over the brokers, so that two brokers share few partitions. first_partition: number of
+    the first new one, when partitions are added to a topic that was placed with the same start and shift. Raises ReplicationFactorError."""
+    count = len(brokers)
+    if not 1 <= replication_factor <= count:
+        raise ReplicationFactorError(
+            expected=f"a replication factor from 1 to {count}, the number of brokers",
+            seen=str(replication_factor),
+            where="placement of replicas",
+            hint="start more brokers or ask for fewer replicas",
+        )
+    placed = {}
+    for number in range(first_partition, first_partition + partitions):
+        leader, distance = (start + number) % count, shift + number // count
+        followers = (
+            brokers[(leader + 1 + (distance + place) % (count - 1)) % count]
+            for place in range(replication_factor - 1)
+        )
+        placed[number] = (brokers[leader], *followers)
+    return placed
