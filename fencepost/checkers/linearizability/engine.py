@@ -15,8 +15,8 @@ from fencepost.checkers.linearizability.kernel import Work
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
 from fencepost.checkers.linearizability.table import Table
 
-SLICE = 100_000
-"""Expansions between two looks at the clock."""
+SLICE = 200_000
+"""Operations looked at between two looks at the clock."""
 FIRST_NODES = 1 << 10
 LOOK_EVERY = 256
 """Answers of the model between two looks at the clock; the watchdog looks in between."""
@@ -32,30 +32,34 @@ class Answer(Enum):
 
 @frozen(kw_only=True, eq=False)
 class Outcome:
-    """The answer of one search. path: operations (numbers of the part) in the order in which choices made them happen; to everything if linearizable, to
-    the deepest configuration otherwise. level: completions that this satisfies. steps, nodes: how much was tried and remembered."""
+    """The answer of one search. path: operations (numbers of the part) in the order in which choices made them happen; to everything if
+    linearizable, to the deepest configuration otherwise. level: completions that this satisfies. steps, nodes: how much was tried and
+    remembered; visits: operations looked at."""
 
     answer: Answer
     path: tuple[int, ...]
     level: int
     steps: int
     nodes: int
+    visits: int
 
 
-def search(arrays: Arrays, table: Table, guard: Guard, *, most_steps: int | None = None) -> Outcome:
-    """Search one part. most_steps: give up after so many expansions. Raises LimitReached."""
+def search(arrays: Arrays, table: Table, guard: Guard, *, most_visits: int | None = None) -> Outcome:
+    """Search one part. most_visits: give up after so many operations looked at, or questions to the model. Raises LimitReached."""
     levels = len(arrays.part.returns)
     if levels == 0:
-        return Outcome(answer=Answer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0)
+        return Outcome(answer=Answer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0, visits=0)
     work = _work(arrays)
     first = table.state(table.model.init())
     asks, fresh = 0, True
+    slice_ = max(SLICE, 4 * len(arrays.asked))
     while True:
         if fresh:
             status = kernel.begin(arrays.part, table.steps, work, first)
             fresh = status == kernel.ASKS
         else:
-            status = kernel.search(arrays.part, table.steps, work, SLICE)
+            left = slice_ if most_visits is None else most_visits - int(work.control[kernel.VISITS])
+            status = kernel.search(arrays.part, table.steps, work, max(0, min(slice_, left)))
         control = work.control
         if status == kernel.ASKS:
             table.fill(int(control[kernel.ASKED_STATE]), work.asked[: control[kernel.ASKED]])
@@ -66,12 +70,12 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_steps: int | None
             work = _grown(work, arrays, guard)
         elif status == kernel.PAUSED:
             guard.check()
-            if most_steps is not None and control[kernel.STEPS] >= most_steps:
+            if most_visits is not None and control[kernel.VISITS] >= most_visits:
                 return _outcome(Answer.GAVE_UP, work, levels)
         else:
             answer = Answer.LINEARIZABLE if status == kernel.LINEARIZABLE else Answer.ILLEGAL
             return _outcome(answer, work, levels)
-        if most_steps is not None and asks > most_steps:
+        if most_visits is not None and asks > most_visits:
             return _outcome(Answer.GAVE_UP, work, levels)
 
 
@@ -96,6 +100,7 @@ def _outcome(answer: Answer, work: Work, levels: int) -> Outcome:
         level=level,
         steps=int(control[kernel.STEPS]),
         nodes=int(control[kernel.NODES]),
+        visits=int(control[kernel.VISITS]),
     )
 
 
@@ -106,7 +111,7 @@ def _work(arrays: Arrays) -> Work:
     for op in range(int(part.invoked[0])):
         if part.order[op] < len(part.returns):
             occupant[part.slot[op]] = op
-    control = np.zeros(8, np.int64)
+    control = np.zeros(kernel.VISITS + 1, np.int64)
     control[kernel.FOUND] = -1
     return Work(
         nodes=np.empty((FIRST_NODES, 6), np.int64),

@@ -18,9 +18,12 @@ from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Outcome as Told
 
-MOST_STEPS = 20_000
-"""Expansions (and questions to the model) of one attempt to shrink."""
-MOST_ATTEMPTS = 2_000
+MOST_VISITS = 50_000_000
+"""Operations looked at while shrinking, all attempts together: some seconds."""
+OF_ONE = 1_000_000
+"""Of one attempt."""
+SET_UP = 20
+"""What preparing an attempt costs for each operation, in the same unit."""
 
 
 def prefix_order(arrays: Arrays, outcome: Outcome, table: Table) -> tuple[list[int], int]:
@@ -30,16 +33,18 @@ def prefix_order(arrays: Arrays, outcome: Outcome, table: Table) -> tuple[list[i
     """
     part, levels = arrays.part, len(arrays.part.returns)
     happened: set[int] = set()
+    waiting: list[int] = []
     order: list[int] = []
-    state, level = table.state(table.model.init()), 0
+    state, level, begun = table.state(table.model.init()), 0, 0
     for op in (*outcome.path, None):
         while True:
-            last = int(part.invoked[level]) if level < levels else 0
-            for free in range(last):
-                waits = part.observes[free] and free not in happened
-                if waits and table.step(state, int(part.call[free])) == state:
-                    happened.add(free)
-                    order.append(free)
+            now = int(part.invoked[level]) if level < levels else begun
+            waiting += [new for new in range(begun, now) if part.observes[new]]
+            begun = now
+            able = [free for free in waiting if table.step(state, int(part.call[free])) == state]
+            waiting = [free for free in waiting if free not in able]
+            happened.update(able)
+            order += able
             if level == levels or int(part.returns[level]) not in happened:
                 break
             level += 1
@@ -59,8 +64,8 @@ def _cut(arrays: Arrays, level: int) -> list[Asked]:
 
 @define
 class Shrinking:
-    """Constraints being dropped. everyone: the operations that are looked at; relaxed: op ids that are not needed; needed: those that
-    may be; exact: no bound got in the way."""
+    """Constraints being dropped. everyone: the operations that are looked at; needed: those whose constraints may be needed, the least likely first;
+    relaxed: op ids of the others; exact: no bound got in the way; left: what may still be spent."""
 
     everyone: list[Asked]
     needed: list[Asked]
@@ -68,7 +73,17 @@ class Shrinking:
     guard: Guard
     relaxed: set[int] = field(factory=set)
     exact: bool = True
-    attempts: int = 0
+    left: int = MOST_VISITS
+
+    def keep_last(self) -> None:
+        """Find how many of the likeliest are enough, doubling: proofs are mostly short and near the end."""
+        size = 1
+        while size < len(self.needed):
+            trial = {one.operation.op_id for one in self.needed[:-size]}
+            if self._answer(trial) is Answer.ILLEGAL:
+                self.relaxed, self.needed = trial, self.needed[-size:]
+                return
+            size *= 2
 
     def without(self, size: int) -> None:
         """Relax blocks of so many operations where the rest is still illegal."""
@@ -86,11 +101,13 @@ class Shrinking:
 
     def _answer(self, relaxed: set[int]) -> Answer:
         self.guard.check()
-        self.attempts += 1
-        if self.attempts > MOST_ATTEMPTS:
+        if self.left <= 0:
             return Answer.GAVE_UP
         part = with_relaxed(self.table.model, self.everyone, relaxed)
-        return search(arrays_of(part, self.table), self.table, self.guard, most_steps=MOST_STEPS).answer
+        most = max(0, min(self.left, OF_ONE))
+        outcome = search(arrays_of(part, self.table), self.table, self.guard, most_visits=most)
+        self.left -= outcome.visits + SET_UP * len(self.everyone)
+        return outcome.answer
 
 
 def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tuple[list[Asked], bool]:
@@ -98,12 +115,11 @@ def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tupl
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])].operation.op_id
     part = _cut(arrays, outcome.level)
     told = [one for one in part if one.operation.outcome is Told.OK]
-    told.sort(
-        key=lambda one: (one.operation.op_id == culprit, not table.model.observes(one.call), one.complete)
-    )
+    told.sort(key=lambda one: (one.operation.op_id == culprit, one.known, one.complete))
     shrinking = Shrinking(part, told, table, guard)
-    size = max(1, len(told) // 2)
     try:
+        shrinking.keep_last()
+        size = len(shrinking.needed) // 2
         while size:
             shrinking.without(size)
             size //= 2

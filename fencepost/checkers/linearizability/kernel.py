@@ -38,9 +38,9 @@ LEVEL, STATE, PARENT, OPERATION, CHAIN, QUEUE = range(6)
 """Columns of a node: level and state; the node and the operation that it came from; the next node in its bucket, and in its level's queue."""
 HEAD, TAIL, CANDIDATE = range(3)
 """Columns of a frame: the node of a level's queue that is being expanded, the last one, and the next operation to try."""
-NODES, FRAMES, CURSOR, BEST, FOUND, ASKED, ASKED_STATE, STEPS = range(8)
+NODES, FRAMES, CURSOR, BEST, FOUND, ASKED, ASKED_STATE, STEPS, VISITS = range(9)
 """Entries of the control block: counts of nodes and frames; the level that `occupant` shows; the deepest node; the node and
-operation that linearized everything (node << 32 | operation); how many steps are missing, and of which state; expansions so far."""
+operation that linearized everything (node << 32 | operation); how many steps are missing, and of which state; steps tried, and operations looked at, so far."""
 
 
 def compiled(function: F) -> F:
@@ -209,59 +209,103 @@ def settle(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
 
 
 @compiled
-def insert(part: Part, work: Work, level: int, state: int, parent: int, op: int) -> int:
-    """A new node for the configuration in `scratch`; -1 if a known node equals or dominates it (rule 3)."""
-    mask, words = work.scratch, part.words
+def used(work: Work, node: int, slot: int) -> bool:
+    """Whether a bit of a node's mask is set."""
+    return bool((work.masks[node, slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1))
+
+
+@compiled
+def covered(part: Part, work: Work, node: int, level: int, state: int) -> bool:
+    """Whether a node equals or dominates the configuration in `scratch` (rule 3)."""
+    if work.nodes[node, LEVEL] != level or work.nodes[node, STATE] != state:
+        return False
+    for word in range(part.words):
+        if work.masks[node, word] != work.scratch[word]:
+            return False
+    more = np.uint64(0)
+    for word in range(part.words, len(work.scratch)):
+        more |= work.masks[node, word] & ~work.scratch[word]
+    return not more
+
+
+@compiled
+def bucket_of(part: Part, work: Work, level: int, state: int, mask: Array) -> int:
+    """Where configurations stand that differ in unknown operations only."""
     key = mix((level << 32) | state)
-    for word in range(words):
+    for word in range(part.words):
         key = mix(key ^ mask[word])
-    bucket = np.int64(key & np.uint64(len(work.buckets) - 1))
+    return np.int64(key & np.uint64(len(work.buckets) - 1))  # type: ignore[return-value]
+
+
+@compiled
+def insert(part: Part, work: Work, level: int, state: int, parent: int, op: int) -> int:
+    """A new node for the configuration in `scratch`; -1 if a known node covers it."""
+    bucket = bucket_of(part, work, level, state, work.scratch)
     node = work.buckets[bucket]
     while node >= 0:
-        row = work.nodes[node]
-        if row[LEVEL] == level and row[STATE] == state:
-            known = work.masks[node]
-            covered = True
-            for word in range(len(mask)):
-                used = known[word] if word >= words else known[word] ^ mask[word]
-                if used & (~mask[word] if word >= words else ~np.uint64(0)):
-                    covered = False
-                    break
-            if covered:
-                return -1
-        node = row[CHAIN]
+        if covered(part, work, node, level, state):
+            return -1
+        node = work.nodes[node, CHAIN]
     new = work.control[NODES]
     work.control[NODES] = new + 1
-    row = work.nodes[new]
-    row[LEVEL], row[STATE], row[PARENT], row[OPERATION] = level, state, parent, op
-    row[CHAIN], row[QUEUE] = work.buckets[bucket], -1
+    work.nodes[new, LEVEL], work.nodes[new, STATE] = level, state
+    work.nodes[new, PARENT], work.nodes[new, OPERATION] = parent, op
+    work.nodes[new, CHAIN], work.nodes[new, QUEUE] = work.buckets[bucket], -1
     work.buckets[bucket] = new
-    work.masks[new, :] = mask
+    for word in range(len(work.scratch)):
+        work.masks[new, word] = work.scratch[word]
     if level > work.nodes[work.control[BEST], LEVEL]:
         work.control[BEST] = new
     return int(new)
 
 
 @compiled
-def candidate(part: Part, work: Work, node: int, index: int) -> int:
-    """The operation to try as number `index` at a node, -1 if rule 2 or the mask forbids it: x, then open known ones, then unknown ones."""
-    level, mask, slots = work.nodes[node, LEVEL], work.masks[node], len(work.occupant)
+def has_twin(part: Part, work: Work, node: int, op: int) -> bool:
+    """Whether another open known operation with the same call completes first (rule 2)."""
+    call, order, occupant = part.call, part.order, work.occupant
+    for slot in range(len(occupant)):
+        other = occupant[slot]
+        if other >= 0 and call[other] == call[op] and order[other] < order[op] and not used(work, node, slot):
+            return True
+    return False
+
+
+@compiled
+def next_candidate(part: Part, work: Work, node: int, index: int, end: int) -> int:
+    """The first number from `index` to `end` whose operation is open at a node: x, then the known ones by slot, then the unknown ones.
+
+    Arrays are taken out of their tuples first: passing those costs more than what is done with them here.
+    """
+    unknown, slot_of, twin_of, masks, occupant = part.unknown, part.slot, part.twin, work.masks, work.occupant
+    slots, x = len(occupant), part.returns[work.nodes[node, LEVEL]]
     if index == 0:
-        return int(part.returns[level])
-    if index <= slots:
-        op = work.occupant[index - 1]
-        if op < 0 or op == part.returns[level] or has(mask, index - 1):
-            return -1
-        for slot in range(slots):
-            other = work.occupant[slot]
-            twin = other >= 0 and part.call[other] == part.call[op]
-            if twin and part.order[other] < part.order[op] and not has(mask, slot):
-                return -1
-        return int(op)
-    op = part.unknown[index - 1 - slots]
-    if has(mask, part.slot[op]) or (part.twin[op] >= 0 and not has(mask, part.slot[part.twin[op]])):
-        return -1
-    return int(op)
+        return 0
+    while index <= min(slots, end):
+        op = occupant[index - 1]
+        bit = masks[node, (index - 1) >> 6] >> np.uint64((index - 1) & 63)
+        if op >= 0 and op != x and not bit & np.uint64(1) and not has_twin(part, work, node, op):
+            return index
+        index += 1
+    while index <= end:
+        op = unknown[index - 1 - slots]
+        slot, twin = slot_of[op], twin_of[op]
+        if not (masks[node, slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1):
+            if twin < 0:
+                return index
+            slot = slot_of[twin]
+            if (masks[node, slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1):
+                return index
+        index += 1
+    return index
+
+
+@compiled
+def operation_at(part: Part, work: Work, node: int, index: int) -> int:
+    """The operation with a number among the candidates of a node."""
+    slots = len(work.occupant)
+    if index == 0:
+        return int(part.returns[work.nodes[node, LEVEL]])
+    return int(work.occupant[index - 1] if index <= slots else part.unknown[index - 1 - slots])
 
 
 @compiled
@@ -275,16 +319,30 @@ def expand(part: Part, steps: Steps, work: Work, node: int, op: int) -> int:
     optional = part.order[op] >= len(part.returns)
     if after == IMPOSSIBLE or (after == state and (optional or part.observes[op])):
         return -2
-    work.scratch[:] = work.masks[node]
+    for word in range(len(work.scratch)):
+        work.scratch[word] = work.masks[node, word]
     flip(work.scratch, part.slot[op])
     return settle(part, steps, work, level, after)
 
 
 @compiled
+def ask_ahead(part: Part, steps: Steps, work: Work, node: int, index: int) -> None:
+    """Ask at once for what the operations of the same kind that come after number `index` do: leaving compiled code costs more than a step."""
+    slots, level, state = len(work.occupant), work.nodes[node, LEVEL], work.nodes[node, STATE]
+    end = slots + part.unknown_before[level] if index > slots else slots if index > 0 else 0
+    ahead = next_candidate(part, work, node, index + 1, end)
+    while ahead <= end:
+        op = operation_at(part, work, node, ahead)
+        if find_step(steps, state, part.call[op]) == MISSING:
+            ask(work, state, part.call[op])
+        ahead = next_candidate(part, work, node, ahead + 1, end)
+
+
+@compiled
 def push(work: Work, node: int) -> None:
     """A frame for a level that was reached."""
-    frame = work.frames[work.control[FRAMES]]
-    frame[HEAD], frame[TAIL], frame[CANDIDATE] = node, node, 0
+    top = work.control[FRAMES]
+    work.frames[top, HEAD], work.frames[top, TAIL], work.frames[top, CANDIDATE] = node, node, 0
     work.control[FRAMES] += 1
 
 
@@ -304,34 +362,37 @@ def begin(part: Part, steps: Steps, work: Work, state: int) -> int:
 
 @compiled
 def search(part: Part, steps: Steps, work: Work, budget: int) -> int:
-    """Go on for at most `budget` expansions."""
-    control, levels, slots = work.control, len(part.returns), len(work.occupant)
+    """Go on until `budget` operations have been looked at."""
+    control, frames, levels, slots = work.control, work.frames, len(part.returns), len(work.occupant)
     control[ASKED] = 0
     while control[FRAMES] > 0:
-        frame = work.frames[control[FRAMES] - 1]
-        node, index = frame[HEAD], frame[CANDIDATE]
-        level = work.nodes[node, LEVEL]
-        if index > slots + part.unknown_before[level]:
-            following = work.nodes[node, QUEUE]
-            frame[HEAD], frame[CANDIDATE] = following, 0
-            if following < 0:
-                control[FRAMES] -= 1
-            continue
+        top = control[FRAMES] - 1
+        node = frames[top, HEAD]
+        level, end = work.nodes[node, LEVEL], slots + part.unknown_before[work.nodes[node, LEVEL]]
         move_to(part, work, level)
-        op = candidate(part, work, node, index)
-        if op < 0:
-            frame[CANDIDATE] = index + 1
+        before = frames[top, CANDIDATE]
+        index = next_candidate(part, work, node, before, end)
+        frames[top, CANDIDATE] = index
+        budget -= index - before + 1
+        control[VISITS] += index - before + 1
+        if index > end:
+            following = work.nodes[node, QUEUE]
+            frames[top, HEAD], frames[top, CANDIDATE] = following, 0
+            if following < 0:
+                control[FRAMES] = top
             continue
+        if budget < 0:
+            return PAUSED
+        op = operation_at(part, work, node, index)
         if control[NODES] == len(work.nodes):
             return FULL
-        if budget == 0:
-            return PAUSED
-        budget -= 1
         control[STEPS] += 1
         reached = expand(part, steps, work, node, op)
         if reached == -1:
+            if control[ASKED_STATE] == work.nodes[node, STATE]:
+                ask_ahead(part, steps, work, node, index)
             return ASKS
-        frame[CANDIDATE] = index + 1
+        frames[top, CANDIDATE] = index + 1
         if reached == levels:
             control[FOUND] = (node << 32) | op
             return LINEARIZABLE
@@ -339,8 +400,8 @@ def search(part: Part, steps: Steps, work: Work, budget: int) -> int:
             continue
         new = insert(part, work, reached, find_step(steps, work.nodes[node, STATE], part.call[op]), node, op)
         if new >= 0 and reached == level:
-            work.nodes[frame[TAIL], QUEUE] = new
-            frame[TAIL] = new
+            work.nodes[frames[top, TAIL], QUEUE] = new
+            frames[top, TAIL] = new
         elif new >= 0:
             push(work, new)
     return ILLEGAL
@@ -351,10 +412,7 @@ def rehash(work: Work, part: Part) -> None:
     """Fill larger buckets with all nodes again."""
     work.buckets[:] = -1
     for node in range(work.control[NODES]):
-        row = work.nodes[node]
-        key = mix((row[LEVEL] << 32) | row[STATE])
-        for word in range(part.words):
-            key = mix(key ^ work.masks[node, word])
-        bucket = np.int64(key & np.uint64(len(work.buckets) - 1))
-        row[CHAIN] = work.buckets[bucket]
+        level, state = work.nodes[node, LEVEL], work.nodes[node, STATE]
+        bucket = bucket_of(part, work, level, state, work.masks[node])
+        work.nodes[node, CHAIN] = work.buckets[bucket]
         work.buckets[bucket] = node
