@@ -1,0 +1,129 @@
+"""Messages as bytes: MessagePack arrays of a message's fields, read back strictly against the declared types.
+
+Owns the translation, made from the attrs classes themselves. Must not know sockets, or what a message means. A value of a wrong type, a missing
+or an additional field, an unknown kind: `MalformedError`, never a guess. Integers are 64-bit; a bool is no integer.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+import attrs
+import msgspec
+
+from fencepost.impl import messages
+from fencepost.impl.messages import Message
+
+INT64 = range(-(2**63), 2**63)
+Reader = Callable[[Any], Any]
+
+
+class MalformedError(Exception):
+    """Bytes that are no message. The text says expected and seen."""
+
+
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(messages.Message)}
+
+
+def encode(message: Message) -> bytes:
+    """A message as bytes."""
+    return msgspec.msgpack.encode([type(message).__name__, _plain(message)])
+
+
+def decode(data: bytes) -> Message:
+    """The message that these bytes are."""
+    try:
+        kind, fields = msgspec.msgpack.decode(data)
+        reader = _reader(KINDS[kind])
+    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise MalformedError(
+            f"expected a message of a known kind, saw {type(error).__name__}: {error}"
+        ) from None
+    message: Message = reader(fields)
+    return message
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (int, str, bytes)) or value is None:
+        return value
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    kind: Any = type(value)
+    return [_plain(getattr(value, name)) for name, _ in _fields(kind)]
+
+
+@cache
+def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
+    """Names and types of the fields that make a value."""
+    hints = get_type_hints(kind)
+    return tuple((field.name, hints[field.name]) for field in attrs.fields(kind) if field.init)
+
+
+@cache
+def _reader(kind: Any) -> Reader:
+    """What reads a value of this declared type."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is int:
+        return _integer
+    if kind in (str, bytes, bool, type(None)):
+        return lambda value: value if type(value) is kind else _refuse(kind.__name__, value)
+    if origin is tuple and arguments[1:] == (...,):
+        return _sequence(_reader(arguments[0]))
+    if origin is tuple:
+        return _row("a tuple", tuple, tuple(_reader(argument) for argument in arguments))
+    if origin in (Union, UnionType):
+        return _optional(kind, arguments)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return _member(kind)
+    assert attrs.has(kind), f"no rule to read {kind}"
+    names = tuple(name for name, _ in _fields(kind))
+    return _row(
+        kind.__name__,
+        lambda values: kind(**dict(zip(names, values, strict=True))),
+        tuple(_reader(hint) for _, hint in _fields(kind)),
+    )
+
+
+def _integer(value: Any) -> int:
+    return value if type(value) is int and value in INT64 else _refuse("a 64-bit integer", value)
+
+
+def _sequence(item: Reader) -> Reader:
+    def read(value: Any) -> tuple[Any, ...]:
+        return tuple(item(one) for one in value) if type(value) is list else _refuse("an array", value)
+
+    return read
+
+
+def _row(what: str, make: Callable[[list[Any]], Any], readers: tuple[Reader, ...]) -> Reader:
+    def read(value: Any) -> Any:
+        if type(value) is not list or len(value) != len(readers):
+            _refuse(f"{len(readers)} fields of {what}", value)
+        return make([reader(one) for reader, one in zip(readers, value, strict=True)])
+
+    return read
+
+
+def _optional(kind: Any, arguments: tuple[Any, ...]) -> Reader:
+    others = [argument for argument in arguments if argument is not type(None)]
+    assert len(others) == 1 and len(arguments) == 2, f"no rule to read {kind}"
+    reader = _reader(others[0])
+    return lambda value: None if value is None else reader(value)
+
+
+def _member(kind: type[Enum]) -> Reader:
+    members = {member.value: member for member in kind}
+
+    def read(value: Any) -> Any:
+        known = type(value) in (int, str) and value in members
+        return members[value] if known else _refuse(f"a {kind.__name__}", value)
+
+    return read
+
+
+def _refuse(expected: str, value: Any) -> Any:
+    raise MalformedError(f"expected {expected}, saw {str(value)[:80]!r}")

@@ -1,0 +1,158 @@
+"""The driver of a core in the real world: what sim/host.py is to a simulated one.
+
+Owns the order of a core's inputs, the release of its effects, and its timers. Must not know what the core does.
+
+One thread steps the core: asyncio's. A step makes its file calls and returns; only then are its effects released: persist before send. The
+host's clock is the wall clock at the start and monotonic from there on, so that time never goes back and two incarnations never share a time.
+"""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+
+from attrs import define, evolve, field
+
+from fencepost.impl.messages import Message
+from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.zookeeper import ZooKeeperSession
+from fencepost.impl.seam import (
+    AskZooKeeper,
+    CancelTimer,
+    Complete,
+    Core,
+    Effect,
+    Halt,
+    Input,
+    MessageArrived,
+    Record,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+    TimerKey,
+)
+from fencepost.traces.events import Event
+
+LOG = logging.getLogger("fencepost.driver")
+NANOSECONDS = 1_000_000_000
+Release = Callable[[Effect], None]
+
+
+class HostClock:
+    """Integer nanoseconds that never go back."""
+
+    def __init__(self) -> None:
+        self._offset = time.time_ns() - time.monotonic_ns()
+
+    def now(self) -> int:
+        """Host time."""
+        return self._offset + time.monotonic_ns()
+
+
+@define(eq=False)
+class Driver:
+    """node: id of the host. on_event takes trace events; on_halt is called once, with the reason, when the core or its disk gives up."""
+
+    node: int
+    core: Core
+    clock: HostClock
+    loop: asyncio.AbstractEventLoop
+    on_event: Callable[[Event], None]
+    on_halt: Callable[[str], None]
+    network: Network | None = None
+    zookeeper: ZooKeeperSession | None = None
+    halted: bool = False
+    _queue: deque[Input] = field(factory=deque)
+    _engaged: bool = False
+    _timers: dict[TimerKey, asyncio.TimerHandle] = field(factory=dict)
+
+    def start(self) -> None:
+        """The process is up."""
+        self.accept(Started())
+
+    def stop(self) -> None:
+        """Nothing is stepped any more, and no timer fires."""
+        self.halted = True
+        for handle in self._timers.values():
+            handle.cancel()
+        self._timers.clear()
+        self._queue.clear()
+
+    def receive(self, source: int, message: Message) -> None:
+        """A message from the network."""
+        self.accept(MessageArrived(source, message))
+
+    def accept_from_any_thread(self, input: Input) -> None:
+        """An input from another thread; those of one thread keep their order."""
+        if not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.accept, input)
+
+    def accept(self, input: Input) -> None:
+        """Step an input, or queue it if a step is under way."""
+        self._queue.append(input)
+        if self._engaged:
+            return
+        self._engaged = True
+        try:
+            while self._queue and not self.halted:
+                self._step(self._queue.popleft())
+        finally:
+            self._engaged = False
+
+    def _step(self, input: Input) -> None:
+        try:
+            effects = self.core.step(input, self.clock.now())
+        except (
+            OSError
+        ) as error:  # the files failed: what is in memory is ahead of the disk, so that nothing may be told
+            self._halt(f"its files failed: {error}")
+            return
+        except Exception:
+            LOG.exception("a mistake in fencepost itself, at %s", type(input).__name__)
+            self._halt("a mistake in fencepost itself")
+            return
+        for effect in effects:
+            if self.halted:
+                return
+            self._release(effect)
+
+    # ---- effects
+
+    def _release(self, effect: Effect) -> None:
+        if isinstance(effect, Send):
+            assert self.network is not None, "this core has no network"
+            self.network.send(effect.target, effect.message)
+        elif isinstance(effect, SetTimer):
+            self._set_timer(effect)
+        elif isinstance(effect, CancelTimer):
+            self._cancel_timer(effect.key)
+        elif isinstance(effect, AskZooKeeper):
+            assert self.zookeeper is not None, "this core has no ZooKeeper"
+            self.zookeeper.ask(effect.request_id, effect.request)
+        elif isinstance(effect, Record):
+            self.on_event(evolve(effect.event, time=self.clock.now(), node=self.node))
+        elif isinstance(effect, Halt):
+            self._halt(effect.reason)
+        else:
+            assert isinstance(effect, Complete)
+            raise NotImplementedError("a client core needs a driver that invokes operations")
+
+    def _set_timer(self, effect: SetTimer) -> None:
+        self._cancel_timer(effect.key)
+        delay = max(0, effect.at - self.clock.now()) / NANOSECONDS
+        self._timers[effect.key] = self.loop.call_later(delay, self._timer_due, effect.key)
+
+    def _cancel_timer(self, key: TimerKey) -> None:
+        handle = self._timers.pop(key, None)
+        if handle is not None:
+            handle.cancel()
+
+    def _timer_due(self, key: TimerKey) -> None:
+        del self._timers[key]
+        self.accept(TimerFired(key))
+
+    def _halt(self, reason: str) -> None:
+        self.stop()
+        self.on_halt(reason)

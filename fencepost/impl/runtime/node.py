@@ -1,0 +1,182 @@
+"""One broker as one operating-system process: `python -m fencepost.impl.runtime.node --broker 1 ...`.
+
+Owns the assembly of the broker core with real files, TCP and a real ZooKeeper, and the life of the process. Must not know other processes.
+SIGTERM and Ctrl-C end it in order: its ZooKeeper session is closed, so that the others hear of it at once.
+"""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from attrs import define, field, frozen
+
+from fencepost.impl.broker import Broker, make_broker
+from fencepost.impl.parts import Parts
+from fencepost.impl.runtime.driver import Driver, HostClock
+from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.network import Address, Network
+from fencepost.impl.runtime.zookeeper import ZooKeeperSession
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.events import Event
+from fencepost.traces.plan import ClusterOptions
+
+LOG = logging.getLogger("fencepost.node")
+FILES, EVENTS = "files", "events.jsonl"
+MAXIMUM_EVENT_BYTES = 256 * 1024 * 1024
+"""Of trace events that one process writes; a cluster that runs for days must not fill the disk with them."""
+HALTED = 1
+
+
+@frozen(kw_only=True)
+class NodeOptions:
+    """broker: its id. addresses: of all brokers, its own among them. zookeeper: HOST:PORT. directory: its files and its events."""
+
+    broker: int
+    addresses: dict[int, Address]
+    zookeeper: str
+    directory: Path
+    cluster: ClusterOptions
+
+
+@define
+class EventFile:
+    """Trace events as JSON lines. written: bytes so far."""
+
+    stream: BinaryIO
+    written: int = 0
+
+    def write(self, event: Event) -> None:
+        """Add a line, unless the bound is reached."""
+        line = msgspec.json.encode(event) + b"\n"
+        self.written += len(line)
+        if self.written <= MAXIMUM_EVENT_BYTES:
+            self.stream.write(line)
+            self.stream.flush()
+
+
+@define
+class Node:
+    """The parts of a running broker process. reason: why it halted, empty while it did not."""
+
+    options: NodeOptions
+    reason: str = ""
+    _ended: asyncio.Event = field(factory=asyncio.Event)
+
+    async def run(self) -> int:
+        """Run until a signal or a halt; returns the exit code."""
+        loop, options, clock = asyncio.get_running_loop(), self.options, HostClock()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ended.set)
+        files_root = options.directory / FILES
+        files_root.mkdir(parents=True, exist_ok=True)
+        with (options.directory / EVENTS).open("ab") as stream:
+            core = make_broker(options.broker, options.cluster, RealFiles(files_root), Parts(), clock.now())
+            driver = Driver(
+                node=options.broker,
+                core=core,
+                clock=clock,
+                loop=loop,
+                on_event=EventFile(stream).write,
+                on_halt=self._halted,
+            )
+            await self._serve(driver, core)
+        return HALTED if self.reason else 0
+
+    async def _serve(self, driver: Driver, core: Broker) -> None:
+        options = self.options
+        network = driver.network = Network(
+            options.broker, options.addresses, driver.receive, core.understands
+        )
+        zookeeper = driver.zookeeper = ZooKeeperSession(
+            options.zookeeper, options.cluster.zookeeper_session_timeout_ms, driver.accept_from_any_thread
+        )
+        try:
+            driver.start()
+            port = await network.listen(*options.addresses[options.broker])
+            LOG.info("broker %d listens on port %d", options.broker, port)
+            zookeeper.start()
+            await self._ended.wait()
+        finally:
+            driver.stop()
+            zookeeper.stop()
+            await network.close()
+            LOG.info("broker %d ends", options.broker)
+
+    def _halted(self, reason: str) -> None:
+        self.reason = reason
+        LOG.error("broker %d halts: %s", self.options.broker, reason)
+        self._ended.set()
+
+
+def parse_address(text: str) -> Address:
+    """HOST:PORT"""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise ValueError(f"expected HOST:PORT, saw {text!r}")
+    return host, int(port)
+
+
+def _peer(text: str) -> tuple[int, Address]:
+    broker, _, address = text.partition("=")
+    return int(broker), parse_address(address)
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fencepost.impl.runtime.node", description="Run one broker."
+    )
+    parser.add_argument("--broker", type=int, required=True, help="its id")
+    parser.add_argument(
+        "--peer",
+        type=_peer,
+        action="append",
+        required=True,
+        metavar="ID=HOST:PORT",
+        help="every broker, this one too",
+    )
+    parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT")
+    parser.add_argument("--directory", type=Path, required=True, help="for its files")
+    parser.add_argument("--options", type=Path, help="a JSON file of cluster options")
+    parsed = parser.parse_args(arguments)
+    addresses = dict(parsed.peer)
+    if parsed.broker not in addresses:
+        parser.error(f"--peer names {sorted(addresses)}, not broker {parsed.broker} itself")
+    cluster = ClusterOptions(topics=())
+    if parsed.options is not None:
+        try:
+            cluster = msgspec.json.decode(parsed.options.read_bytes(), type=ClusterOptions)
+        except (OSError, msgspec.MsgspecError) as error:
+            parser.error(f"--options {parsed.options}: {error}")
+    return NodeOptions(
+        broker=parsed.broker,
+        addresses=addresses,
+        zookeeper=parsed.zookeeper,
+        directory=parsed.directory,
+        cluster=cluster,
+    )
+
+
+async def _run(options: NodeOptions) -> int:
+    return await Node(options).run()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The process."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("fencepost.kazoo").setLevel(logging.WARNING)
+    try:
+        return asyncio.run(_run(parse_arguments(arguments)))
+    except (FencepostError, OSError) as error:
+        LOG.error("%s", error)
+        return HALTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
