@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
@@ -61,7 +62,7 @@ class ZooKeeperServer:
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)
         for _ in range(ATTEMPTS):
-            port = free_port()
+            (port,) = free_ports(1)
             configuration = directory / "zoo.cfg"
             configuration.write_text(_configuration(directory, port, options), encoding="utf-8")
             with (directory / "zookeeper.log").open("ab") as log:
@@ -100,12 +101,13 @@ class ZooKeeperServer:
         self.stop()
 
 
-def free_port() -> int:
-    """A port of the loopback interface that nobody uses now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(count: int) -> list[int]:
+    """Different ports of the loopback interface that nobody uses now."""
+    with ExitStack() as probes:
+        sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in sockets:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in sockets]
 
 
 def answers(host: str, port: int) -> bool:
