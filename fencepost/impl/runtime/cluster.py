@@ -1,6 +1,6 @@
 """A cluster of real processes in one directory: a ZooKeeper server (or somebody else's) and the brokers.
 
-Owns what runs where (cluster.json) and its beginning and end. Must not know what a broker does. The file is rewritten before and after each
+Owns what runs where (cluster.json) and its beginning and end. Must not know what a broker does. The file is rewritten as each
 process begins, so that another command, or the next one after a crash of this one, finds and ends all of them.
 
     DIR/cluster.json, options.json, zookeeper/ (data, zookeeper.log), broker-N/ (files/, events.jsonl, broker.log)
@@ -15,9 +15,9 @@ from pathlib import Path
 import msgspec
 from attrs import define, field, frozen
 
+from fencepost.impl.runtime.addresses import parse_address
 from fencepost.impl.runtime.cluster_view import ClusterView, view
-from fencepost.impl.runtime.node import parse_address
-from fencepost.impl.runtime.processes import ProcessId, end, kill, send_signal, spawn, state
+from fencepost.impl.runtime.processes import ProcessId, end, kill, send_signal, spawn, state, uninterrupted
 from fencepost.impl.runtime.zookeeper_server import HOST, ZooKeeperServer, answers, free_ports
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 from fencepost.traces.plan import ClusterOptions
@@ -226,19 +226,31 @@ class Cluster:
                 )
             time.sleep(POLL_S)
 
+    def wait_for_process(self, broker: int, wanted: str, seconds: float) -> None:
+        """Wait until the system shows this broker's process as running, paused or dead."""
+        deadline = time.monotonic() + seconds
+        while (seen := state(self._known(broker).process)) != wanted:
+            if time.monotonic() > deadline:
+                raise EnvironmentError_(
+                    expected=f"a process that is {wanted}", seen=seen, where=f"broker {broker}"
+                )
+            time.sleep(POLL_S / 10)
+
     # ---- processes
 
     def _start_zookeeper(self, address: str | None) -> None:
         if address is None:
-            server = ZooKeeperServer.start(self.directory / "zookeeper")
-            self.state.zookeeper, self.state.zookeeper_process = server.address, server.process
-            self._save()
+            ZooKeeperServer.start(self.directory / "zookeeper", on_spawn=self._zookeeper_began)
         elif answers(*parse_address(address)):
             self.state.zookeeper = address
         else:
             raise EnvironmentError_(
                 expected="a ZooKeeper server that answers `srvr`", seen="no answer", where=address
             )
+
+    def _zookeeper_began(self, address: str, process: ProcessId) -> None:
+        self.state.zookeeper, self.state.zookeeper_process = address, process
+        self._save()
 
     def _start_broker(self, number: int) -> None:
         directory = self.directory / f"broker-{number}"
@@ -248,9 +260,9 @@ class Cluster:
             sys.executable, "-m", "fencepost.impl.runtime.node", f"--broker={number}", *peers,
             f"--zookeeper={self.state.zookeeper}", f"--directory={directory}", f"--options={self.directory / OPTIONS}",
         ]  # fmt: skip
-        with (directory / "broker.log").open("ab") as log:
+        with uninterrupted(), (directory / "broker.log").open("ab") as log:
             self.state.brokers[number].process = spawn(command, log)
-        self._save()
+            self._save()
 
     def _last_words(self, number: int) -> str:
         log = self.directory / f"broker-{number}" / "broker.log"

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from attrs import define, field
 
 from fencepost.impl.messages import Message
+from fencepost.impl.runtime.addresses import Address
 from fencepost.impl.runtime.codec import MalformedError, decode, encode
 from fencepost.impl.runtime.frames import MAXIMUM_FRAME, framed, greeting, read_frame, read_greeting
 from fencepost.impl.shell import FIRST_CLIENT
 
 LOG = logging.getLogger("fencepost.network")
-Address = tuple[str, int]
 MAXIMUM_QUEUED_MESSAGES = 10_000
 """To one peer; further ones are lost, as the simulated host loses them."""
 MAXIMUM_BUFFERED_BYTES = MAXIMUM_FRAME

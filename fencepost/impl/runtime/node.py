@@ -18,9 +18,10 @@ from attrs import define, field, frozen
 
 from fencepost.impl.broker import Broker, make_broker
 from fencepost.impl.parts import Parts
+from fencepost.impl.runtime.addresses import Address, parse_address
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.impl.runtime.files import RealFiles
-from fencepost.impl.runtime.network import Address, Network
+from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.zookeeper import ZooKeeperSession
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
@@ -112,14 +113,6 @@ class Node:
         self.reason = reason
         LOG.error("broker %d halts: %s", self.options.broker, reason)
         self._ended.set()
-
-
-def parse_address(text: str) -> Address:
-    """HOST:PORT"""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise ValueError(f"expected HOST:PORT, saw {text!r}")
-    return host, int(port)
 
 
 def _peer(text: str) -> tuple[int, Address]:

@@ -8,9 +8,11 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO
 
 from attrs import frozen
@@ -45,6 +47,26 @@ def spawn(command: Sequence[str], log: BinaryIO, environment: Mapping[str, str] 
     return identify(process.pid)
 
 
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM wait until the block is done, so that no process is begun and then forgotten. Outside the main thread: nothing."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: came.append((number, frame)))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        os.kill(os.getpid(), came[0][0])
+
+
 def identify(pid: int) -> ProcessId:
     """The identity of a process that runs now."""
     fields = _stat(pid)
@@ -68,7 +90,12 @@ def send_signal(process: ProcessId, number: signal.Signals) -> bool:
 
 
 def end(processes: Sequence[ProcessId], grace_s: float = GRACE_S) -> None:
-    """End them, all at once: politely, and those that do not go are killed. On return none of them runs."""
+    """End them, all at once: politely, and those that do not go are killed. On return none of them runs, not even after a second Ctrl-C."""
+    with uninterrupted():
+        _end(processes, grace_s)
+
+
+def _end(processes: Sequence[ProcessId], grace_s: float) -> None:
     for process in processes:
         send_signal(process, signal.SIGTERM)
         send_signal(process, signal.SIGCONT)  # a paused process hears nothing

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +17,7 @@ from types import TracebackType
 
 from attrs import define, frozen
 
-from fencepost.impl.runtime.processes import ProcessId, end, send_signal, spawn, state
+from fencepost.impl.runtime.processes import ProcessId, end, send_signal, spawn, state, uninterrupted
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 HOST = "127.0.0.1"
@@ -57,23 +58,33 @@ class ZooKeeperServer:
         return f"{HOST}:{self.port}"
 
     @classmethod
-    def start(cls, directory: Path, options: ServerOptions = DEFAULTS) -> "ZooKeeperServer":
-        """Start one on the data in `directory`, and wait until it answers. Whatever interrupts the waiting, no process is left."""
+    def start(
+        cls,
+        directory: Path,
+        options: ServerOptions = DEFAULTS,
+        on_spawn: Callable[[str, ProcessId], None] = lambda address, process: None,
+    ) -> "ZooKeeperServer":
+        """Start one on the data in `directory`, and wait until it answers. Whatever interrupts the waiting, no process is left.
+
+        on_spawn: hears of address and process before they are waited for.
+        """
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)
         for _ in range(ATTEMPTS):
             (port,) = free_ports(1)
             configuration = directory / "zoo.cfg"
             configuration.write_text(_configuration(directory, port, options), encoding="utf-8")
-            with (directory / "zookeeper.log").open("ab") as log:
-                process = spawn([*command, str(configuration)], log)
+            begun: list[ProcessId] = []
             try:
-                if _answers_soon(process, port):
-                    return cls(process, port, directory)
+                with uninterrupted(), (directory / "zookeeper.log").open("ab") as log:
+                    begun.append(spawn([*command, str(configuration)], log))
+                    on_spawn(f"{HOST}:{port}", begun[0])
+                if _answers_soon(begun[0], port):
+                    return cls(begun[0], port, directory)
             except BaseException:
-                end([process])
+                end(begun)
                 raise
-            end([process])
+            end(begun)
         raise EnvironmentError_(
             expected=f"a ZooKeeper server that answers within {START_S:.0f} s",
             seen=_last_words(directory / "zookeeper.log"),

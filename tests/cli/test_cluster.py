@@ -1,0 +1,199 @@
+"""Three brokers as real processes over a real ZooKeeper: they elect, survive their leader, and leave nothing behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from fencepost.impl import znodes
+from fencepost.impl.messages import (
+    FetchPartition,
+    FetchRequest,
+    ProduceRequest,
+    TopicPartition,
+)
+from fencepost.impl.runtime.codec import decode, encode
+from fencepost.impl.runtime.frames import framed, greeting, read_frame
+from fencepost.impl.runtime.zookeeper_server import HOST
+from fencepost.impl.zookeeper import Create, Created
+from fencepost.traces.outcomes import ErrorCode
+
+pytestmark = pytest.mark.java
+BOUND_S = 60
+TOPIC = "t"
+
+
+def processes_of(directory: Path) -> list[int]:
+    """Every process of this machine whose command names the directory, whatever started it."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                words = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(directory).encode() in words:
+                found.append(int(entry.name))
+    return found
+
+
+def eventually(condition):
+    """What it answers once that is true; a bound, no measure."""
+    deadline = time.monotonic() + BOUND_S
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.05)
+    return answer
+
+
+async def ask(port: int, request):
+    """What a broker answers to a client."""
+    reader, writer = await asyncio.open_connection(HOST, port)
+    writer.write(greeting(1000) + framed(encode(request)))
+    answer = decode(await asyncio.wait_for(read_frame(reader), BOUND_S))
+    writer.close()
+    return answer
+
+
+def asked(port: int, request):
+    """The same, for a thread that waits."""
+    return asyncio.run(ask(port, request))
+
+
+def produce(port: int, value: int):
+    """The answer to an append that all in-sync replicas must have."""
+    key = TopicPartition(TOPIC, 0)
+    return asked(
+        port,
+        ProduceRequest(correlation_id=value, partition=key, acks=-1, values=(value,), timeout=10 * 10**9),
+    )
+
+
+def fetch(port: int):
+    """The answer to a client's fetch from the beginning."""
+    part = FetchPartition(partition=TopicPartition(TOPIC, 0), offset=0)
+    request = FetchRequest(correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1 << 20, partitions=(part,))
+    return asked(port, request).partitions[0]
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A cluster's directory; whatever a test forgot is ended, and was a failure before that."""
+    directory = tmp_path / "cluster"
+    yield directory
+    left = processes_of(directory)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left, f"processes left behind: {left}"
+
+
+def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, fencepost):
+    """Rule: `up` gives a healthy cluster that takes writes; a killed leader is replaced and no acknowledged record is lost; `stop` ends all."""
+    from fencepost.impl.runtime.cluster import Cluster
+    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+
+    where = ("--directory", directory)
+    told = fencepost(
+        "cluster", "up", "--brokers", 3, *where, "--session-timeout-ms", 1500, "--detach", "--json"
+    )
+    assert (told.code, told.json["healthy"], len(told.json["brokers"])) == (0, True, 3), told.err
+    cluster = Cluster.load(directory)
+    ports = {broker["broker"]: broker["port"] for broker in told.json["brokers"]}
+    with BlockingZooKeeper(cluster.state.zookeeper) as zookeeper:
+        path, assignment = znodes.topic_path(TOPIC), {0: (1, 2, 3), 1: (2, 3, 1)}
+        assert isinstance(zookeeper.ask(Create(path, znodes.encode_topic(assignment))), Created)
+    led = cluster.wait_until(lambda seen: seen.partitions == 2 and not seen.leaderless, "leaders")
+    assert [broker.leads for broker in led.brokers] == [1, 1, 0]
+    answer = eventually(lambda: (it := produce(ports[1], 41)).error is ErrorCode.NONE and it)
+    assert answer.base_offset == 0
+
+    assert fencepost("cluster", "kill", 1, *where).out == "broker 1 is dead\n"
+    assert fencepost("cluster", "kill", 1, *where).sentence.startswith(
+        "fencepost: broker 1: expected a broker that runs"
+    )
+    lost = cluster.wait_until(
+        lambda seen: not seen.brokers[0].registered and not seen.leaderless, "new leaders"
+    )
+    assert lost.brokers[0].leads == 0 and not lost.healthy
+    leader = next(broker for broker in (2, 3) if fetch(ports[broker]).error is ErrorCode.NONE)
+    answer = eventually(lambda: (it := produce(ports[leader], 42)).error is ErrorCode.NONE and it)
+    assert answer.base_offset >= 1, "the record that was acknowledged before the crash stands first"
+    status = fencepost("cluster", "status", *where)
+    assert status.code == 1 and "dead" in status.out
+
+    assert fencepost("cluster", "start", 1, *where).code == 0
+    Cluster.load(directory).wait_until(lambda seen: seen.healthy, "broker 1 again")
+    assert fencepost("cluster", "status", *where).code == 0
+    assert fencepost("cluster", "stop", *where).out == "stopped\n"
+    assert processes_of(directory) == []
+    assert fencepost("cluster", "stop", *where).code == 0
+
+
+def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost):
+    """Rule: a paused broker loses its session and gets a new one when it goes on; Ctrl-C at `up` ends every process, paused ones too."""
+    from fencepost.impl.runtime.cluster import Cluster
+
+    command = [
+        sys.executable,
+        "-c",
+        "from fencepost.cli import main; main()",
+        "cluster",
+        "up",
+        "--brokers",
+        "1",
+    ]
+    where = ("--directory", directory)
+    with subprocess.Popen(
+        [*command, *map(str, where), "--session-timeout-ms", "1000", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as up:
+        try:
+            assert msgspec.json.decode(up.stdout.readline())["healthy"]
+            assert fencepost("cluster", "pause", 1, *where).out == "broker 1 is paused\n"
+            cluster = Cluster.load(directory)
+            cluster.wait_until(lambda seen: not seen.brokers[0].registered, "an expired session")
+            assert fencepost("cluster", "resume", 1, *where).out == "broker 1 is running\n"
+            cluster.wait_until(lambda seen: seen.healthy, "a new session")
+            again = fencepost("cluster", "up", *where)
+            assert again.code == 2 and "expected a directory without a running cluster" in again.sentence
+            fencepost("cluster", "pause", 1, *where)
+        finally:
+            os.killpg(up.pid, signal.SIGINT)
+        assert up.wait(BOUND_S) == 130
+    assert processes_of(directory) == []
+
+
+def test_a_broker_that_dies_on_the_way_up_ends_the_others(directory, fencepost, monkeypatch):
+    """Rule: an error while the cluster starts is one sentence with the broker's last words, and no process is left."""
+    from fencepost.impl.runtime import cluster
+
+    monkeypatch.setattr(
+        cluster, "free_ports", lambda count: [1] * count
+    )  # a port that no ordinary user may open
+    monkeypatch.setattr(cluster, "HOST", "203.0.113.1")  # and an address that no machine has
+    told = fencepost("cluster", "up", "--brokers", 2, "--directory", directory)
+    assert told.code == 2 and "broker " in told.sentence and processes_of(directory) == []
+
+
+MISTAKES = [
+    (["status"], "expected a cluster that was brought up here, saw no cluster.json"),
+    (["kill", "7"], "expected a cluster that was brought up here, saw no cluster.json"),
+    (["up", "--brokers", "0"], "Invalid value for '--brokers'"),
+    (["up", "--zookeeper", "nowhere"], "expected HOST:PORT, saw 'nowhere'"),
+    (["up", "--zookeeper", "127.0.0.1:1"], "expected a ZooKeeper server that answers `srvr`, saw no answer"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), MISTAKES, ids=str)
+def test_mistakes_are_told_in_one_sentence(arguments, sentence, directory, fencepost):
+    """Rule: what cannot be done is said with expected, seen and where, exit code 2."""
+    told = fencepost("cluster", *arguments, "--directory", directory)
+    assert told.code == 2 and sentence in told.sentence
