@@ -21,8 +21,10 @@ from fencepost.impl.messages import (
     UpdateMetadataRequest,
 )
 from fencepost.impl.shell import Shell
+from fencepost.impl.znodes import LeaderAndIsr
 
 TIMER = "control_request"
+_NO_STATE = LeaderAndIsr(leader=-1, leader_epoch=-1, controller_epoch=-1, isr=())
 
 
 @define
@@ -111,7 +113,7 @@ class Channels:
     ) -> dict[str, Any]:
         return {
             **self._addressed(context, broker),
-            "partitions": tuple(_state(context, key) for key in sorted(keys) if key in context.states),
+            "partitions": tuple(_state(context, key) for key in sorted(keys) if _is_told(context, key)),
             "live_brokers": live,
         }
 
@@ -156,8 +158,13 @@ class Channels:
         return answered
 
 
+def _is_told(context: ControllerContext, key: TopicPartition) -> bool:
+    return key in context.states or (key in context.assignments and not context.in_service(key))
+
+
 def _state(context: ControllerContext, key: TopicPartition) -> PartitionState:
-    state = context.states[key]
+    """As the controller knows it. A partition whose topic goes may have no state any more; all that is said of it is: forget it."""
+    state = context.states.get(key, _NO_STATE)
     return PartitionState(
         partition=key,
         controller_epoch=state.controller_epoch,

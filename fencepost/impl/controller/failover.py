@@ -43,6 +43,8 @@ def _take_up_deletions(controller: ControllerState) -> Steps:
     if context.admin.delete_topics:
         yield from topic_deletion.take_up(controller, context.admin.delete_topics)
         context.out_of_service.update(context.deleting)
+        for topic in context.deleting:
+            controller.channels.add_metadata(context.partitions_of(topic))
 
 
 def _start_state_machines(controller: ControllerState) -> None:

@@ -6,7 +6,8 @@ Owns the order, which a new controller takes up from what stands in ZooKeeper, w
     2. AR := old + target in the topic's node
     3. the leader epoch is raised: leader and new replicas learn of AR, the new ones begin to fetch
     4. wait, by a watch on the partition's state, until the whole target is in the ISR
-    5. one write of the state: a leader within the target, the ISR without the old replicas; the target learns of AR = target first (KAFKA-1097)
+    5. one write of the state: a leader within the target, the ISR without the old replicas. A late fetch of one of them cannot bring it back
+       (KAFKA-1097): until the leader has heard of AR = target its ISR writes meet another version, from then on it refuses the fetch
     6. the old replicas are told to stop and delete, and answer
     7. AR := target in the topic's node
     8. the entry is removed, the node with the last one; everybody learns of the new AR

@@ -15,6 +15,7 @@ from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
 from fencepost.impl.messages import TopicPartition
+from fencepost.impl.seam import Record
 from fencepost.impl.shell import Shell
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
@@ -96,3 +97,29 @@ def test_an_illegal_move_is_refused_and_changes_nothing(path: list[PartitionPhas
         before = phase if moved else before
         assert state.phases.get(KEY, PartitionPhase.NON_EXISTENT) is before
     assert state.refused == refused
+    assert refusals(state) == refused
+
+
+def refusals(state: ControllerState) -> int:
+    """How many refused transitions were logged."""
+    return sum(
+        isinstance(effect, Record) and effect.event.cause == "illegal_transition_refused"
+        for effect in state.shell.outbox
+    )
+
+
+@pytest.mark.parametrize("current", ReplicaPhase)
+@pytest.mark.parametrize("phase", ReplicaPhase)
+def test_a_replica_moves_by_the_table_and_not_otherwise(current: ReplicaPhase, phase: ReplicaPhase) -> None:
+    """Rule (C7): of all pairs of states, those of the table are taken; the others are refused, logged with both states, counted, and change nothing."""
+    shell = Shell(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
+    state = ControllerState(shell, ControllerWriter(shell), Channels(shell), LeaderElection())
+    if current is not ReplicaPhase.NON_EXISTENT:
+        state.replicas[KEY, 2] = current
+    legal = phase in REPLICA_TRANSITIONS[current]
+    assert state.move_replica(KEY, 2, phase) is legal
+    assert state.replica_phase(KEY, 2) is (phase if legal else current)
+    assert state.refused == refusals(state) == (not legal)
+    if not legal:
+        (record,) = shell.outbox
+        assert isinstance(record, Record) and record.event.detail == f"{current} -> {phase}"

@@ -1,0 +1,313 @@
+"""Reassignment: what is refused, each step, and a fail-over at every ZooKeeper request of every step."""
+
+import re
+
+import pytest
+from controller_lab import (
+    assigned,
+    cluster,
+    delete_topic,
+    fail_over_at,
+    marks,
+    on_disk,
+    pending,
+    reassign,
+    refused_transitions,
+    remove,
+    settle_all,
+    until_sent,
+)
+from impl_lab import T0, Lab
+
+from fencepost.impl import messages as kafka
+from fencepost.impl import znodes
+from fencepost.impl.controller import reassignment
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.seam import TimerFired
+from fencepost.impl.zookeeper import SetData
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
+
+T1 = TopicPartition("t", 1)
+
+
+def moved(lab: Lab, target: tuple[int, ...], key: TopicPartition = T0) -> None:
+    """The reassignment is complete in every respect."""
+    assert assigned(lab)[key.partition] == target
+    assert key not in pending(lab)
+    state = lab.state(key)
+    assert state.leader in target and set(state.isr) == set(target)
+    for node, driver in lab.drivers.items():
+        if driver.core is not None:
+            assert (str(key) in on_disk(lab, node)) == (node in target), node
+            assert (key in lab.core(node).replicas.partitions) == (node in target), node
+    leader = lab.partition(state.leader, key)
+    assert leader.is_leader and leader.replicas == target
+
+
+# ---- the whole of it
+
+
+@pytest.mark.parametrize("target", [(3, 4), (2, 4), (4, 2), (3, 2), (2, 3, 4), (2,), (3,)])
+def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
+    """Rule (C12): whatever the target (disjoint, overlapping, another order, more, fewer), it ends as AR and ISR, with the data, and the old replicas are deleted."""
+    lab = cluster({0: (2, 3)})
+    lab.produce(2, 11, 12)
+    settle_all(lab)
+    reassign(lab, {T0: target})
+    settle_all(lab)
+    moved(lab, target)
+    assert lab.tree.node(znodes.REASSIGN) is None and refused_transitions(lab) == 0
+    for node in target:
+        assert lab.values(node) == [11, 12] and lab.high_watermark(node) == 2
+    assert len(marks(lab, "reassigned")) == 1
+
+
+def test_an_old_replica_is_kept_until_the_target_is_in_sync() -> None:
+    """Rule (C12): while a target replica has not caught up, AR is old + target, the ISR is the old one and nothing is deleted."""
+    lab = cluster({0: (2, 3)})
+    lab.produce(2, 11)
+    settle_all(lab)
+    reassign(lab, {T0: (4,)})
+    for _ in range(40):
+        lab.settle(1, 2, 3)
+    assert assigned(lab)[0] == (2, 3, 4) and lab.state().isr == (2, 3)
+    assert {2, 3} == {node for node in lab.drivers if "t-0" in on_disk(lab, node)}
+    settle_all(lab)
+    moved(lab, (4,))
+    assert lab.values(4) == [11]
+
+
+def test_an_old_replica_cannot_come_back() -> None:
+    """Rule (KAFKA-1097, KAFKA-1170): a late fetch of an old replica is refused by a leader that has heard of AR = target, and the ISR write of one that has
+    not meets another version."""
+    lab = cluster({0: (2, 3)})
+    lab.produce(2, 11)
+    settle_all(lab)
+    before = lab.partition(2).leader_epoch
+    reassign(lab, {T0: (2, 4)})
+    for _ in range(3_000):
+        if lab.state().isr == (2, 4):
+            break
+        lab.deliver() if lab.mail else lab.advance(100)
+    deaf = lab.partition(2)
+    assert deaf.leader_epoch == before + 1 < lab.state().leader_epoch and deaf.replicas == (2, 3, 4)
+    deaf.isr = (2, 4)
+    lab.core(2).replicas.isr.maybe_expand(deaf, 3)
+    lab.step(2, TimerFired(("isr_notify",)))
+    assert lab.state().isr == (2, 4)
+    settle_all(lab)
+    answer = lab.fetch(2, 1, epoch=lab.partition(2).leader_epoch, replica=3)
+    assert answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    moved(lab, (2, 4))
+
+
+# ---- checks
+
+
+@pytest.mark.parametrize(
+    ("key", "target", "reason"),
+    [
+        (T0, (2, 3), "its replicas already"),
+        (T0, (2, 9), r"brokers \[9\] are not alive"),
+        (T0, (), "empty"),
+        (T0, (4, 4), "twice"),
+        (TopicPartition("t", 7), (2, 4), "does not exist"),
+        (TopicPartition("other", 0), (2, 4), "does not exist"),
+    ],
+)
+def test_an_entry_that_cannot_be_done_is_removed(
+    key: TopicPartition, target: tuple[int, ...], reason: str
+) -> None:
+    """Rule (C12): a failed check removes that entry and says why; nothing else changes."""
+    lab = cluster({0: (2, 3)})
+    before = lab.state()
+    reassign(lab, {key: target})
+    settle_all(lab)
+    assert lab.tree.node(znodes.REASSIGN) is None
+    assert assigned(lab) == {0: (2, 3)} and lab.state() == before
+    (refused,) = marks(lab, "reassignment_refused")
+    assert re.search(reason, refused.detail)
+
+
+def test_lists_are_compared_in_order() -> None:
+    """Rule (C12): the same brokers in another order are another target, for the first one is preferred."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    reassign(lab, {T0: (3, 2)})
+    settle_all(lab)
+    moved(lab, (3, 2))
+
+
+def test_a_topic_that_is_being_deleted_is_not_reassigned() -> None:
+    """Rule (C12): the deletion wins over a later reassignment."""
+    lab = cluster({0: (2, 3)})
+    lab.crash(3)
+    lab.settle()
+    delete_topic(lab)
+    reassign(lab, {T0: (2, 4)})
+    settle_all(lab)
+    assert pending(lab) == {} and lab.children(znodes.DELETE_TOPICS) == ["t"]
+
+
+def test_bad_content_is_refused_and_stops_nobody() -> None:
+    """Rule: what is no JSON, or no reassignment, moves nothing and leaves the controller at work."""
+    for data in (b"{", b"[]", b'{"partitions":[{"topic":"t"}]}'):
+        lab = cluster({0: (2, 3)})
+        reassign(lab, {})
+        lab.admin(SetData(znodes.REASSIGN, data))
+        settle_all(lab)
+        assert marks(lab, "reassignment_refused") and assigned(lab) == {0: (2, 3)}
+        lab.crash(2)
+        lab.settle()
+        assert lab.state().leader == 3
+
+
+# ---- several
+
+
+def test_a_refused_entry_takes_no_other_with_it() -> None:
+    """Rule (KAFKA-6193): the first entry is a no-op and removed; the second is pending and still stands in the node, so that a fail-over goes on with it."""
+    lab = cluster({0: (2, 3), 1: (2, 3)})
+    settle_all(lab)
+    reassign(lab, {T0: (2, 3), T1: (4,)})
+    lab.settle(1, 2, 3)  # broker 4 does not catch up yet
+    assert pending(lab) == {T1: (4,)}
+    lab.crash(1)
+    settle_all(lab)
+    moved(lab, (4,), T1)
+    assert assigned(lab)[0] == (2, 3)
+
+
+def test_without_the_protection_pending_work_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule (KAFKA-6193): the scenario can fail: a removal that forgets what is pending loses it at the fail-over."""
+    monkeypatch.setattr(reassignment, "keep_pending", lambda entries, removed: {})
+    lab = cluster({0: (2, 3), 1: (2, 3)})
+    settle_all(lab)
+    reassign(lab, {T0: (2, 3), T1: (4,)})
+    lab.settle(1, 2, 3)
+    lab.crash(1)
+    settle_all(lab)
+    assert assigned(lab)[1] != (4,)
+
+
+def test_several_partitions_are_reassigned_at_once() -> None:
+    """Rule (C12): each goes its own way, and the node goes with the last."""
+    lab = cluster({number: (2, 3) for number in range(5)})
+    settle_all(lab)
+    reassign(lab, {TopicPartition("t", number): (4, 1) for number in range(5)})
+    settle_all(lab)
+    for number in range(5):
+        moved(lab, (4, 1), TopicPartition("t", number))
+    assert lab.tree.node(znodes.REASSIGN) is None
+
+
+# ---- brokers die
+
+
+def test_a_target_that_dies_holds_the_reassignment_until_it_returns() -> None:
+    """Rule (C9, C12): an accepted reassignment waits for a target broker, and goes on when it is back, also under another controller."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    reassign(lab, {T0: (2, 4)})
+    lab.settle(1, 2, 3)
+    lab.crash(4)
+    settle_all(lab)
+    lab.crash(1)
+    settle_all(lab)
+    assert pending(lab) == {T0: (2, 4)} and assigned(lab)[0] == (2, 3, 4)
+    lab.start(4)
+    settle_all(lab)
+    moved(lab, (2, 4))
+
+
+def test_the_old_leader_may_die_on_the_way() -> None:
+    """Rule (C12): another old replica leads, and the reassignment goes on."""
+    lab = cluster({0: (2, 3)})
+    lab.produce(2, 11)
+    settle_all(lab)
+    reassign(lab, {T0: (4, 1)})
+    lab.settle(1, 2, 3)
+    lab.crash(2)
+    settle_all(lab)
+    assert assigned(lab)[0] == (4, 1) and lab.state().isr in ((1, 4), (4, 1)) and lab.values(4) == [11]
+
+
+@pytest.mark.parametrize("returns", [False, True])
+def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
+    """Rule (C12): the reassignment completes without the answer of a dead broker; one that bounced is told again and deletes."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    reassign(lab, {T0: (2, 4)})
+    until_sent(lab, kafka.StopReplicaRequest)
+    assert lab.drop(kind=kafka.StopReplicaRequest)
+    if returns:
+        lab.hold_zookeeper(1)
+        lab.restart(3)
+        lab.release_zookeeper(1)
+    else:
+        lab.crash(3)
+    settle_all(lab)
+    moved(lab, (2, 4))
+
+
+# ---- the controller dies
+
+
+@pytest.mark.parametrize("target", [(3, 4), (4, 2)])
+@pytest.mark.parametrize("step", range(40))
+def test_a_new_controller_goes_on_wherever_the_old_one_died(step: int, target: tuple[int, ...]) -> None:
+    """Rule (C12): whichever of its ZooKeeper requests is the controller's last, its successor completes the reassignment, and no old replica is left behind."""
+    lab = cluster({0: (2, 3)}, brokers=5)
+    lab.produce(2, 11)
+    settle_all(lab)
+    fail_over_at(lab, lambda: reassign(lab, {T0: target}), step)
+    settle_all(lab)
+    settle_all(lab)
+    moved(lab, target)
+    assert lab.values(target[0]) == [11] and refused_transitions(lab) == 0
+    assert lab.tree.node(znodes.REASSIGN) is None
+
+
+def test_the_steps_above_are_all_of_them() -> None:
+    """Rule: the parametrisation covers every ZooKeeper request of a whole reassignment."""
+    lab = cluster({0: (2, 3)}, brokers=5)
+    settle_all(lab)
+    assert not fail_over_at(lab, lambda: reassign(lab, {T0: (3, 4)}), 40)
+    moved(lab, (3, 4))
+
+
+def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
+    """Rule (KAFKA-5310): a controller that resigns forgets what it was reassigning; back in office it does what stands in ZooKeeper then."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    lab.crash(4)
+    lab.settle()
+    lab.start(4)
+    reassign(lab, {T0: (4,)})
+    lab.settle(1, 2, 3)  # stuck: broker 4 hears nothing
+    assert T0 in lab.core(1).controller.state.context.reassigning
+    lab.expire(1)
+    assert lab.controllers() != [1]
+    (second,) = lab.controllers()
+    remove(lab, znodes.REASSIGN)
+    lab.restart(second)
+    while lab.controllers() != [1]:
+        (other,) = lab.controllers()
+        lab.expire(other)
+    assert lab.core(1).controller.state.context.reassigning == {}
+    settle_all(lab)
+    assert 2 in assigned(lab)[0] and 3 in assigned(lab)[0]
+
+
+def test_lost_replies_do_not_matter() -> None:
+    """Rule: each write of a reassignment may be done although its reply is lost."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    lab.drivers[1].replies_to_lose = 50
+    reassign(lab, {T0: (3, 4)})
+    settle_all(lab)
+    lab.drivers[1].replies_to_lose = 0
+    settle_all(lab)
+    moved(lab, (3, 4))
+    assert lab.recorded(Name.CONTROLLER_RESIGNED) == []

@@ -1,0 +1,290 @@
+"""Topic deletion: replicas, then nodes; brokers and controllers that die on the way; partitions that are added."""
+
+import pytest
+from controller_lab import (
+    cluster,
+    delete_topic,
+    fail_over_at,
+    marks,
+    on_disk,
+    pending,
+    reassign,
+    refused_transitions,
+    settle_all,
+    until_sent,
+)
+from impl_lab import T0, Lab
+
+from fencepost.impl import messages as kafka
+from fencepost.impl import znodes
+from fencepost.impl.controller.machines import ReplicaPhase
+from fencepost.impl.messages import EPOCH_DURING_DELETE, TopicPartition
+from fencepost.impl.zookeeper import Delete, SetData
+from fencepost.traces.outcomes import ErrorCode
+
+
+def gone(lab: Lab, topic: str = "t") -> None:
+    """Nothing of the topic is left in ZooKeeper, at the controller, or at any broker that is up."""
+    assert not [path for path in lab.tree.paths() if f"/{topic}/" in f"{path}/"]
+    state = lab.core(lab.controllers()[0]).controller.state
+    known = [*state.context.assignments, *state.context.states, *state.phases]
+    assert not [key for key in known if key.topic == topic]
+    assert not [key for key, _ in state.replicas if key.topic == topic]
+    assert topic not in state.context.deleting and topic not in state.context.out_of_service
+    for node, driver in lab.drivers.items():
+        if driver.core is not None:
+            assert not [name for name in on_disk(lab, node) if name.startswith(f"{topic}-")]
+            assert not [key for key in lab.core(node).replicas.partitions if key.topic == topic]
+            assert not [key for key in lab.core(node).metadata.leaders if key.topic == topic]
+
+
+def test_a_topic_is_deleted_everywhere() -> None:
+    """Rule (C14, DEL-COMPLETE): logs, nodes, metadata and what the controller knew are gone; other topics stay."""
+    lab = cluster({0: (2, 3), 1: (3, 4)})
+    lab.create_topic({0: (2, 3)}, "u")
+    lab.produce(2, 11)
+    settle_all(lab)
+    delete_topic(lab)
+    settle_all(lab)
+    gone(lab)
+    assert lab.partition(2, TopicPartition("u", 0)).is_leader and "u-0" in on_disk(lab, 2)
+    assert lab.children(znodes.DELETE_TOPICS) == [] and refused_transitions(lab) == 0
+    assert len(marks(lab, "topic_deleted")) == 1 and len(marks(lab, "replica_deleted")) == 4
+
+
+def test_a_topic_may_come_again_under_its_old_name() -> None:
+    """Rule: what is created after a deletion is new: epoch 0, an empty log, nothing of the old checkpoints, also after a restart."""
+    lab = cluster({0: (2, 3)})
+    for value in (11, 12, 13):
+        lab.produce(2, value)
+        settle_all(lab)
+        assert lab.values(3) == [value] and lab.state().leader_epoch == 0
+        delete_topic(lab)
+        settle_all(lab)
+        gone(lab)
+        lab.restart(3)
+        settle_all(lab)
+        lab.create_topic({0: (2, 3)})
+        settle_all(lab)
+    assert lab.values(2) == [] and lab.high_watermark(2) == 0
+
+
+def test_a_request_for_a_topic_that_does_not_exist_is_removed() -> None:
+    """Rule: nothing waits for ever below /admin/delete_topics."""
+    lab = cluster({0: (2, 3)})
+    delete_topic(lab, "nobody")
+    settle_all(lab)
+    assert lab.children(znodes.DELETE_TOPICS) == [] and lab.partition(2).is_leader
+
+
+def test_waiting_clients_are_answered() -> None:
+    """Rule: an append that waits for its acknowledgement when the replica is deleted is refused, not forgotten."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    assert lab.produce(2, 11, acks=-1, timeout_ms=60_000) is None
+    delete_topic(lab)
+    lab.deliver(1, 2)
+    lab.deliver(2, 1)
+    lab.drop(kind=kafka.FetchResponse)
+    lab.deliver(1, 2, kafka.StopReplicaRequest)
+    assert lab.produced(11).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# ---- a broker is down
+
+
+def _one_down() -> Lab:
+    lab = cluster({0: (2, 3)})
+    lab.produce(2, 11)
+    settle_all(lab)
+    lab.crash(3)
+    settle_all(lab)
+    delete_topic(lab)
+    settle_all(lab)
+    return lab
+
+
+def test_a_replica_of_a_dead_broker_is_deleted_when_it_returns() -> None:
+    """Rule (C14): the replica is ineligible while its broker is down, the topic's nodes stay, and the deletion goes on when it is back."""
+    lab = _one_down()
+    state = lab.core(1).controller.state
+    assert state.replica_phase(T0, 3) is ReplicaPhase.DELETION_INELIGIBLE
+    assert state.replica_phase(T0, 2) is ReplicaPhase.DELETION_SUCCESSFUL
+    assert lab.children(znodes.DELETE_TOPICS) == ["t"] and lab.tree.node(znodes.state_path(T0)) is not None
+    assert on_disk(lab, 2) == []
+    lab.start(3)
+    settle_all(lab)
+    gone(lab)
+    assert refused_transitions(lab) == 0
+
+
+def test_no_leader_is_elected_for_a_topic_that_goes() -> None:
+    """Rule (C14): while the deletion waits for a broker, no state of the topic is written, whoever comes and goes, also under a new controller."""
+    lab = _one_down()
+    before = lab.state()
+    for node in (2, 4, 1):
+        lab.restart(node)
+        settle_all(lab)
+    assert lab.state() == before
+    assert all(on_disk(lab, node) == [] for node in (1, 2, 4))
+
+
+def test_a_broker_that_dies_while_it_deletes_is_asked_again() -> None:
+    """Rule (C14): DeletionStarted becomes DeletionIneligible when the broker goes, and begins again when it returns."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    delete_topic(lab)
+    until_sent(lab, kafka.StopReplicaRequest)
+    lab.drop(kind=kafka.StopReplicaRequest, target=3)
+    lab.crash(3)
+    settle_all(lab)
+    assert lab.core(1).controller.state.replica_phase(T0, 3) is ReplicaPhase.DELETION_INELIGIBLE
+    lab.start(3)
+    settle_all(lab)
+    gone(lab)
+
+
+def test_a_replica_whose_power_fails_while_it_is_deleted_is_whole_or_gone() -> None:
+    """Rule: wherever the power fails inside a deletion, the broker comes back with a log or without one, and the deletion completes."""
+    for calls in range(1, 9):
+        lab = cluster({0: (2, 3)})
+        lab.produce(2, 11)
+        settle_all(lab)
+        delete_topic(lab)
+        until_sent(lab, kafka.StopReplicaRequest)
+        lab.drivers[3].disk.arm_power_loss(calls)
+        settle_all(lab)
+        if lab.drivers[3].core is None:
+            lab.start(3)
+        lab.drivers[3].disk.disarm_power_loss()
+        settle_all(lab)
+        gone(lab)
+
+
+# ---- the controller dies
+
+
+@pytest.mark.parametrize("step", range(25))
+def test_a_new_controller_resumes_the_deletion(step: int) -> None:
+    """Rule (KAFKA-1681): whichever ZooKeeper request is the controller's last, its successor completes the deletion."""
+    lab = cluster({0: (2, 3), 1: (3, 2)})
+    lab.produce(2, 11)
+    settle_all(lab)
+    fail_over_at(lab, lambda: delete_topic(lab), step)
+    settle_all(lab)
+    gone(lab)
+    assert refused_transitions(lab) == 0
+
+
+def test_the_steps_above_are_all_of_them() -> None:
+    """Rule: the parametrisation covers every ZooKeeper request of a whole deletion."""
+    lab = cluster({0: (2, 3), 1: (3, 2)})
+    settle_all(lab)
+    assert not fail_over_at(lab, lambda: delete_topic(lab), 25)
+    gone(lab)
+
+
+@pytest.mark.parametrize("left", [("0",), ("1",), ("0", "1"), ()])
+def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> None:
+    """Rule (KAFKA-6650): a controller died between the removals of nodes: replicas go offline although their partition has no state any more."""
+    lab = cluster({0: (2, 3), 1: (3, 2)})
+    settle_all(lab)
+    lab.hold_zookeeper(1)
+    delete_topic(lab)
+    for number in {"0", "1"} - set(left):
+        for path in reversed(znodes.partition_paths(TopicPartition("t", int(number)))[1:]):
+            lab.admin(Delete(path))
+    lab.crash(1)
+    settle_all(lab)
+    gone(lab)
+    assert refused_transitions(lab) == 0
+
+
+# ---- what comes in between
+
+
+def test_a_topic_under_reassignment_is_deleted_after_it() -> None:
+    """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, with the new replicas."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    reassign(lab, {T0: (2, 4)})
+    delete_topic(lab)
+    lab.settle(1, 2, 3)
+    assert T0 in pending(lab) and lab.partition(2).is_leader
+    assert lab.core(1).controller.state.context.in_service(T0)
+    settle_all(lab)
+    gone(lab)
+    assert len(marks(lab, "reassigned")) == 1
+
+
+def test_partitions_added_to_a_topic_that_goes_are_refused() -> None:
+    """Rule (KAFKA-6612): the topic's node gets its old assignment back, and the deletion completes."""
+    lab = _one_down()
+    lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (2, 4)})))
+    settle_all(lab)
+    node = lab.tree.node(znodes.topic_path("t"))
+    assert node is not None and znodes.decode_topic(node.data) == {0: (2, 3)}
+    assert marks(lab, "partitions_refused")
+    lab.start(3)
+    settle_all(lab)
+    gone(lab)
+
+
+def test_partitions_can_be_added() -> None:
+    """Rule (C14): a partition that an admin adds to the topic's node gets a leader; those that stood are not touched."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    before = lab.state()
+    lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (3, 4)})))
+    settle_all(lab)
+    assert lab.state() == before and lab.partition(3, TopicPartition("t", 1)).is_leader
+    lab.admin(SetData(znodes.topic_path("t"), znodes.encode_topic({0: (2, 3), 1: (3, 4), 2: (4, 2)})))
+    settle_all(lab)
+    assert lab.partition(4, TopicPartition("t", 2)).is_leader
+
+
+# ---- StopReplica at the broker
+
+
+def stop(lab: Lab, epoch: int, *, delete: bool = True, correlation_id: int | None = None) -> ErrorCode:
+    """One StopReplica to broker 1; its answer."""
+    lab.answers.clear()
+    lab.control(kafka.StopReplicaRequest, 1, ((T0, epoch, delete),), correlation_id=correlation_id)
+    return lab.answers[-1].message.partition_errors[0][1]
+
+
+def test_a_stop_of_an_earlier_epoch_is_refused() -> None:
+    """Rule (KIP-570): reordered behind the LeaderAndIsr that brought the replica back, it neither stops nor deletes."""
+    lab = Lab()
+    lab.lead(1, 5)
+    assert stop(lab, 4) is ErrorCode.FENCED_LEADER_EPOCH
+    assert lab.partition(1).is_leader and on_disk(lab, 1) == ["t-0"]
+    assert stop(lab, 5) is ErrorCode.NONE and on_disk(lab, 1) == []
+
+
+def test_a_deletion_has_no_epoch() -> None:
+    """Rule (KIP-570): the sentinel of a topic's deletion is obeyed in any epoch, and a replica that is gone is stopped."""
+    lab = Lab()
+    lab.lead(1, 5)
+    assert stop(lab, EPOCH_DURING_DELETE) is ErrorCode.NONE and on_disk(lab, 1) == []
+    assert stop(lab, EPOCH_DURING_DELETE) is ErrorCode.NONE
+
+
+def test_a_late_copy_of_a_stop_deletes_nothing() -> None:
+    """Rule: a StopReplica that was sent again and overtaken by the topic's re-creation does not delete the new replica."""
+    lab = Lab()
+    lab.lead(1, 0)
+    assert stop(lab, EPOCH_DURING_DELETE, correlation_id=500) is ErrorCode.NONE
+    lab._correlation_id = 600
+    lab.lead(1, 0)
+    assert stop(lab, EPOCH_DURING_DELETE, correlation_id=501) is ErrorCode.FENCED_LEADER_EPOCH
+    assert lab.partition(1).is_leader and on_disk(lab, 1) == ["t-0"]
+
+
+def test_a_stop_without_deletion_keeps_the_log() -> None:
+    """Rule (C11): a replica that only stops still has its records."""
+    lab = Lab()
+    lab.lead(1, 0)
+    lab.produce(1, 11)
+    assert stop(lab, 0, delete=False) is ErrorCode.NONE
+    assert lab.values(1) == [11] and not lab.partition(1).is_leader
