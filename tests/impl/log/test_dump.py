@@ -290,6 +290,15 @@ def test_an_index_is_not_blamed_for_a_damaged_batch(number):
         assert flaw.position == STARTS[number] and flaw.file == ""
 
 
+def test_an_index_is_not_blamed_for_a_damaged_offset():
+    """A batch whose bytes are rotten in two places: its base offset cannot be held against the index."""
+    data = bytearray(LOG)
+    data[STARTS[1] + 6] ^= 1
+    data[STARTS[1] + 40] ^= 1
+    (flaw,) = followed(OffsetIndexCheck(offsets_of(ENTRIES), "i"), bytes(data))
+    assert flaw.position == STARTS[1] and flaw.file == ""
+
+
 def test_the_transaction_index():
     """Aborted transactions; a version or a range that cannot be is a flaw."""
     good, bad = pack(">hqqqq", 0, 7, 3, 9, 2), pack(">hqqqq", 0, 7, 9, 3, 2)

@@ -196,6 +196,13 @@ def test_a_wrong_record_count_is_corrupt(count):
         read_records(data, read_header(data))
 
 
+def test_a_record_beyond_the_last_offset_is_corrupt():
+    """The header's last offset bounds the records': here the second record is one past it."""
+    data = rewritten(23, 4, 1)
+    with pytest.raises(CorruptBatchError, match="offset delta 2 after 0 in a batch up to 1"):
+        read_records(data, read_header(data))
+
+
 def test_an_empty_batch_keeps_its_span_and_its_producer():
     """A batch that compaction emptied still tells which sequence its producer got to."""
     data = encode_batch(
