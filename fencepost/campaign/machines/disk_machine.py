@@ -169,6 +169,10 @@ class DiskMachine(LogMachine):
         old.release()
         self.disk.rot_bit(old.offsets.path)
         self.read(offset=old.base_offset + offset % 8, bound=self.model.end)
-        if self.in_service and old.next_offset > old.base_offset:
+
+        def repair() -> None:
             old.rebuild_indexes()
-            self.survive(lambda: old.sync(indexes=True))
+            old.seal()
+
+        if self.in_service:
+            self.survive(repair)

@@ -31,7 +31,7 @@ from fencepost.impl.log.record_batch import (
 )
 from fencepost.impl.log.recovery import LogRecovery
 from fencepost.impl.log.retention import Retention
-from fencepost.impl.log.segmented_log import SegmentedLog
+from fencepost.impl.log.segmented_log import CLOSED, SegmentedLog
 from fencepost.impl.messages import TopicPartition
 
 KEY = TopicPartition("t", 0)
@@ -157,7 +157,9 @@ class LogMachine(RuleBasedStateMachine):
     def stop_and_restart(self) -> None:
         """A clean stop."""
         assert self.logs is not None
-        if self.survive(self.logs.close):
+        log = self.log
+        self.survive(self.logs.close)
+        if log.offline == CLOSED:  # whole, even if a fault struck later on
             self.model.durable = self.model.end
             self.loading_began = False
         self.leave()
@@ -281,7 +283,8 @@ class LogMachine(RuleBasedStateMachine):
     @rule(back=st.integers(0, 12))
     def truncate(self, back: int) -> None:
         """Cut so many offsets before the end (or all of them)."""
-        logs, offset = self.logs, max(self.log.log_start_offset, self.model.end - back)
+        committed = self.model.high_watermark if self.options.compact else 0  # what superseded a record stays
+        logs, offset = self.logs, max(self.log.log_start_offset, self.model.end - back, committed)
         assert logs is not None
         end = self.model.batch_start(offset)
         if end < self.log.segments.first.base_offset:
@@ -408,8 +411,12 @@ class LogMachine(RuleBasedStateMachine):
         for producer in (7, 8):
             state, last = log.producers.producers.get(producer), self.last_of(producer)
             if last is not None and last.first >= first and not model.lied:
-                assert state is not None and state.last_sequence == last.sequence + last.last - last.first
-            assert state is None or all(batch.last_offset < log.log_end_offset for batch in state.batches)
+                assert state is not None, f"producer {producer} is forgotten, and {last} is in the log"
+                assert state.last_sequence == last.sequence + last.last - last.first, (state, last)
+            ahead = state is not None and any(
+                batch.last_offset >= log.log_end_offset for batch in state.batches
+            )
+            assert not ahead, f"producer ahead of the log: {state}"
         if not model.lied:
             self.epochs_agree(batches)
 

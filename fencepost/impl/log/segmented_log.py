@@ -32,6 +32,8 @@ from fencepost.impl.log.segments import SegmentList
 from fencepost.impl.log.stamping import with_append_time
 from fencepost.traces.errors import FencepostError
 
+CLOSED = "closed"
+
 
 class LogOfflineError(FencepostError):
     """KAFKA_STORAGE_ERROR: a file call failed; the log takes no part until it is opened anew."""
@@ -123,7 +125,7 @@ class SegmentedLog:
 
     def abandon(self) -> None:
         """Release the files as they are."""
-        self.offline = self.offline or "closed"
+        self.offline = self.offline or CLOSED
         for segment in self.segments.all:
             segment.close()
 
