@@ -17,6 +17,8 @@ from fencepost.checkers.linearizability.table import Table
 
 SLICE = 200_000
 """Operations looked at between two looks at the clock."""
+QUESTION = 100
+"""What asking the model for a step costs, counted in operations looked at."""
 FIRST_NODES = 1 << 10
 LOOK_EVERY = 256
 """Answers of the model between two looks at the clock; the watchdog looks in between."""
@@ -34,32 +36,35 @@ class Answer(Enum):
 class Outcome:
     """The answer of one search. path: operations (numbers of the part) in the order in which choices made them happen; to everything if
     linearizable, to the deepest configuration otherwise. level: completions that this satisfies. steps, nodes: how much was tried and
-    remembered; visits: operations looked at."""
+    remembered; effort: operations looked at, and QUESTION for each question to the model."""
 
     answer: Answer
     path: tuple[int, ...]
     level: int
     steps: int
     nodes: int
-    visits: int
+    effort: int
 
 
-def search(arrays: Arrays, table: Table, guard: Guard, *, most_visits: int | None = None) -> Outcome:
-    """Search one part. most_visits: give up after so many operations looked at, or questions to the model. Raises LimitReached."""
+def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | None = None) -> Outcome:
+    """Search one part. most_effort: give up after so much of it. Raises LimitReached."""
     levels = len(arrays.part.returns)
     if levels == 0:
-        return Outcome(answer=Answer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0, visits=0)
+        return Outcome(answer=Answer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0, effort=0)
     work = _work(arrays)
-    first = table.state(table.model.init())
+    first, filled = table.state(table.model.init()), table.filled
     asks, fresh = 0, True
     slice_ = max(SLICE, 4 * len(arrays.asked))
     while True:
+        effort = int(work.control[kernel.VISITS]) + QUESTION * (table.filled - filled)
         if fresh:
             status = kernel.begin(arrays.part, table.steps, work, first)
             fresh = status == kernel.ASKS
         else:
-            left = slice_ if most_visits is None else most_visits - int(work.control[kernel.VISITS])
-            status = kernel.search(arrays.part, table.steps, work, max(0, min(slice_, left)))
+            left = slice_ if most_effort is None else most_effort - effort
+            if left < 0:
+                return _outcome(Answer.GAVE_UP, work, levels, effort)
+            status = kernel.search(arrays.part, table.steps, work, min(slice_, left))
         control = work.control
         if status == kernel.ASKS:
             table.fill(int(control[kernel.ASKED_STATE]), work.asked[: control[kernel.ASKED]])
@@ -70,16 +75,12 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_visits: int | Non
             work = _grown(work, arrays, guard)
         elif status == kernel.PAUSED:
             guard.check()
-            if most_visits is not None and control[kernel.VISITS] >= most_visits:
-                return _outcome(Answer.GAVE_UP, work, levels)
         else:
             answer = Answer.LINEARIZABLE if status == kernel.LINEARIZABLE else Answer.ILLEGAL
-            return _outcome(answer, work, levels)
-        if most_visits is not None and asks > most_visits:
-            return _outcome(Answer.GAVE_UP, work, levels)
+            return _outcome(answer, work, levels, effort)
 
 
-def _outcome(answer: Answer, work: Work, levels: int) -> Outcome:
+def _outcome(answer: Answer, work: Work, levels: int, effort: int) -> Outcome:
     control = work.control
     path: list[int] = []
     node, level = int(control[kernel.BEST]), levels
@@ -100,7 +101,7 @@ def _outcome(answer: Answer, work: Work, levels: int) -> Outcome:
         level=level,
         steps=int(control[kernel.STEPS]),
         nodes=int(control[kernel.NODES]),
-        visits=int(control[kernel.VISITS]),
+        effort=effort,
     )
 
 

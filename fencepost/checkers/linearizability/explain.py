@@ -18,12 +18,12 @@ from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Outcome as Told
 
-MOST_VISITS = 50_000_000
-"""Operations looked at while shrinking, all attempts together: some seconds."""
+MOST_EFFORT = 20_000_000
+"""Of all attempts to shrink together, in the engine's unit: a second or two."""
 OF_ONE = 1_000_000
 """Of one attempt."""
 SET_UP = 20
-"""What preparing an attempt costs for each operation, in the same unit."""
+"""What preparing an attempt costs for each operation."""
 
 
 def prefix_order(arrays: Arrays, outcome: Outcome, table: Table) -> tuple[list[int], int]:
@@ -73,7 +73,7 @@ class Shrinking:
     guard: Guard
     relaxed: set[int] = field(factory=set)
     exact: bool = True
-    left: int = MOST_VISITS
+    left: int = MOST_EFFORT
 
     def keep_last(self) -> None:
         """Find how many of the likeliest are enough, doubling: proofs are mostly short and near the end."""
@@ -105,8 +105,8 @@ class Shrinking:
             return Answer.GAVE_UP
         part = with_relaxed(self.table.model, self.everyone, relaxed)
         most = max(0, min(self.left, OF_ONE))
-        outcome = search(arrays_of(part, self.table), self.table, self.guard, most_visits=most)
-        self.left -= outcome.visits + SET_UP * len(self.everyone)
+        outcome = search(arrays_of(part, self.table), self.table, self.guard, most_effort=most)
+        self.left -= outcome.effort + SET_UP * len(self.everyone)
         return outcome.answer
 
 
