@@ -34,10 +34,10 @@ from fencepost.impl.seam import (
     TimerKey,
 )
 from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
 
 LOG = logging.getLogger("fencepost.driver")
 NANOSECONDS = 1_000_000_000
-Release = Callable[[Effect], None]
 
 
 class HostClock:
@@ -51,9 +51,14 @@ class HostClock:
         return self._offset + time.monotonic_ns()
 
 
+def _nobody_asked(operation: Operation) -> None:
+    raise AssertionError(f"a core that was asked for nothing completes {operation}")
+
+
 @define(eq=False)
 class Driver:
-    """node: id of the host. on_event takes trace events; on_halt is called once, with the reason, when the core or its disk gives up."""
+    """node: id of the host. on_event takes trace events; on_halt is called once, with the reason, when the core or its disk gives up;
+    on_complete takes a client's finished operations."""
 
     node: int
     core: Core
@@ -61,6 +66,7 @@ class Driver:
     loop: asyncio.AbstractEventLoop
     on_event: Callable[[Event], None]
     on_halt: Callable[[str], None]
+    on_complete: Callable[[Operation], None] = _nobody_asked
     network: Network | None = None
     zookeeper: ZooKeeperSession | None = None
     halted: bool = False
@@ -137,7 +143,7 @@ class Driver:
             self._halt(effect.reason)
         else:
             assert isinstance(effect, Complete)
-            raise NotImplementedError("a client core needs a driver that invokes operations")
+            self.on_complete(effect.operation)
 
     def _set_timer(self, effect: SetTimer) -> None:
         self._cancel_timer(effect.key)

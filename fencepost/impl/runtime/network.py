@@ -31,11 +31,13 @@ RETRY_S = 0.1
 
 @define(eq=False)
 class Peer:
-    """A broker that we send to. queue: encoded messages that wait for the connection or for room in it."""
+    """A broker that we send to. receive(source, message): what it sends back, if we are a client; a broker is sent nothing back here.
+    queue: encoded messages that wait for the connection or for room in it."""
 
     node: int
     target: int
     address: Address
+    receive: Callable[[int, Message], None]
     queue: "asyncio.Queue[bytes]" = field(factory=lambda: asyncio.Queue(MAXIMUM_QUEUED_MESSAGES))
 
     def send(self, data: bytes) -> None:
@@ -62,8 +64,8 @@ class Peer:
                 writer.close()
 
     async def _use(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes) -> None:
-        """Send until the other side closes. It never speaks on this connection, so that its first word is its last."""
-        closed = asyncio.ensure_future(reader.read(1))
+        """Send until the other side closes."""
+        closed = asyncio.ensure_future(self._listen(reader))
         closed.add_done_callback(lambda it: it.cancelled() or it.exception())  # how it closed is no news
         next_message: asyncio.Future[bytes] | None = None
         writer.write(greeting(self.node) + framed(first))
@@ -78,6 +80,16 @@ class Peer:
             closed.cancel()
             if next_message is not None:
                 next_message.cancel()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        if self.node < FIRST_CLIENT:
+            await reader.read(1)  # the end: nothing is said to a broker on the connection that it opened
+            return
+        try:
+            while (data := await read_frame(reader)) is not None:
+                self.receive(self.target, decode(data))
+        except MalformedError as error:
+            LOG.warning("broker %d: connection closed: %s", self.target, error)
 
     def _lose_all(self) -> None:
         while not self.queue.empty():
@@ -122,7 +134,7 @@ class Network:
             asyncio.get_running_loop().call_soon(self.receive, target, message)
         elif target in self.addresses:
             if target not in self._peers:
-                peer = self._peers[target] = Peer(self.node, target, self.addresses[target])
+                peer = self._peers[target] = Peer(self.node, target, self.addresses[target], self.receive)
                 self._keep(asyncio.ensure_future(peer.run()))
             self._peers[target].send(encode(message))
 

@@ -1,0 +1,147 @@
+"""The driver steps a core in order, keeps its timers, and releases nothing of a step whose files failed."""
+
+import asyncio
+
+import pytest
+
+from fencepost.impl.messages import MetadataRequest
+from fencepost.impl.runtime.driver import Driver, HostClock
+from fencepost.impl.seam import CancelTimer, Halt, MessageArrived, Record, Send, SetTimer, Started, TimerFired
+from fencepost.traces.events import Event, Name
+
+BOUND_S = 20
+
+
+class Scripted:
+    """A core that answers with what a function makes of each input."""
+
+    def __init__(self, answers):
+        self.answers, self.inputs = answers, []
+
+    def step(self, input, now):
+        self.inputs.append((input, now))
+        return self.answers(input, now) or []
+
+    def kinds(self):
+        return [type(input) for input, _ in self.inputs]
+
+
+class Line:
+    """A network that keeps what is sent."""
+
+    def __init__(self):
+        self.sent = []
+
+    def send(self, target, message):
+        self.sent.append((target, message))
+
+
+def drive(answers, until, start=lambda driver: driver.start()):
+    """Drive a core until a condition holds; what was seen."""
+
+    async def body():
+        core, line, events, halts = Scripted(answers), Line(), [], []
+        loop = asyncio.get_running_loop()
+        driver = Driver(3, core, HostClock(), loop, events.append, halts.append, network=line)
+        start(driver)
+        for _ in range(BOUND_S * 200):
+            if until(core, line, halts):
+                break
+            await asyncio.sleep(0.005)
+        else:
+            raise AssertionError("it did not come true")
+        driver.stop()
+        return core, line, events, halts
+
+    return asyncio.run(body())
+
+
+HELLO = Send(1, MetadataRequest(correlation_id=1))
+
+
+def test_timers_fire_in_order_and_a_cancelled_or_replaced_one_does_not():
+    """Rule: a timer fires at its time, never before; setting its key again replaces it; cancelling forgets it."""
+
+    def answers(input, now):
+        if isinstance(input, Started):
+            return [
+                SetTimer(("late",), now + 60_000_000),
+                SetTimer(("early",), now + 10_000_000),
+                SetTimer(("replaced",), now + 1_000_000),
+                SetTimer(("replaced",), now + 30_000_000),
+                SetTimer(("past",), now - 5),
+                SetTimer(("cancelled",), now + 5_000_000),
+                CancelTimer(("cancelled",)),
+                CancelTimer(("never set",)),
+            ]
+        return []
+
+    core, *_ = drive(answers, lambda core, line, halts: len(core.inputs) >= 5)
+    fired = [input.key[0] for input, _ in core.inputs if isinstance(input, TimerFired)]
+    assert fired == ["past", "early", "replaced", "late"]
+    begun = core.inputs[0][1]
+    assert core.inputs[-1][1] - begun >= 60_000_000, "host time has reached the deadline"
+    assert [now for _, now in core.inputs] == sorted(now for _, now in core.inputs)
+
+
+def test_an_input_that_comes_during_a_step_waits_for_its_end():
+    """Rule: a core is never entered twice; what its own effects cause is stepped after all of them are released."""
+    order = []
+
+    class Echo(Line):
+        def send(self, target, message):
+            order.append("released")
+            self.driver.receive(9, message)
+
+    async def body():
+        line = Echo()
+
+        def answers(input, now):
+            order.append(type(input).__name__)
+            return [HELLO, HELLO] if isinstance(input, Started) else []
+
+        loop = asyncio.get_running_loop()
+        driver = Driver(3, Scripted(answers), HostClock(), loop, print, print, network=line)
+        line.driver = driver
+        driver.start()
+
+    asyncio.run(body())
+    assert order == ["Started", "released", "released", "MessageArrived", "MessageArrived"]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ValueError("our mistake")])
+def test_a_step_that_fails_releases_nothing_and_ends_the_process(error):
+    """Rule: when a file call of a step fails, or the core itself, none of its effects leaves, and nothing is stepped any more."""
+
+    def answers(input, now):
+        if isinstance(input, Started):
+            return [HELLO, SetTimer(("tick",), now)]
+        raise error
+
+    core, line, _, halts = drive(answers, lambda core, line, halts: halts)
+    assert core.kinds() == [Started, TimerFired] and len(line.sent) == 1 and len(halts) == 1
+    assert ("its files failed" in halts[0]) == isinstance(error, OSError)
+
+
+def test_a_halt_is_the_last_thing_that_is_done():
+    """Rule: effects after a Halt are not released, later inputs are not stepped."""
+
+    def start(driver):
+        driver.start()
+        driver.receive(1, HELLO.message)
+
+    core, line, _, halts = drive(
+        lambda input, now: [HELLO, Halt("enough"), HELLO], lambda core, line, halts: halts, start
+    )
+    assert (core.kinds(), len(line.sent), halts) == ([Started], 1, ["enough"])
+
+
+def test_trace_events_are_stamped_with_time_and_node():
+    """Rule: the driver, not the core, says when and where."""
+    event = Event(time=0, name=Name.BROKER_STARTED)
+    core, _, events, _ = drive(
+        lambda input, now: [Record(event)], lambda core, line, halts: MessageArrived not in core.kinds()
+    )
+    assert [(it.node, it.name) for it in events] == [(3, Name.BROKER_STARTED)] and events[
+        0
+    ].time >= core.inputs[0][1]
