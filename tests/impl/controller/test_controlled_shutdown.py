@@ -108,7 +108,7 @@ def test_leaders_are_stored_in_few_round_trips() -> None:
 
 def test_a_conflict_fails_no_other_partition() -> None:
     """Rule: the group whose write met a leader's ISR change is written one by one, and that partition is chosen for anew."""
-    lab = cluster({number: (2, 3, 4) for number in range(6)})
+    lab = cluster(dict.fromkeys(range(6), (2, 3, 4)))
     settle_all(lab)
     lab.hold_zookeeper(1)
     stop(lab, 2)

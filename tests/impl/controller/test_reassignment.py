@@ -50,7 +50,7 @@ def moved(lab: Lab, target: tuple[int, ...], key: TopicPartition = T0) -> None:
 
 @pytest.mark.parametrize("target", [(3, 4), (2, 4), (4, 2), (3, 2), (2, 3, 4), (2,), (3,)])
 def test_replicas_move_to_the_target(target: tuple[int, ...]) -> None:
-    """Rule (C12): whatever the target (disjoint, overlapping, another order, more, fewer), it ends as AR and ISR, with the data, and the old replicas are deleted."""
+    """Rule (C12): whatever the target (disjoint, overlapping, another order, more, fewer), it ends as AR and ISR, with the data; old replicas are deleted."""
     lab = cluster({0: (2, 3)})
     lab.produce(2, 11, 12)
     settle_all(lab)
@@ -193,7 +193,7 @@ def test_without_the_protection_pending_work_is_lost(monkeypatch: pytest.MonkeyP
 
 def test_several_partitions_are_reassigned_at_once() -> None:
     """Rule (C12): each goes its own way, and the node goes with the last."""
-    lab = cluster({number: (2, 3) for number in range(5)})
+    lab = cluster(dict.fromkeys(range(5), (2, 3)))
     settle_all(lab)
     reassign(lab, {TopicPartition("t", number): (4, 1) for number in range(5)})
     settle_all(lab)
