@@ -16,7 +16,7 @@ Kafka does not wait for the answers of step 6, so that a controller that dies th
 """
 
 from fencepost.impl import znodes
-from fencepost.impl.controller import elections
+from fencepost.impl.controller import elections, topic_deletion
 from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import Choice
@@ -184,6 +184,7 @@ def move_to_target(controller: ControllerState, key: TopicPartition) -> Steps:
 def _stop_and_delete(controller: ControllerState, key: TopicPartition, broker: int) -> None:
     if broker not in controller.context.live_brokers:
         del controller.context.stopping[key][broker]
+        controller.replicas.pop((key, broker), None)  # nobody will ever say what became of it
         return
     if controller.replica_phase(key, broker) is not ReplicaPhase.OFFLINE:
         controller.move_replica(key, broker, ReplicaPhase.OFFLINE)
@@ -218,7 +219,7 @@ def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) 
 
 
 def retire_if_stopped(controller: ControllerState, key: TopicPartition) -> Steps:
-    """Steps 7 and 8, once no old replica is left."""
+    """Steps 7 and 8, once no old replica is left. A deletion of the topic that waited for this one goes on."""
     context = controller.context
     if context.stopping[key]:
         return
@@ -226,8 +227,6 @@ def retire_if_stopped(controller: ControllerState, key: TopicPartition) -> Steps
     yield from controller.writer.update_assignment(context, key, target)
     yield from remove_entries(controller, [key])
     del context.reassigning[key], context.stopping[key]
-    for broker in [broker for known, broker in controller.replicas if known == key]:
-        if broker not in target:
-            del controller.replicas[key, broker]  # of a broker that is gone
     controller.channels.add_metadata((key,))
     controller.shell.record(Name.MARK, key, controller_epoch=context.epoch, isr=target, cause="reassigned")
+    yield from topic_deletion.resume(controller)

@@ -203,11 +203,12 @@ def test_partitions_without_a_state_are_deleted_too(left: tuple[str, ...]) -> No
 # ---- what comes in between
 
 
-def test_a_topic_under_reassignment_is_deleted_after_it() -> None:
-    """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, with the new replicas."""
+@pytest.mark.parametrize("target", [(2, 4), (2, 3, 4)])
+def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...]) -> None:
+    """Rule (C12): the topic cannot be deleted while one of its partitions moves; then it is, whether or not old replicas had to stop first."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
-    reassign(lab, {T0: (2, 4)})
+    reassign(lab, {T0: target})
     delete_topic(lab)
     lab.settle(1, 2, 3)
     assert T0 in pending(lab) and lab.partition(2).is_leader
