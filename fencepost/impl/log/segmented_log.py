@@ -33,6 +33,7 @@ from fencepost.impl.log.stamping import with_append_time
 from fencepost.traces.errors import FencepostError
 
 CLOSED = "closed"
+"""Why a log is out of service that was closed whole."""
 
 
 class LogOfflineError(FencepostError):
@@ -121,11 +122,12 @@ class SegmentedLog:
             self.segments.active.seal()
             write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
             self.files.sync_directory(self.directory)
+        self.offline = CLOSED
         self.abandon()
 
     def abandon(self) -> None:
         """Release the files as they are."""
-        self.offline = self.offline or CLOSED
+        self.offline = self.offline or "abandoned"
         for segment in self.segments.all:
             segment.close()
 

@@ -127,3 +127,22 @@ def test_power_loss_at_any_call_leaves_the_old_segments_or_the_new():
         assert log.recovery_point == 9
         clean(log)
         assert content(log) == wanted
+
+
+def test_these_tests_notice_a_tombstone_that_goes_at_once_and_a_producer_that_is_forgotten():
+    """Rule: a protection counts once a cleaner without it was seen to fail (KAFKA-4529, KAFKA-5490)."""
+
+    class Hasty(Cleaner):
+        def tombstone_may_go(self, header):
+            return True
+
+        def last_of_producer(self, header):
+            return False
+
+    log = open_log(disk_of(), options=COMPACT)
+    sent = batch(b"1", keys=[b"a"], producer_id=7, producer_epoch=0, base_sequence=0)
+    log.append_as_leader(sent, 0)
+    log.append_as_leader(batch(None, keys=[b"a"]), 0)
+    log.roll()
+    Hasty(log).clean(first_dirty_offset=0, high_watermark=99, now_ms=0)
+    assert content(log) == [] and not list(log.batches())
