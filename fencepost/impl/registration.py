@@ -46,7 +46,9 @@ class Registration:
             self.paths_made = True
         path = znodes.broker_path(self.shell.node)
         created = yield Create(
-            path, znodes.encode_broker(self.shell.node, self.shell.now // MILLISECOND), ephemeral=True
+            path,
+            znodes.encode_broker(self.shell.node, self.shell.now // MILLISECOND, self.shell.port),
+            ephemeral=True,
         )
         if session_id != self.shell.session_id or self.registered_session == session_id:
             return

@@ -23,7 +23,8 @@ DEFAULT_TOPIC = TopicOptions()
 class Shell:
     """node: broker id. now: host time of the current step, nanoseconds. outbox: effects of the current step, in release order.
     broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id: of the current ZooKeeper session, 0
-    before the first. correlation_id: the last one used; no two incarnations share any."""
+    before the first. correlation_id: the last one used; no two incarnations share any.
+    port: where the process listens, 0 in the simulator."""
 
     node: int
     options: ClusterOptions
@@ -33,6 +34,7 @@ class Shell:
     session_id: int = 0
     outbox: list[Effect] = field(factory=list)
     correlation_id: int = 0
+    port: int = 0
     _request_id: int = 0
 
     def send(self, target: int, message: Message, cause: tuple[int, ...] = ()) -> None:

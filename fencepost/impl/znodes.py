@@ -98,9 +98,9 @@ def decode_controller(data: bytes) -> int:
     return int(json.loads(data)["brokerid"])
 
 
-def encode_broker(broker: int, timestamp_ms: int) -> bytes:
-    """/brokers/ids/N, version 4"""
-    host, port = "127.0.0.1", 9092 + broker
+def encode_broker(broker: int, timestamp_ms: int, port: int = 0) -> bytes:
+    """/brokers/ids/N, version 4. port: 0 in the simulator, where nobody listens; then a number that tells the brokers apart."""
+    host, port = "127.0.0.1", port or 9092 + broker
     return _dump(
         {
             "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},

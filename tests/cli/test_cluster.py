@@ -1,6 +1,7 @@
 """Three brokers as real processes over a real ZooKeeper: they elect, survive their leader, and leave nothing behind."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from fencepost.impl.messages import (
 from fencepost.impl.runtime.codec import decode, encode
 from fencepost.impl.runtime.frames import framed, greeting, read_frame
 from fencepost.impl.runtime.zookeeper_server import HOST
-from fencepost.impl.zookeeper import Create, Created
+from fencepost.impl.zookeeper import Create, Created, GetData
 from fencepost.traces.outcomes import ErrorCode
 
 pytestmark = pytest.mark.java
@@ -106,6 +107,8 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     cluster = Cluster.load(directory)
     ports = {broker["broker"]: broker["port"] for broker in told.json["brokers"]}
     with BlockingZooKeeper(cluster.state.zookeeper) as zookeeper:
+        registered = json.loads(zookeeper.ask(GetData(znodes.broker_path(2))).data)
+        assert (registered["port"], registered["endpoints"]) == (ports[2], [f"PLAINTEXT://{HOST}:{ports[2]}"])
         path, assignment = znodes.topic_path(TOPIC), {0: (1, 2, 3), 1: (2, 3, 1)}
         assert isinstance(zookeeper.ask(Create(path, znodes.encode_topic(assignment))), Created)
     led = cluster.wait_until(lambda seen: seen.partitions == 2 and not seen.leaderless, "leaders")

@@ -100,6 +100,7 @@ class Node:
         try:
             driver.start()
             port = await network.listen(*options.addresses[options.broker])
+            core.shell.port = port
             LOG.info("broker %d listens on port %d", options.broker, port)
             zookeeper.start()
             await self._ended.wait()
