@@ -204,9 +204,11 @@ def matrix_command(size: str, out: Path | None, as_json: bool) -> ExitCode:
             found = cells(row, comparison)
             add_row(made, *found, style="" if comparison.same else "red")
             lines.append("| " + " | ".join(found) + " |")
+            if out is not None:
+                out.write_text(
+                    "\n".join(lines) + "\n", encoding="utf-8"
+                )  # after each row: a long run may be ended
     output.say(made)
-    if out is not None:
-        out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     same = all(comparison.same for comparison in compared)
     output.note(
         f"{len(compared)} variants, {'all the same' if same else 'NOT the same'}; {os.cpu_count()} processors"

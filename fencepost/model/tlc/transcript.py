@@ -231,7 +231,7 @@ class Transcript:
         self, exit_code: int | None, stopped: str | None, *, simulation: bool
     ) -> tuple[Outcome, str]:
         if self.violation is not None:
-            return Outcome.VIOLATED, " ".join(self.violation.says.split())
+            return Outcome.VIOLATED, " ".join(self.violation.says.split()).rstrip(".")
         if stopped is not None:
             return Outcome.UNDECIDED, stopped
         if self.out_of_memory:

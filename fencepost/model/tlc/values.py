@@ -64,7 +64,7 @@ class Function(Mapping[Value, Value]):
         return len(self._items)
 
     def __eq__(self, other: object) -> bool:
-        return self._items == other._items if isinstance(other, Function) else NotImplemented
+        return self._items == dict(other) if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
         if self._hash is None:
