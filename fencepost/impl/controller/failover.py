@@ -66,7 +66,7 @@ def _resume(controller: ControllerState) -> Steps:
     admin = controller.context.admin
     assert admin is not None
     if admin.reassign:
-        yield from reassignment.reassignments_requested(controller)
+        yield from reassignment.reassignments_requested(controller, resuming=True)
     if admin.delete_topics:
         yield from topic_deletion.deletions_requested(controller)
     if admin.preferred:

@@ -35,8 +35,8 @@ Targets = dict[TopicPartition, tuple[int, ...]]
 # ---- step 1
 
 
-def reassignments_requested(controller: ControllerState) -> Steps:
-    """Take up the entries that are new. KAFKA-6193: all are known before any is removed, so that a removal keeps the others."""
+def reassignments_requested(controller: ControllerState, *, resuming: bool = False) -> Steps:
+    """Take up the entries that are new. KAFKA-6193: all are known before any is removed, so that a removal keeps the others. resuming: at fail-over."""
     yield Exists(znodes.REASSIGN, watch=True)
     reply = yield GetData(znodes.REASSIGN)
     if not isinstance(reply, Data):
@@ -46,7 +46,7 @@ def reassignments_requested(controller: ControllerState) -> Steps:
     for key, target in _decode(controller, reply.data).items():
         if key in context.reassigning:
             continue
-        reason = why_not(controller, key, target)
+        reason = why_not(controller, key, target, resuming=resuming)
         if reason:
             refused.append(key)
             controller.shell.record(Name.MARK, key, cause="reassignment_refused", detail=reason)
@@ -61,14 +61,20 @@ def reassignments_requested(controller: ControllerState) -> Steps:
 
 def _decode(controller: ControllerState, data: bytes) -> Targets:
     try:
-        return znodes.decode_reassignments(data)
+        targets = znodes.decode_reassignments(data)
+        if not all(isinstance(broker, int) for target in targets.values() for broker in target):
+            raise TypeError("broker ids are integers")
+        return targets
     except (ValueError, KeyError, TypeError) as error:
         controller.shell.record(Name.MARK, cause="reassignment_refused", detail=repr(error))
         return {}
 
 
-def why_not(controller: ControllerState, key: TopicPartition, target: tuple[int, ...]) -> str:
-    """Why a reassignment cannot be done; empty if it can. One that has begun (AR holds the target) survives the death of a target broker."""
+def why_not(
+    controller: ControllerState, key: TopicPartition, target: tuple[int, ...], *, resuming: bool
+) -> str:
+    """Why a reassignment cannot be done; empty if it can. One that the predecessor may have begun (AR holds the target) survives the death of a
+    target broker."""
     context = controller.context
     if key not in context.assignments:
         return "the partition does not exist"
@@ -79,7 +85,7 @@ def why_not(controller: ControllerState, key: TopicPartition, target: tuple[int,
     assigned = context.assignments[key]
     if assigned == target:
         return "these are its replicas already"
-    begun = set(target) < set(assigned)
+    begun = resuming and set(target) <= set(assigned)
     dead = [broker for broker in target if broker not in context.live_brokers]
     return f"brokers {dead} are not alive" if dead and not begun else ""
 
@@ -91,7 +97,7 @@ def remove_entries(controller: ControllerState, keys: list[TopicPartition]) -> S
         reply = yield GetData(znodes.REASSIGN)
         if not isinstance(reply, Data):
             return
-        pending = keep_pending(znodes.decode_reassignments(reply.data), keys)
+        pending = keep_pending(_decode(controller, reply.data), keys)
         version = reply.stat.version
         if pending:
             change: SetData | Delete = SetData(znodes.REASSIGN, znodes.encode_reassignments(pending), version)

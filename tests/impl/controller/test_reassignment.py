@@ -104,6 +104,8 @@ def test_an_old_replica_cannot_come_back() -> None:
 
 # ---- checks
 
+NOT_INTEGERS = b'{"partitions":[{"topic":"t","partition":0,"replicas":[[2]]}]}'
+
 
 @pytest.mark.parametrize(
     ("key", "target", "reason"),
@@ -130,6 +132,19 @@ def test_an_entry_that_cannot_be_done_is_removed(
     assert re.search(reason, refused.detail)
 
 
+@pytest.mark.parametrize("target", [(2,), (2, 3), (2, 4)])
+def test_a_dead_target_is_refused_when_asked_for(target: tuple[int, ...]) -> None:
+    """Rule (C12): all target brokers are alive, also where the target needs no new replica."""
+    lab = cluster({0: (3, 2)})
+    settle_all(lab)
+    lab.crash(2)
+    lab.settle()
+    reassign(lab, {T0: target})
+    settle_all(lab)
+    assert pending(lab) == {} and assigned(lab) == {0: (3, 2)}
+    assert marks(lab, "reassignment_refused")[0].detail == "brokers [2] are not alive"
+
+
 def test_lists_are_compared_in_order() -> None:
     """Rule (C12): the same brokers in another order are another target, for the first one is preferred."""
     lab = cluster({0: (2, 3)})
@@ -152,7 +167,7 @@ def test_a_topic_that_is_being_deleted_is_not_reassigned() -> None:
 
 def test_bad_content_is_refused_and_stops_nobody() -> None:
     """Rule: what is no JSON, or no reassignment, moves nothing and leaves the controller at work."""
-    for data in (b"{", b"[]", b'{"partitions":[{"topic":"t"}]}'):
+    for data in (b"{", b"[]", b'{"partitions":[{"topic":"t"}]}', NOT_INTEGERS):
         lab = cluster({0: (2, 3)})
         reassign(lab, {})
         lab.admin(SetData(znodes.REASSIGN, data))
