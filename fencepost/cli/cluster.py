@@ -3,6 +3,7 @@
 Owns the words and the waiting. Must not know how processes or brokers work (impl/runtime).
 """
 
+import logging
 import signal
 import threading
 import time
@@ -59,6 +60,7 @@ def command() -> None:
       fencepost cluster kill 2
       fencepost cluster start 2
     """
+    logging.getLogger("fencepost.kazoo").setLevel(logging.CRITICAL)  # lost connections are told by `status`
 
 
 @command.command("up", short_help="Start it, wait until it is healthy.")

@@ -6,10 +6,17 @@ import struct
 
 import pytest
 
-from fencepost.impl.messages import MetadataRequest, MetadataResponse
+from fencepost.impl.messages import (
+    FetchedPartition,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+    TopicPartition,
+)
 from fencepost.impl.runtime.codec import encode
 from fencepost.impl.runtime.frames import MAXIMUM_FRAME, framed, greeting, read_frame
 from fencepost.impl.runtime.network import Network
+from fencepost.traces.outcomes import ErrorCode
 
 HOST, SOON_S = "127.0.0.1", 20
 
@@ -66,6 +73,22 @@ def test_messages_arrive_in_order_in_both_directions_and_at_oneself():
         assert heard[2] == [(1, ask(number)) for number in range(500)]
         networks[1].send(1, ask(7))
         await eventually(lambda: heard[1][-1] == (1, ask(7)))
+
+    run(story)
+
+
+def test_a_message_of_many_megabytes_arrives():
+    """Rule: a frame may be far larger than any buffer on the way."""
+
+    async def story(networks, heard, addresses):
+        part = FetchedPartition(
+            partition=TopicPartition("t", 0), error=ErrorCode.NONE, records=bytes(range(256)) * 20_000
+        )
+        large = FetchResponse(correlation_id=1, partitions=(part,))
+        networks[1].send(2, large)
+        networks[1].send(2, ask(2))
+        await eventually(lambda: len(heard[2]) == 2)
+        assert heard[2] == [(1, large), (1, ask(2))]
 
     run(story)
 
