@@ -39,4 +39,4 @@ def test_the_log_survives_the_simulated_disk():
 
 def test_the_same_machine_on_real_files():
     """Rule: what holds on the simulated disk holds on real files, crashes of the process included."""
-    run_state_machine_as_test(RealMachine, settings=settings(SETTINGS, max_examples=40))
+    run_state_machine_as_test(RealMachine, settings=settings(SETTINGS, max_examples=12))
