@@ -36,7 +36,14 @@ def test_lines_and_exit_code(tmp_path):
     )
 
 
-@pytest.mark.parametrize("chatter", ["time.sleep(60)", "[print('x', flush=True) for _ in iter(int, 1)]", "os.close(1); os.close(2); time.sleep(60)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "chatter",
+    [
+        "time.sleep(60)",
+        "[print('x', flush=True) for _ in iter(int, 1)]",
+        "os.close(1); os.close(2); time.sleep(60)",
+    ],
+)
 def test_the_time_limit_holds(chatter):
     """Rule: a process that sleeps, one that never stops talking, and one that closed its output are all ended."""
     lines: list[str] = []

@@ -33,7 +33,8 @@ def result(
     ("text", "progress"),
     [
         (
-            "Progress(21) at 2026-01-02 03:04:05: 1,234,567 states generated (25,415 s/min), 98,765 distinct states found (1,3 ds/min), 4,321 states left on queue.",
+            "Progress(21) at 2026-01-02 03:04:05: 1,234,567 states generated (25,415 s/min), "
+            "98,765 distinct states found (1,356 ds/min), 4,321 states left on queue.",
             Progress(diameter=21, generated=1_234_567, distinct=98_765, queue=4_321),
         ),
         (
