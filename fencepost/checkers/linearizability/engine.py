@@ -10,7 +10,7 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.linearizability import kernel
-from fencepost.checkers.linearizability.history import Arrays
+from fencepost.checkers.linearizability.history import Arrays, without_foresight
 from fencepost.checkers.linearizability.kernel import Work
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
 from fencepost.checkers.linearizability.table import Table
@@ -51,6 +51,7 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
     levels = len(arrays.part.returns)
     if levels == 0:
         return Outcome(answer=Answer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0, effort=0)
+    part = arrays.part if arrays.foresees else without_foresight(arrays.part)
     work = _work(arrays)
     first, filled = table.state(table.model.init()), table.filled
     asks, fresh = 0, True
@@ -58,13 +59,13 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
     while True:
         effort = int(work.control[kernel.VISITS]) + QUESTION * (table.filled - filled)
         if fresh:
-            status = kernel.begin(arrays.part, table.steps, work, first)
+            status = kernel.begin(part, table.steps, work, first)
             fresh = status == kernel.ASKS
         else:
             left = slice_ if most_effort is None else most_effort - effort
             if left < 0:
                 return _outcome(Answer.GAVE_UP, work, levels, effort)
-            status = kernel.search(arrays.part, table.steps, work, min(slice_, left))
+            status = kernel.search(part, table.steps, work, min(slice_, left))
         control = work.control
         if status == kernel.ASKS:
             table.fill(int(control[kernel.ASKED_STATE]), work.asked[: control[kernel.ASKED]])

@@ -15,13 +15,18 @@ from fencepost.checkers.linearizability.engine import Answer, Outcome, search
 from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, with_relaxed
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
 from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.models.base import Model
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Outcome as Told
 
-MOST_EFFORT = 20_000_000
+MOST_EFFORT = 10_000_000
 """Of all attempts to shrink together, in the engine's unit: a second or two."""
-OF_ONE = 1_000_000
-"""Of one attempt."""
+OF_ONE = 50_000
+"""Of one attempt on a short history."""
+OF_ONE_EACH = 50
+"""Of one attempt for each operation, if that is more."""
+PREFIX_EFFORT = 5_000_000
+"""Of the search for the longest prefix."""
 SET_UP = 20
 """What preparing an attempt costs for each operation."""
 
@@ -104,7 +109,7 @@ class Shrinking:
         if self.left <= 0:
             return Answer.GAVE_UP
         part = with_relaxed(self.table.model, self.everyone, relaxed)
-        most = max(0, min(self.left, OF_ONE))
+        most = min(self.left, max(OF_ONE, OF_ONE_EACH * len(part)))
         outcome = search(arrays_of(part, self.table), self.table, self.guard, most_effort=most)
         self.left -= outcome.effort + SET_UP * len(self.everyone)
         return outcome.answer
@@ -113,7 +118,8 @@ class Shrinking:
 def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tuple[list[Asked], bool]:
     """The operations of a minimal set, the one that fits nowhere first, and whether no bound ended the shrinking."""
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])].operation.op_id
-    part = _cut(arrays, outcome.level)
+    # a search that gave up knows no illegal prefix; all operations are one
+    part = _cut(arrays, outcome.level) if outcome.answer is Answer.ILLEGAL else list(arrays.asked)
     told = [one for one in part if one.operation.outcome is Told.OK]
     told.sort(key=lambda one: (one.operation.op_id == culprit, one.known, one.complete))
     shrinking = Shrinking(part, told, table, guard)
@@ -135,24 +141,35 @@ def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tupl
     return order, shrinking.exact
 
 
-def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: str) -> Finding:
-    """The finding for a part that is not linearizable."""
-    half = evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2))
-    model = table.model
-    culprit = arrays.asked[int(arrays.part.returns[outcome.level])]
-    _, state = prefix_order(arrays, outcome, table)
-    proof, exact = shrunk(arrays, outcome, table, Guard(half))
-    words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
-    more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""
-    fits = "this one fits in no order" if len(proof) == 1 else f"these {len(proof)} fit in no order"
+def bare_finding(arrays: Arrays, model: Model, name: str) -> Finding:
+    """What can be said at once: all operations of the part together have no order."""
+    known = tuple(one.operation.op_id for one in arrays.asked if one.known)
     return Finding(
         anomaly="not_linearizable",
         check="linearizability",
         expected=f"an order of the operations{f' on {name}' if name else ''} that the model {model.name} allows",
-        seen=(
-            f"the first {outcome.level} completions can be ordered (for instance to the state {model.describe_state(table.states[state])[:200]}), "
-            f"the next one cannot: {model.describe(culprit.call)} of process {culprit.operation.process}; "
-            f"{'' if exact else 'not further shrunk: '}{fits}, whatever the others did: {words}{more}"
-        ),
-        operations=tuple(one.operation.op_id for one in proof),
+        seen=f"{len(known)} operations that fit in no order (a limit was met before the proof was shrunk)",
+        operations=known,
     )
+
+
+def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: str) -> Finding:
+    """The finding for a part that is not linearizable. May raise LimitReached, as every step may."""
+    half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)))
+    model = table.model
+    if arrays.foresees:  # which knows early that it is over: how far an order goes is another question
+        outcome = search(evolve(arrays, foresees=False), table, half, most_effort=PREFIX_EFFORT)
+    least = "" if outcome.answer is Answer.ILLEGAL else "at least "
+    culprit = arrays.asked[int(arrays.part.returns[outcome.level])]
+    _, state = prefix_order(arrays, outcome, table)
+    proof, exact = shrunk(arrays, outcome, table, half)
+    words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
+    more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""
+    fits = "this one fits in no order" if len(proof) == 1 else f"these {len(proof)} fit in no order"
+    seen = (
+        f"{least}the first {outcome.level} completions can be ordered (for instance to the state "
+        f"{model.describe_state(table.states[state])[:200]}), the next one cannot: {model.describe(culprit.call)} of process "
+        f"{culprit.operation.process}; {'' if exact else 'not further shrunk: '}{fits}, whatever the others did: {words}{more}"
+    )
+    proven = tuple(one.operation.op_id for one in proof)
+    return evolve(bare_finding(arrays, model, name), seen=seen, operations=proven)

@@ -97,11 +97,12 @@ def with_relaxed(model: Model, part: Iterable[Asked], relaxed: Collection[int]) 
 
 @frozen(kw_only=True, eq=False)
 class Arrays:
-    """A part in the order of its numbers, and its arrays. slots: of known operations."""
+    """A part in the order of its numbers, and its arrays. slots: of known operations; foresees: whether rule 3 is used."""
 
     asked: tuple[Asked, ...]
     part: Part
     slots: int
+    foresees: bool
 
 
 def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
@@ -137,8 +138,38 @@ def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
         unknown_before=np.searchsorted(unknown, invoked, side="left"),
         twin=twin,
         words=words,
+        **_foresight(asked, table, order, returns, observes),
     )
-    return Arrays(asked=asked, part=made, slots=slots)
+    return Arrays(asked=asked, part=made, slots=slots, foresees=bool(np.any(made.reach >= 0)))
+
+
+def without_foresight(part: Part) -> Part:
+    """The same part, rule 3 never used."""
+    return part._replace(observer=np.full_like(part.observer, len(part.returns)))
+
+
+def _foresight(
+    asked: tuple[Asked, ...], table: Table, order: np.ndarray, returns: np.ndarray, observes: np.ndarray
+) -> dict[str, np.ndarray]:
+    """What rule 3 needs: reach, observer and reset of `Part`."""
+    levels, model = len(returns), table.model
+    reach = np.full(levels, -1, np.int64)
+    observer = np.full(levels + 1, levels, np.int64)
+    reset = np.full(levels + 1, len(asked), np.int64)
+    acts = [op for op, one in enumerate(asked) if not model.observes(one.call)]
+    resets = [op for op in acts if model.resets(asked[op].call)]
+    if len(resets) < len(acts):
+        for op in resets:
+            level = min(int(order[op]), levels)
+            reset[level] = min(reset[level], op)
+        for level in range(levels - 1, -1, -1):
+            op = int(returns[level])
+            reset[level] = min(reset[level], reset[level + 1])
+            observer[level] = observer[level + 1]
+            if observes[op]:
+                observer[level] = level
+                reach[level] = table.reach(asked[op].call)
+    return {"reach": reach, "observer": observer, "reset": reset}
 
 
 def _slots(returns: np.ndarray, invoked: np.ndarray, complete: np.ndarray) -> tuple[np.ndarray, int]:

@@ -3,12 +3,10 @@
 Owns the order of the work: contradictions, then each part, then what its findings say. Must not know how a search goes.
 """
 
-from collections.abc import Callable
-
-from attrs import frozen
+from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.linearizability.engine import Answer, search
-from fencepost.checkers.linearizability.explain import explain
+from fencepost.checkers.linearizability.explain import bare_finding, explain
 from fencepost.checkers.linearizability.history import arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
 from fencepost.checkers.linearizability.table import ModelError, Table
@@ -31,6 +29,29 @@ class Judged:
     nodes: int = 0
 
 
+@define
+class _Progress:
+    """What is known so far, kept outside of what a limit may interrupt. open: why some part is undecided, "" if none is."""
+
+    findings: list[Finding] = field(factory=list)
+    open: str = ""
+    operations: int = 0
+    parts: int = 0
+    steps: int = 0
+    nodes: int = 0
+
+    def judged(self) -> Judged:
+        """The verdict: a part that is illegal makes the whole so, whatever was not decided."""
+        decision = Decision.ILLEGAL if self.findings else Decision.UNKNOWN if self.open else Decision.OK
+        return Judged(
+            verdict=Verdict(decision=decision, check=CHECK, findings=tuple(self.findings), reason=self.open),
+            operations=self.operations,
+            parts=self.parts,
+            steps=self.steps,
+            nodes=self.nodes,
+        )
+
+
 def judge_trace(trace: Trace, model: Model, limits: Limits | None = None) -> Verdict:
     """Is this trace linearizable with respect to `model`? Raises ModelError for a model that raises, nothing for bad traces."""
     return judge_counted(trace, model, limits).verdict
@@ -44,12 +65,16 @@ def judge_counted(trace: Trace, model: Model, limits: Limits | None = None) -> J
     uncertain = trace.claims.clock_uncertainty_ns
     several_clocks = uncertain > 0 and len({operation.clock_id for operation in trace.operations}) > 1
     try:
-        judged = _under(guard, lambda: _judge(trace, model, guard, uncertain if several_clocks else 0))
+        judged = _guarded(trace, model, guard, uncertain if several_clocks else 0)
         if several_clocks and judged.verdict.decision is Decision.OK:
-            strict = _under(guard, lambda: _judge(trace, model, guard, 0))
+            strict = _guarded(trace, model, guard, 0)
             if strict.verdict.decision is not Decision.OK:
-                reason = "illegal by the stamps alone, legal within the clocks' uncertainty"
-                return _unknown(strict.verdict.reason or reason)
+                reason = (
+                    strict.verdict.reason
+                    or "illegal by the stamps alone, legal within the clocks' uncertainty"
+                )
+                verdict = Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason)
+                return evolve(strict, verdict=verdict)
         return judged
     except ModelError:
         raise
@@ -57,45 +82,35 @@ def judge_counted(trace: Trace, model: Model, limits: Limits | None = None) -> J
         return _broken(str(error))
 
 
-def _under(guard: Guard, work: Callable[[], Judged]) -> Judged:
-    """Run under a watchdog; a limit that is met is Unknown."""
+def _guarded(trace: Trace, model: Model, guard: Guard, widen: int) -> Judged:
+    """Run under a watchdog; what a limit leaves open is Unknown, what was found before it stays."""
+    progress = _Progress()
     try:
         with guard.watching():
-            return work()
+            _judge(trace, model, guard, widen, progress)
     except (LimitReached, MemoryError) as error:
-        return _unknown(guard.reached or str(error) or "memory ran out")
+        progress.open = guard.reached or str(error) or "memory ran out"
+    return progress.judged()
 
 
-def _judge(trace: Trace, model: Model, guard: Guard, widen: int) -> Judged:
+def _judge(trace: Trace, model: Model, guard: Guard, widen: int, progress: _Progress) -> None:
     parts = split(model, trace, widen)
+    progress.parts, progress.operations = len(parts), sum(len(part) for part in parts.values())
     table = Table(model)
-    findings: list[Finding] = []
-    reason = ""
-    steps = nodes = 0
     for name, part in parts.items():
-        try:
-            arrays = arrays_of(part, table)
-            outcome = search(arrays, table, guard)
-        except (LimitReached, MemoryError) as error:
-            reason = guard.reached or str(error) or "memory ran out"
-            break
-        steps, nodes = steps + outcome.steps, nodes + outcome.nodes
+        arrays = arrays_of(part, table)
+        outcome = search(arrays, table, guard)
+        progress.steps += outcome.steps
+        progress.nodes += outcome.nodes
         if outcome.answer is Answer.ILLEGAL:
-            findings.append(explain(arrays, outcome, table, guard, name))
-    decision = Decision.ILLEGAL if findings else Decision.UNKNOWN if reason else Decision.OK
-    verdict = Verdict(decision=decision, check=CHECK, findings=tuple(findings), reason=reason)
-    return Judged(
-        verdict=verdict,
-        operations=sum(len(part) for part in parts.values()),
-        parts=len(parts),
-        steps=steps,
-        nodes=nodes,
-    )
+            progress.findings.append(bare_finding(arrays, model, name))
+            try:
+                progress.findings[-1] = explain(arrays, outcome, table, guard, name)
+            except LimitReached:
+                if guard.reached:
+                    raise
+                # only the explanation's share is used up: the bare finding stays, the other parts are judged
 
 
 def _broken(reason: str) -> Judged:
     return Judged(verdict=Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason))
-
-
-def _unknown(reason: str) -> Judged:
-    return Judged(verdict=Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason))

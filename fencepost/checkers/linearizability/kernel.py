@@ -12,7 +12,8 @@ until x is among them; fewest first, so a level is a queue, and the first way to
 What keeps it small, each without losing an answer:
 1. An open observer (a call that never changes a state) that is possible happens now: nothing after it can tell.
 2. Of two open operations with the same call, the one that completes first goes first; of two with unknown outcome, the one invoked first.
-3. An operation with unknown outcome is optional for ever. So a configuration that equals another but has used up more of them is dominated by it.
+3. A state from which the next observer due can never become possible, without a call that resets, leads nowhere (`foreseen`).
+4. An operation with unknown outcome is optional for ever. So a configuration that equals another but has used up more of them is dominated by it.
 
 All kernels stand in this file, because numba's cache on disk follows changes of the outermost kernel's file only.
 """
@@ -58,7 +59,9 @@ class Part(NamedTuple):
     have one each, from the first word behind the known. order: rank of its completion, R and more for unknown ones. returns: operations with
     a completion, in its order (R of them). invoked: how many operations are invoked before each completion. unknown: unknown ones by
     invocation; unknown_before: how many of them are invoked before each completion. twin: the unknown operation with the same call
-    invoked before, -1 if none. words: of known slots.
+    invoked before, -1 if none. words: of known slots. reach: for the operation of each completion that observes, the number of the question
+    whether a state can still lead to it, else -1; observer: the first level from each on that has one (R: none); reset: the first operation
+    that resets among those completing at each level or later.
     """
 
     call: Array
@@ -71,6 +74,9 @@ class Part(NamedTuple):
     unknown_before: Array
     twin: Array
     words: int
+    reach: Array
+    observer: Array
+    reset: Array
 
 
 class Steps(NamedTuple):
@@ -175,7 +181,7 @@ def ask(work: Work, state: int, call: int) -> None:
 
 @compiled
 def settle(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
-    """Bring the configuration in `scratch` to the level where a choice is due; answers that level, -1 if steps are missing.
+    """Bring the configuration in `scratch` to the level where a choice is due; answers that level, -1 if steps are missing, -2 if it leads nowhere.
 
     Rule 1 is applied to everything open, then completions that are satisfied are passed, one by one.
     """
@@ -192,7 +198,7 @@ def settle(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
     while work.control[ASKED] == 0:
         slot = part.slot[part.returns[level]]
         if not has(mask, slot):
-            return level
+            return foreseen(part, steps, work, level, state)
         flip(mask, slot)
         level += 1
         if level == len(part.returns):
@@ -209,6 +215,22 @@ def settle(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
 
 
 @compiled
+def foreseen(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
+    """Rule 3 for the configuration in `scratch`: `level`, -1 if steps are missing, -2 if it leads nowhere."""
+    due = part.observer[level]
+    while due < len(part.returns) and part.invoked[due] <= part.reset[level]:
+        op = part.returns[due]
+        if op >= part.invoked[level] or not has(work.scratch, part.slot[op]):
+            able = find_step(steps, state, part.reach[due])
+            if able == MISSING:
+                ask(work, state, part.reach[due])
+                return -1
+            return -2 if able == IMPOSSIBLE else level
+        due = part.observer[due + 1]
+    return level
+
+
+@compiled
 def used(work: Work, node: int, slot: int) -> bool:
     """Whether a bit of a node's mask is set."""
     return bool((work.masks[node, slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1))
@@ -216,7 +238,7 @@ def used(work: Work, node: int, slot: int) -> bool:
 
 @compiled
 def covered(part: Part, work: Work, node: int, level: int, state: int) -> bool:
-    """Whether a node equals or dominates the configuration in `scratch` (rule 3)."""
+    """Whether a node equals or dominates the configuration in `scratch` (rule 4)."""
     if work.nodes[node, LEVEL] != level or work.nodes[node, STATE] != state:
         return False
     for word in range(part.words):
@@ -353,7 +375,7 @@ def begin(part: Part, steps: Steps, work: Work, state: int) -> int:
     work.scratch[:] = 0
     level = settle(part, steps, work, 0, state)
     if level < 0:
-        return ASKS
+        return ASKS if level == -1 else ILLEGAL
     if level == len(part.returns):
         return LINEARIZABLE
     push(work, insert(part, work, level, state, -1, -1))
@@ -389,7 +411,7 @@ def search(part: Part, steps: Steps, work: Work, budget: int) -> int:
         control[STEPS] += 1
         reached = expand(part, steps, work, node, op)
         if reached == -1:
-            if control[ASKED_STATE] == work.nodes[node, STATE]:
+            if control[ASKED_STATE] == work.nodes[node, STATE] and index > 0:
                 ask_ahead(part, steps, work, node, index)
             return ASKS
         frames[top, CANDIDATE] = index + 1

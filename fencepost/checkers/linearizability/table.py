@@ -40,6 +40,7 @@ class Table:
     filled: int = 0
     _numbers: dict[Any, int] = field(factory=dict)
     _call_numbers: dict[tuple[Any, ...], int] = field(factory=dict)
+    _questions: set[int] = field(factory=set)
     _own_equal: bool = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -82,6 +83,15 @@ class Table:
             self.calls.append(call)
         return number
 
+    def reach(self, call: Call) -> int:
+        """The number of the question whether a state can still lead to an observer: a step that goes nowhere, or is impossible."""
+        key = ("reach", call.function, call.key, shown(call.argument), shown(call.result))
+        number = self._call_numbers.setdefault(key, len(self.calls))
+        if number == len(self.calls):
+            self.calls.append(call)
+            self._questions.add(number)
+        return number
+
     def fill(self, state: int, calls: Array) -> None:
         """Ask the model for the steps of one state by several calls, none of which is in the table."""
         entries: dict[int, int] = {}
@@ -104,6 +114,8 @@ class Table:
     def step(self, state: int, call: int) -> int:
         """One step by numbers, asked of the model each time. Raises ModelError."""
         try:
+            if call in self._questions:
+                return state if self.model.reaches(self.states[state], self.calls[call]) else NO_STATE
             after = self.model.step(self.states[state], self.calls[call])
         except (FencepostError, MemoryError):
             raise

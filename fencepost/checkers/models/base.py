@@ -97,6 +97,14 @@ class Model:
         """Whether a call with a known result changes no state at all: then the search need not choose when it happens."""
         return call.function in self.reads
 
+    def resets(self, call: Call) -> bool:
+        """Whether a call may undo what others built up: False only for calls that `reaches` takes into account."""
+        return True
+
+    def reaches(self, state: Any, call: Call) -> bool:
+        """Whether calls that do not reset may lead from `state` to one where the observer `call` is possible. True is always safe."""
+        return True
+
     def describe(self, call: Call) -> str:
         """A call in a few words."""
         words = [] if call.key is None else [call.key]

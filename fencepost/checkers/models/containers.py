@@ -34,6 +34,14 @@ class Set(Model):
             return IMPOSSIBLE
         return state | {call.argument} if adds else state - {call.argument}
 
+    def resets(self, call: Call) -> bool:
+        return call.function == "remove"
+
+    def reaches(self, state: Any, call: Call) -> bool:
+        if call.function == "read":
+            return isinstance(call.result, frozenset) and state <= call.result
+        return bool(call.result) or call.argument not in state
+
     def partition(self, call: Call) -> str | None:
         if call.function == "read":
             return None
@@ -106,6 +114,12 @@ class Counter(Model):
         if call.function == "add":
             return state + call.argument
         return state if call.result == state else IMPOSSIBLE
+
+    def resets(self, call: Call) -> bool:
+        return bool(call.argument < 0)
+
+    def reaches(self, state: Any, call: Call) -> bool:
+        return bool(state <= call.result)
 
     def call(self, operation: Operation) -> Call | None:
         call = super().call(operation)

@@ -39,6 +39,20 @@ class Log(Model):
         there = all(0 <= offset < len(state) and state[offset] == value for offset, value in records)
         return state if there and _contiguous(call.argument, records) else IMPOSSIBLE
 
+    def observes(self, call: Call) -> bool:
+        return call.function != "append"
+
+    def resets(self, call: Call) -> bool:
+        return False
+
+    def reaches(self, state: Any, call: Call) -> bool:
+        if call.function == "list_offsets":
+            return bool(len(state) <= call.result)
+        end, *records = call.result
+        if end is not None and len(state) > end:
+            return False
+        return all(offset >= len(state) or state[offset] == value for offset, value in records)
+
     def partition(self, call: Call) -> str | None:
         return call.key
 

@@ -81,6 +81,12 @@ class KeyValue(Model):
             return call.argument if state is None else state + call.argument
         return state if call.result == state else IMPOSSIBLE
 
+    def resets(self, call: Call) -> bool:
+        return call.function == "put"
+
+    def reaches(self, state: Any, call: Call) -> bool:
+        return state is None or (call.result is not None and call.result.startswith(state))
+
     def call(self, operation: Operation) -> Call | None:
         call = super().call(operation)
         if call is None:

@@ -128,6 +128,18 @@ def _everything_observes(part, table):
     return _with(made, observes=made.part.order < len(made.part.returns))
 
 
+def _resets_forgotten(part, table):
+    """What undoes others is taken for what only adds."""
+    made = arrays_of(part, table)
+    return _with(made, reset=np.full_like(made.part.reset, len(made.asked)))
+
+
+def test_the_differential_test_notices_forgotten_resets(monkeypatch) -> None:
+    """An engine that foresees too much differs from the oracle somewhere."""
+    monkeypatch.setattr(judge, "arrays_of", _resets_forgotten)
+    assert mismatches("set", range(400))[0] > 0
+
+
 def _with(made, **changes):
     return evolve(made, part=made.part._replace(**changes))
 

@@ -5,9 +5,10 @@ import time
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.linearizability import Limits, judge_counted, judge_trace
+from fencepost.checkers.linearizability import Limits, judge, judge_counted, judge_trace
 from fencepost.checkers.linearizability.table import ModelError
 from fencepost.checkers.models import Model, model_named
+from fencepost.checkers.models.containers import Counter
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Claims, Trace
@@ -57,6 +58,13 @@ class Hungry(Model):
             kept.append(bytearray(1 << 20))
 
 
+class Blind(Counter):
+    """A counter that does not say what a state can still lead to, so that every sum is tried."""
+
+    def reaches(self, state, call):
+        return True
+
+
 class Wrong(Model):
     """A step that raises."""
 
@@ -98,9 +106,9 @@ class ListedEqual(Listed):
     [
         (Endless(), Limits(timeout_s=0.3), "time limit of 0.3 s"),
         (Hungry(), Limits(timeout_s=SOON, memory_bytes=64 << 20), "memory limit of 64 MiB"),
-        (model_named("counter"), Limits(timeout_s=0.5), "time limit of 0.5 s"),
-        (model_named("counter"), Limits(timeout_s=SOON, memory_bytes=48 << 20), "memory limit of 48 MiB"),
-        (model_named("counter"), Limits(timeout_s=SOON, nodes=1 << 14), "16,384 remembered"),
+        (Blind(), Limits(timeout_s=0.5), "time limit of 0.5 s"),
+        (Blind(), Limits(timeout_s=SOON, memory_bytes=48 << 20), "memory limit of 48 MiB"),
+        (Blind(), Limits(timeout_s=SOON, nodes=1 << 14), "16,384 remembered"),
     ],
 )
 def test_limits_hold(model: Model, limits: Limits, says: str) -> None:
@@ -108,6 +116,19 @@ def test_limits_hold(model: Model, limits: Limits, says: str) -> None:
     verdict = judge_trace(writes(26, last=-1), model, limits)
     assert verdict.decision is Decision.UNKNOWN
     assert says in verdict.reason
+
+
+def test_a_limit_does_not_take_back_a_finding(monkeypatch) -> None:
+    """A history found illegal stays so when a limit is met while the proof is shrunk; the finding then names all operations."""
+
+    def endless(*arguments):
+        while True:
+            time.sleep(0.001)
+
+    monkeypatch.setattr(judge, "explain", endless)
+    verdict = judge_trace(writes(3, last=99), model_named("counter"), Limits(timeout_s=0.3))
+    assert verdict.decision is Decision.ILLEGAL
+    assert set(verdict.findings[0].operations) == {0, 1, 2, 3}
 
 
 def test_nothing_is_left_behind_by_a_limit() -> None:
