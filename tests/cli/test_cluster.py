@@ -121,10 +121,13 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
         "fencepost: broker 1: expected a broker that runs"
     )
     lost = cluster.wait_until(
-        lambda seen: not seen.brokers[0].registered and not seen.leaderless, "new leaders"
+        lambda seen: not seen.brokers[0].registered and not seen.brokers[0].leads and not seen.leaderless,
+        "new leaders",
     )
-    assert lost.brokers[0].leads == 0 and not lost.healthy
-    leader = next(broker for broker in (2, 3) if fetch(ports[broker]).error is ErrorCode.NONE)
+    assert sum(broker.leads for broker in lost.brokers) == 2 and not lost.healthy
+    leader = eventually(
+        lambda: next((broker for broker in (2, 3) if fetch(ports[broker]).error is ErrorCode.NONE), None)
+    )
     answer = eventually(lambda: (it := produce(ports[leader], 42)).error is ErrorCode.NONE and it)
     assert answer.base_offset >= 1, "the record that was acknowledged before the crash stands first"
     status = fencepost("cluster", "status", *where)
