@@ -5,12 +5,14 @@ with the time at which the process began (where /proc tells it) it is one.
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
@@ -21,6 +23,8 @@ POLL_S = 0.02
 GRACE_S = 5.0
 """How long a process may take to end after SIGTERM before it is killed."""
 UNKNOWN = 0
+PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 @frozen
@@ -31,15 +35,18 @@ class ProcessId:
     began: int = UNKNOWN
 
 
-def spawn(command: Sequence[str], log: BinaryIO, environment: Mapping[str, str] | None = None) -> ProcessId:
-    """Begin a process that a Ctrl-C at our terminal does not reach: whoever began it ends it, in order. Its words go to `log`."""
+def spawn(command: Sequence[str], log: BinaryIO, *, dies_with_us: bool = False) -> ProcessId:
+    """Begin a process that a Ctrl-C at our terminal does not reach: whoever began it ends it, in order. Its words go to `log`.
+
+    dies_with_us: where the system can (Linux), it is killed when the thread that began it ends, even by SIGKILL.
+    """
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        env=None if environment is None else dict(environment),
+        preexec_fn=_ask_for_death if dies_with_us and _LIBC is not None else None,
     )
     process.returncode = (
         0  # it is waited for by its number, here or by a later command: Popen has nothing to warn of
@@ -65,6 +72,11 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
     if came:
         os.kill(os.getpid(), came[0][0])
+
+
+def _ask_for_death() -> None:
+    assert _LIBC is not None
+    _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 def identify(pid: int) -> ProcessId:

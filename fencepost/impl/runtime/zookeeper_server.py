@@ -61,11 +61,11 @@ class ZooKeeperServer:
         cls,
         directory: Path,
         options: ServerOptions = DEFAULTS,
-        on_spawn: Callable[[str, ProcessId], None] = lambda address, process: None,
+        on_spawn: Callable[[str, ProcessId], None] | None = None,
     ) -> "ZooKeeperServer":
         """Start one on the data in `directory`, and wait until it answers. Whatever interrupts the waiting, no process is left.
 
-        on_spawn: hears of address and process before they are waited for.
+        on_spawn: hears of address and process before they are waited for, and keeps them: without it the server dies with this process.
         """
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)
@@ -76,8 +76,9 @@ class ZooKeeperServer:
             begun: list[ProcessId] = []
             try:
                 with uninterrupted(), (directory / "zookeeper.log").open("ab") as log:
-                    begun.append(spawn([*command, str(configuration)], log))
-                    on_spawn(f"{HOST}:{port}", begun[0])
+                    begun.append(spawn([*command, str(configuration)], log, dies_with_us=on_spawn is None))
+                    if on_spawn is not None:
+                        on_spawn(f"{HOST}:{port}", begun[0])
                 if _answers_soon(begun[0], port):
                     return cls(begun[0], port, directory)
             except BaseException:

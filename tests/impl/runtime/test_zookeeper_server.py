@@ -95,6 +95,24 @@ def test_a_process_that_does_not_listen_or_stands_still_is_ended_too(tmp_path):
     assert (state(deaf), state(paused)) == ("dead", "dead")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+def test_a_process_may_die_with_the_one_that_began_it(tmp_path):
+    """Rule: a server of a test run does not outlive the run, not even one that is killed."""
+    code = (
+        "import sys, time; from fencepost.impl.runtime.processes import spawn\n"
+        f"it = spawn({SLEEPER!r}, open({str(tmp_path / 'log')!r}, 'ab'), dies_with_us=True)\n"
+        "print(it.pid, it.began, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as parent:
+        child = ProcessId(*map(int, parent.stdout.readline().split()))
+        assert state(child) == "running"
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while state(child) != "dead" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert state(child) == "dead"
+
+
 def test_another_process_with_the_same_number_is_not_ours(tmp_path):
     """Rule: a process id that the system has given to somebody else is never signalled."""
     process, _ = begin(tmp_path, SLEEPER)
