@@ -107,12 +107,18 @@ def by_tlc(constants: Constants, options: RunOptions | None = None, *, count: bo
     )
 
 
-def compare(constants: Constants, clock: Callable[[], float], *, count: bool = True) -> Comparison:
-    """Both, one after the other."""
+def compare(
+    constants: Constants,
+    clock: Callable[[], float],
+    options: RunOptions | None = None,
+    *,
+    count: bool = True,
+) -> Comparison:
+    """Both, one after the other. options: TLC's; more than one worker makes depth and steps inexact."""
     return Comparison(
         constants=constants,
         explorer=by_explorer(constants, clock, count=count),
-        tlc=by_tlc(constants, count=count),
+        tlc=by_tlc(constants, options, count=count),
     )
 
 
@@ -131,11 +137,14 @@ def states_of_explorer(constants: Constants) -> frozenset[State]:
     return frozenset(seen)
 
 
-def states_of_tlc(constants: Constants) -> frozenset[State]:
+def states_of_tlc(constants: Constants, options: RunOptions | None = None) -> frozenset[State]:
     """Every state that TLC dumps, read as the model's."""
     found: set[State] = set()
     result = check(
-        spec_of(constants), unchecked=True, on_state=lambda variables: found.add(state_from_tla(variables))
+        spec_of(constants),
+        options,
+        unchecked=True,
+        on_state=lambda variables: found.add(state_from_tla(variables)),
     )
     if result.outcome is not Outcome.HOLDS:
         raise _undecided("TLC", constants, result.reason)
