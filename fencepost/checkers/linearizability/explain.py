@@ -159,6 +159,9 @@ def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: 
     model = table.model
     if arrays.foresees:  # which knows early that it is over: how far an order goes is another question
         outcome = search(evolve(arrays, foresees=False), table, half, most_effort=PREFIX_EFFORT)
+        assert outcome.answer is not Answer.LINEARIZABLE, (
+            f"rule 3 refused a history that is linearizable: {name}"
+        )
     least = "" if outcome.answer is Answer.ILLEGAL else "at least "
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])]
     _, state = prefix_order(arrays, outcome, table)
