@@ -57,17 +57,17 @@ def judge_trace(trace: Trace, model: Model, limits: Limits | None = None) -> Ver
     return judge_counted(trace, model, limits).verdict
 
 
-def judge_counted(trace: Trace, model: Model, limits: Limits | None = None) -> Judged:
-    """As `judge_trace`, with counts."""
+def judge_counted(trace: Trace, model: Model, limits: Limits | None = None, *, shrink: bool = True) -> Judged:
+    """As `judge_trace`, with counts. shrink: find a minimal proof; without it a finding names all operations of its part."""
     if trace.claims.assumption_broken:
         return _broken(trace.claims.assumption_broken)
     guard = Guard(limits or Limits())
     uncertain = trace.claims.clock_uncertainty_ns
     several_clocks = uncertain > 0 and len({operation.clock_id for operation in trace.operations}) > 1
     try:
-        judged = _guarded(trace, model, guard, uncertain if several_clocks else 0)
+        judged = _guarded(trace, model, guard, uncertain if several_clocks else 0, shrink)
         if several_clocks and judged.verdict.decision is Decision.OK:
-            strict = _guarded(trace, model, guard, 0)
+            strict = _guarded(trace, model, guard, 0, False)
             if strict.verdict.decision is not Decision.OK:
                 reason = (
                     strict.verdict.reason
@@ -82,18 +82,18 @@ def judge_counted(trace: Trace, model: Model, limits: Limits | None = None) -> J
         return _broken(str(error))
 
 
-def _guarded(trace: Trace, model: Model, guard: Guard, widen: int) -> Judged:
+def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, shrink: bool) -> Judged:
     """Run under a watchdog; what a limit leaves open is Unknown, what was found before it stays."""
     progress = _Progress()
     try:
         with guard.watching():
-            _judge(trace, model, guard, widen, progress)
+            _judge(trace, model, guard, widen, shrink, progress)
     except (LimitReached, MemoryError) as error:
         progress.open = guard.reached or str(error) or "memory ran out"
     return progress.judged()
 
 
-def _judge(trace: Trace, model: Model, guard: Guard, widen: int, progress: _Progress) -> None:
+def _judge(trace: Trace, model: Model, guard: Guard, widen: int, shrink: bool, progress: _Progress) -> None:
     parts = split(model, trace, widen)
     progress.parts, progress.operations = len(parts), sum(len(part) for part in parts.values())
     table = Table(model)
@@ -104,6 +104,8 @@ def _judge(trace: Trace, model: Model, guard: Guard, widen: int, progress: _Prog
         progress.nodes += outcome.nodes
         if outcome.answer is Answer.ILLEGAL:
             progress.findings.append(bare_finding(arrays, model, name))
+            if not shrink:
+                continue
             try:
                 progress.findings[-1] = explain(arrays, outcome, table, guard, name)
             except LimitReached:
