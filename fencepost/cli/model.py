@@ -177,7 +177,7 @@ def explore_command(
 @command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
 @click.option(
     "--size", type=click.Choice(["small", "medium"]), default="small", show_default=True,
-    help="small: minutes, with counts of all states. medium: three replicas and epochs 0..2, hours less than a day.",
+    help="small: a few minutes, all states counted. medium: three replicas and epochs 0..2, millions of states.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the table there, as Markdown."
