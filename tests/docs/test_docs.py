@@ -157,7 +157,7 @@ def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> N
         if words == ["journal", "1"]:
             continue  # the first line of a journal, not a command
         assert words[0] in SUB_COMMANDS, line
-        command = words[:2] if words[0] in ("bugs", "log") and len(words) > 1 else words[:1]
+        command = words[:2] if words[0] in ("bugs", "log", "model", "tlc") and len(words) > 1 else words[:1]
         capsys.readouterr()
         assert run([*command, "--help"]) == 0, line
         shown = capsys.readouterr().out
