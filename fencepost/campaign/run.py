@@ -18,6 +18,7 @@ from fencepost.campaign.claims import derive_claims
 from fencepost.campaign.cluster import Cluster
 from fencepost.campaign.workload import Workload
 from fencepost.impl import znodes
+from fencepost.impl.log.values import runs_of
 from fencepost.impl.zookeeper import Children, GetChildren
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.digest import digest_of
@@ -153,7 +154,7 @@ class Run:
             if core is None:
                 continue
             for key, partition in sorted(core.replicas.partitions.items()):
-                for epoch, base, values in partition.log.runs():
+                for epoch, base, values in runs_of(partition.log):
                     self.cluster.recorded(
                         Event(
                             time=self.cluster.now,

@@ -172,7 +172,8 @@ def make_broker(
     partitions: dict[TopicPartition, Partition] = {}
     leader = parts.leader(shell, partitions, isr, parts.high_watermark(), Purgatory(shell))
     fetcher = parts.fetcher(shell, parts.truncation())
-    replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, parts.log, parts.epoch_cache)
+    logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
+    replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, logs)
     state = ControllerState(shell, parts.controller_writer(shell), Channels(shell), parts.leader_election())
     controller = Controller(shell, procedures, parts.controller_elector(shell), state)
     registration = Registration(shell, procedures, controller.on_session)

@@ -39,12 +39,12 @@ class TopicPartition:
 
 @frozen(kw_only=True)
 class ProduceRequest:
-    """Append a batch. values: the records' value ids. timeout: how long acks=all may wait, nanoseconds."""
+    """Append a batch. records: one batch whose offsets count from 0. timeout: how long acks=all may wait, nanoseconds."""
 
     correlation_id: int
     partition: TopicPartition
     acks: int
-    values: tuple[int, ...]
+    records: bytes
     timeout: int
 
 

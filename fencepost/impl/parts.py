@@ -7,7 +7,9 @@ from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
 from fencepost.impl.log.epochs import LeaderEpochCache
-from fencepost.impl.log.log import Log
+from fencepost.impl.log.log_directory import LogDirectory
+from fencepost.impl.log.recovery import LogRecovery
+from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.metadata_cache import MetadataCache
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.high_watermark import HighWatermark
@@ -21,7 +23,9 @@ from fencepost.impl.replication.truncation import FollowerTruncation
 class Parts:
     """One class per role. The default table is the correct broker."""
 
-    log: type[Log] = Log
+    log: type[SegmentedLog] = SegmentedLog
+    log_recovery: type[LogRecovery] = LogRecovery
+    log_directory: type[LogDirectory] = LogDirectory
     epoch_cache: type[LeaderEpochCache] = LeaderEpochCache
     control_gate: type[ControlGate] = ControlGate
     metadata_cache: type[MetadataCache] = MetadataCache

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from fencepost.impl import znodes
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import (
     FetchPartition,
     FetchRequest,
@@ -72,7 +73,9 @@ def produce(port: int, value: int):
     key = TopicPartition(TOPIC, 0)
     return asked(
         port,
-        ProduceRequest(correlation_id=value, partition=key, acks=-1, values=(value,), timeout=10 * 10**9),
+        ProduceRequest(
+            correlation_id=value, partition=key, acks=-1, records=batch_of((value,)), timeout=10 * 10**9
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from impl_driver import CLIENT, MILLISECOND, SCRIPT, T0
 
 from fencepost.impl import messages as kafka
 from fencepost.impl import znodes
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import (
     MessageArrived,
@@ -106,7 +107,7 @@ class Counterparts:
                 correlation_id=values[0],
                 partition=T0,
                 acks=acks,
-                values=values,
+                records=batch_of(values),
                 timeout=timeout_ms * MILLISECOND,
             ),
         )

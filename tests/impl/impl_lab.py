@@ -12,6 +12,7 @@ from impl_zookeeper import ZooKeeperByHand
 
 from fencepost.impl import znodes
 from fencepost.impl.broker import Broker, make_broker
+from fencepost.impl.log.values import runs_of
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.parts import Parts
 from fencepost.impl.replication.partition import Partition
@@ -221,7 +222,7 @@ class Lab(ZooKeeperByHand, Counterparts):
 
     def values(self, node: int) -> list[int]:
         """The records of its log."""
-        return [value for batch in self.partition(node).log.batches() for value in batch.values]
+        return [value for _, _, values in runs_of(self.partition(node).log) for value in values]
 
     def epochs(self, node: int) -> list[tuple[int, int]]:
         """Its leader epoch cache."""

@@ -71,7 +71,7 @@ def test_produce_requests_are_never_doubled(lab):
     """The network doubles any message but a produce request."""
     it = lab(2, network=NetworkOptions(duplicate_ppm=1_000_000))
     produce = ProduceRequest(
-        correlation_id=1, partition=TopicPartition("t", 0), acks=1, values=(1,), timeout=SECOND
+        correlation_id=1, partition=TopicPartition("t", 0), acks=1, records=b"", timeout=SECOND
     )
     it.send(1, 2, produce)
     it.send(1, 2, MetadataRequest(correlation_id=2))

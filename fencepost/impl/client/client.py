@@ -10,7 +10,7 @@ from attrs import define, field
 from fencepost.impl import messages as kafka
 from fencepost.impl.client.attempt import Attempt, complete
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.log.records import decode_batches
+from fencepost.impl.log.values import batch_of, batches_of
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import (
     CancelTimer,
@@ -32,8 +32,8 @@ MAX_ATTEMPTS = 256
 """Requests of one operation; also the room for attempts in a correlation id. Far more than the delivery time-out allows at the default back-off."""
 MAX_BYTES = 1_048_576
 REQUEST, BACKOFF, DELIVERY = ("request",), ("backoff",), ("delivery",)
-FETCH_BYTES_PER_RECORD = 32
-"""Bytes of a one-record batch: turns max.poll.records into a byte limit of a fetch."""
+FETCH_BYTES_PER_RECORD = 87
+"""Bytes of a one-record batch of the longest value id: turns max.poll.records into a byte limit of a fetch; batches come whole."""
 
 
 @define
@@ -101,7 +101,7 @@ class Client:
                 correlation_id=current.correlation_id,
                 partition=current.key,
                 acks=operation.acks,
-                values=current.values,
+                records=batch_of(current.values, timestamp_ms=self.now // MILLISECOND),
                 timeout=self.options.request_timeout_ms * MILLISECOND,
             )
         if operation.function == "list_offsets":
@@ -214,13 +214,13 @@ class Client:
             Record(
                 topic=current.key.topic,
                 partition=current.key.partition,
-                offset=batch.base_offset + index,
+                offset=header.base_offset + index,
                 value=value,
-                leader_epoch=batch.leader_epoch,
+                leader_epoch=header.leader_epoch,
             )
-            for batch in decode_batches(answer.records)
-            for index, value in enumerate(batch.values)
-            if batch.base_offset + index >= current.position
+            for header, values in batches_of(answer.records)
+            for index, value in enumerate(values)
+            if header.base_offset + index >= current.position
         ]
         current.error, current.offset, current.records = ErrorCode.NONE, current.position, tuple(records)
         current.end_offset, current.leader_epoch = answer.high_watermark, answer.leader_epoch

@@ -11,6 +11,7 @@ from typing import Self
 from attrs import define, field
 
 from fencepost.impl.files import FileSystem
+from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.layout import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from fencepost.impl.log.log_checkpoints import (
     put_clean_shutdown_marker,
@@ -24,20 +25,24 @@ from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages import TopicPartition
 from fencepost.traces.errors import FencepostError
 
+CHECKPOINTS = (RECOVERY_POINTS, LOG_STARTS, CLEANER_OFFSETS)
+
 
 @define(eq=False)
 class LogDirectory:
     """logs: by partition. clean: whether the last stop was clean. first_dirty: where each compacted log is not yet clean. recovery_points,
-    log_starts: as they stand in the checkpoints."""
+    log_starts: as they stand in the checkpoints. written: the three checkpoints as they were written or read last."""
 
     files: FileSystem
     log_type: type[SegmentedLog] = SegmentedLog
     recovery: type[LogRecovery] = LogRecovery
+    epoch_cache: type[LeaderEpochCache] = LeaderEpochCache
     clean: bool = False
     logs: dict[TopicPartition, SegmentedLog] = field(factory=dict)
     first_dirty: dict[TopicPartition, int] = field(factory=dict)
     recovery_points: dict[TopicPartition, int] = field(factory=dict)
     log_starts: dict[TopicPartition, int] = field(factory=dict)
+    written: tuple[dict[TopicPartition, int], ...] = ({}, {}, {})
 
     @classmethod
     def start(
@@ -50,14 +55,19 @@ class LogDirectory:
     ) -> Self:
         """Open the logs of these partitions. Raises LogOfflineError if the disk fails under one of them, OSError if it fails before."""
         self = cls(files, log_type, recovery)
-        self.take_marker_first()
-        self.recovery_points = read_offsets(files, RECOVERY_POINTS)
-        self.log_starts = read_offsets(files, LOG_STARTS)
-        self.first_dirty = read_offsets(files, CLEANER_OFFSETS)
+        self.begin()
         for key in sorted(options):
             self.open(key, options[key])
         self.loaded()
         return self
+
+    def begin(self) -> None:
+        """What comes before the first log is opened."""
+        self.take_marker_first()
+        self.recovery_points = read_offsets(self.files, RECOVERY_POINTS)
+        self.log_starts = read_offsets(self.files, LOG_STARTS)
+        self.first_dirty = read_offsets(self.files, CLEANER_OFFSETS)
+        self.written = (dict(self.recovery_points), dict(self.log_starts), dict(self.first_dirty))
 
     def take_marker_first(self) -> None:
         """Protection KAFKA-10471: the marker is gone before the first log is touched; a crash from here on is a crash."""
@@ -75,10 +85,17 @@ class LogDirectory:
             recovery_point=self.recovery_points.get(key, 0),
             log_start_offset=self.log_starts.get(key, 0),
             clean=self.clean,
+            epoch_cache=self.epoch_cache,
             recovery=self.recovery,
         )
         self.logs[key] = log
         return log
+
+    def forget(self, key: TopicPartition) -> None:
+        """A replica goes: release its files, and checkpoint nothing of it any more. Its directory is the caller's to remove."""
+        self.logs.pop(key).abandon()
+        for offsets in (self.recovery_points, self.log_starts, self.first_dirty):
+            offsets.pop(key, None)
 
     def checkpoint(self) -> None:
         """Write what a later start may rely on. Offsets of partitions that are not open stay as they were (KAFKA-1647)."""
@@ -86,9 +103,11 @@ class LogDirectory:
         starts = {key: log.log_start_offset for key, log in self.logs.items()}
         self.recovery_points = {**self.recovery_points, **points}
         self.log_starts = {**self.log_starts, **starts}
-        write_offsets(self.files, RECOVERY_POINTS, self.recovery_points)
-        write_offsets(self.files, LOG_STARTS, self.log_starts)
-        write_offsets(self.files, CLEANER_OFFSETS, self.first_dirty)
+        current = (self.recovery_points, self.log_starts, self.first_dirty)
+        for name, before, now in zip(CHECKPOINTS, self.written, current, strict=True):
+            if now != before:
+                write_offsets(self.files, name, now)
+        self.written = (dict(self.recovery_points), dict(self.log_starts), dict(self.first_dirty))
 
     def truncate_to(self, key: TopicPartition, offset: int) -> None:
         """Cut a log. A checkpointed log start above the cut is lowered first: a later start would take the log for one that lost its end."""

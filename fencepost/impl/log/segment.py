@@ -4,6 +4,7 @@ Owns the log file, where its batches begin and end, and the indexes, which it ma
 neighbours, epochs or producers. Only the last segment of a log is appended to.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Self
 
@@ -18,6 +19,9 @@ from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.offset_index import OffsetIndex
 from fencepost.impl.log.record_batch import CorruptBatchError, Record, read_records
 from fencepost.impl.log.time_index import NO_TIMESTAMP, TimeIndex
+
+TAIL_BATCHES = 16
+"""Batches at the end whose places are remembered: a follower that keeps up asks for one of them, without a look at the index."""
 
 LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 """An index stores offsets relative to the base in 31 bits."""
@@ -34,7 +38,8 @@ class _DiscontinuityError(Exception):
 class Segment:
     """size: bytes of whole batches; moves after an append has returned, so that nobody reads beyond it. next_offset: after the last batch; for a segment
     that is not the last, at most where the next one begins. latest: (largest timestamp, last offset of its batch). first_timestamp_ms: of the first
-    batch; None while there is none. unindexed: bytes since the last index entry. dirty: appended or cut since the last sync."""
+    batch; None while there is none. unindexed: bytes since the last index entry. dirty: appended or cut since the last sync.
+    tail: the batches appended last, which is where followers read."""
 
     files: FileSystem
     directory: str
@@ -49,6 +54,7 @@ class Segment:
     first_timestamp_ms: int | None = None
     unindexed: int = 0
     dirty: bool = False
+    tail: deque[Frame] = field(factory=lambda: deque(maxlen=TAIL_BATCHES))
 
     def __attrs_post_init__(self) -> None:
         self.next_offset = self.base_offset
@@ -172,7 +178,18 @@ class Segment:
         )
         self.dirty = True
         for header in headers:
-            self._note(start + header.position, header)
+            position = start + header.position
+            self._note(position, header)
+            self.tail.append(
+                Frame(
+                    position,
+                    header.size,
+                    header.base_offset,
+                    header.last_offset,
+                    header.leader_epoch,
+                    header.max_timestamp_ms,
+                )
+            )
         self.size = start + len(data)
 
     def _note(self, position: int, batch: BatchHeader | Frame) -> None:
@@ -221,6 +238,7 @@ class Segment:
         if start is None:
             return
         self.size = start.position
+        self.tail.clear()
         self.offsets.truncate(start.base_offset)
         self.times.truncate(start.base_offset)
         self.file.truncate(self.size)
@@ -241,6 +259,7 @@ class Segment:
         self.files.sync_directory(self.directory)
         self.file.close()
         self.file, self.dirty = copy, False
+        self.tail.clear()
 
     def close(self) -> None:
         """Release the file."""
@@ -250,6 +269,8 @@ class Segment:
 
     def position_of(self, offset: int) -> Frame | None:
         """The batch that holds `offset`, or the first one after it; None if the segment ends before."""
+        if self.tail and offset >= self.tail[0].base_offset:
+            return next((frame for frame in self.tail if frame.last_offset >= offset), None)
         for attempt in range(2):
             try:
                 known, position = self.offsets.lookup(offset)

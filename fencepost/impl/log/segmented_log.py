@@ -21,7 +21,6 @@ from fencepost.impl.files import FileSystem
 from fencepost.impl.log.batch_file import frames
 from fencepost.impl.log.batch_header import BatchHeader, read_headers
 from fencepost.impl.log.epochs import LeaderEpochCache
-from fencepost.impl.log.log import UnexpectedOffsetError
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.producer_files import load_producers, marker_of, remove_snapshots, write_snapshot
 from fencepost.impl.log.producer_state import ProducerState
@@ -34,6 +33,10 @@ from fencepost.traces.errors import FencepostError
 
 CLOSED = "closed"
 """Why a log is out of service that was closed whole."""
+
+
+class UnexpectedOffsetError(FencepostError):
+    """A leader sent batches that do not continue this log."""
 
 
 class LogOfflineError(FencepostError):
@@ -315,6 +318,8 @@ class SegmentedLog:
         """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit `max_bytes` (at least one) and stand in one
         segment. A compacted log answers with the next batch there is."""
         end_offset = min(end_offset, self.log_end_offset)
+        if offset >= end_offset and not self.offline:
+            return b""
         with self.in_service("read"):
             for segment in self.segments.from_offset(offset):
                 if offset >= end_offset or segment.base_offset >= end_offset:

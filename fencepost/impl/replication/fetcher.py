@@ -7,7 +7,9 @@ leader in the same epoch as when it was asked (KAFKA-7786).
 
 from attrs import define, field
 
-from fencepost.impl.log.log import UnexpectedOffsetError
+from fencepost.impl.log.batch_header import CorruptBatchError
+from fencepost.impl.log.segmented_log import UnexpectedOffsetError
+from fencepost.impl.log.values import batches_of
 from fencepost.impl.messages import (
     EpochQuery,
     FetchedPartition,
@@ -220,21 +222,21 @@ class ReplicaFetcher:
     def _append(self, conversation: Conversation, partition: Partition, answer: FetchedPartition) -> None:
         if answer.records:
             try:
-                batches = partition.log.append_as_follower(answer.records)
-            except UnexpectedOffsetError as unexpected:
+                partition.log.append_as_follower(answer.records)
+            except (UnexpectedOffsetError, CorruptBatchError) as unexpected:
                 # the logs parted inside a batch: as Kafka does, this partition fails here and is fetched again after the next LeaderAndIsr
                 del conversation.followings[partition.key]
                 self.shell.record(
                     Name.FOLLOWER_FAILED, partition.key, leader=partition.leader, detail=str(unexpected)
                 )
                 return
-            for batch in batches:
+            for header, values in batches_of(answer.records, check_crc=False):
                 self.shell.record(
                     Name.APPENDED,
                     partition.key,
-                    offset=batch.base_offset,
-                    leader_epoch=batch.leader_epoch,
-                    values=batch.values,
+                    offset=header.base_offset,
+                    leader_epoch=header.leader_epoch,
+                    values=values,
                     cause="follower",
                 )
         partition.set_high_watermark(

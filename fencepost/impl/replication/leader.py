@@ -6,6 +6,8 @@ in the purgatory; whatever moves the log end or the high watermark completes tho
 
 from attrs import define
 
+from fencepost.impl.log.batch_header import CorruptBatchError
+from fencepost.impl.log.values import batches_of
 from fencepost.impl.messages import (
     EpochEnd,
     EpochQuery,
@@ -25,7 +27,7 @@ from fencepost.impl.replication.high_watermark import HighWatermark
 from fencepost.impl.replication.isr import InSyncReplicas
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.purgatory import DelayedFetch, DelayedProduce, Purgatory
-from fencepost.impl.shell import Shell
+from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 from fencepost.traces.outcomes import ErrorCode
@@ -75,15 +77,23 @@ class LeaderRole:
         if request.acks == ACKS_ALL and len(partition.isr) < minimum:
             self._produced(source, request, ErrorCode.NOT_ENOUGH_REPLICAS)
             return
-        base_offset = partition.log.append_as_leader(request.values, partition.leader_epoch)
-        self.shell.record(
-            Name.APPENDED,
-            partition.key,
-            offset=base_offset,
-            leader_epoch=partition.leader_epoch,
-            values=request.values,
-            cause="leader",
-        )
+        try:
+            appended = partition.log.append_as_leader(
+                request.records, partition.leader_epoch, now_ms=self.shell.now // MILLISECOND
+            )
+        except CorruptBatchError:
+            self._produced(source, request, ErrorCode.CORRUPT_MESSAGE)
+            return
+        base_offset = appended.base_offset
+        for header, values in batches_of(request.records, check_crc=False):
+            self.shell.record(
+                Name.APPENDED,
+                partition.key,
+                offset=base_offset + header.base_offset,
+                leader_epoch=partition.leader_epoch,
+                values=values,
+                cause="leader",
+            )
         if request.acks == ACKS_ALL:
             delayed = DelayedProduce(
                 self.purgatory.next_id(),

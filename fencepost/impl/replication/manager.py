@@ -6,8 +6,8 @@ Owns the table of partitions. The one place where a LeaderAndIsr changes a role.
 from attrs import define, field
 
 from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
-from fencepost.impl.log.epochs import LeaderEpochCache
-from fencepost.impl.log.log import Log
+from fencepost.impl.log.log_directory import LogDirectory
+from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.messages import (
     EPOCH_DURING_DELETE,
     NO_LEADER,
@@ -38,8 +38,7 @@ class ReplicaManager:
     leader: LeaderRole
     fetcher: ReplicaFetcher
     isr: InSyncReplicas
-    log_type: type[Log]
-    epoch_cache_type: type[LeaderEpochCache]
+    logs: LogDirectory
     checkpointed: dict[TopicPartition, int] = field(factory=dict)
     written: dict[TopicPartition, int] = field(factory=dict)
     latest: tuple[int, int] = (-1, -1)
@@ -49,10 +48,12 @@ class ReplicaManager:
     def start(self) -> None:
         """Recover every log on the disk and read the checkpoint."""
         self.checkpointed = read_high_watermarks(self.shell.files)
+        self.logs.begin()
         for name in self.shell.files.list(""):
             topic, dash, number = name.rpartition("-")
             if dash and number.isdigit():
                 self._create(TopicPartition(topic, int(number)))
+        self.logs.loaded()
         self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
         self.shell.set_timer(SHRINK_TIMER, self._shrink_interval())
 
@@ -60,11 +61,8 @@ class ReplicaManager:
         return max(1, self.shell.options.replica_lag_time_max_ms // 2)
 
     def _create(self, key: TopicPartition) -> Partition:
-        log = self.log_type.open(
-            self.shell.files,
-            str(key),
-            flush_messages=self.shell.topic_options(key.topic).flush_messages,
-            epoch_cache=self.epoch_cache_type,
+        log = self.logs.open(
+            key, LogOptions(flush_messages=self.shell.topic_options(key.topic).flush_messages)
         )
         high_watermark = min(self.checkpointed.get(key, 0), log.log_end_offset)
         partition = Partition(self.shell, key, log, max(log.log_start_offset, high_watermark))
@@ -79,12 +77,13 @@ class ReplicaManager:
         return partition
 
     def checkpoint(self) -> None:
-        """Write the high watermarks, if any moved."""
+        """Write the high watermarks and the recovery points, where any moved."""
         current = dict(self.checkpointed)
         current.update({key: partition.high_watermark for key, partition in self.partitions.items()})
         if current != self.written:
             write_high_watermarks(self.shell.files, current)
             self.written = current
+        self.logs.checkpoint()
         self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
 
     def shrink(self) -> None:
@@ -193,7 +192,7 @@ class ReplicaManager:
         key, files = partition.key, self.shell.files
         del self.partitions[key]
         self.checkpointed.pop(key, None)
-        partition.log.file.close()
+        self.logs.forget(key)
         number = sum(name.startswith(f"{key}.") for name in files.list(""))
         doomed = f"{key}.{number}-delete"
         files.rename(str(key), doomed)

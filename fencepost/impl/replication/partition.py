@@ -6,7 +6,7 @@ Owns the state that leader and follower share. Must not know sockets, ZooKeeper 
 
 from attrs import define, field
 
-from fencepost.impl.log.log import Log
+from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages import NO_EPOCH, NO_LEADER, TopicPartition
 from fencepost.impl.shell import Shell
 from fencepost.traces.events import Name
@@ -31,7 +31,7 @@ class Partition:
 
     shell: Shell
     key: TopicPartition
-    log: Log
+    log: SegmentedLog
     high_watermark: int = 0
     leader: int = NO_LEADER
     leader_epoch: int = NO_EPOCH

@@ -8,7 +8,8 @@ from attrs import evolve
 from fencepost.impl import messages as kafka
 from fencepost.impl.client.client import FETCH_BYTES_PER_RECORD, MAX_ATTEMPTS, Client
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.log.records import encode_batch
+from fencepost.impl.log.record_batch import with_leader_fields
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import CancelTimer, Complete, Invoke, MessageArrived, Send, SetTimer, TimerFired
 from fencepost.traces.operations import Operation, Outcome
@@ -226,7 +227,9 @@ def fetched(
         leader_epoch=2,
         high_watermark=end,
         log_start_offset=0,
-        records=b"".join(encode_batch(base, 2, values) for base, values in batches),
+        records=b"".join(
+            with_leader_fields(batch_of(values), base_offset=base, leader_epoch=2) for base, values in batches
+        ),
     )
     desk.answer(kafka.FetchResponse(correlation_id=desk.request.correlation_id, partitions=(part,)))
 
@@ -284,8 +287,12 @@ def test_an_offset_out_of_range_starts_again_from_the_beginning() -> None:
 
 
 def test_a_poll_asks_for_as_many_bytes_as_its_records_take() -> None:
-    """Rule: max.poll.records bounds a fetch of one-record batches exactly."""
-    assert len(encode_batch(0, 0, (1,))) == FETCH_BYTES_PER_RECORD
+    """Rule: max.poll.records bounds the bytes of a fetch; one-record batches of any value id fit."""
+    assert (
+        FETCH_BYTES_PER_RECORD - 8
+        < len(batch_of(((1 << 63) - 1,), timestamp_ms=1 << 40))
+        <= FETCH_BYTES_PER_RECORD
+    )
     desk = Desk(max_poll_records=50)
     desk.invoke("poll")
     desk.tell()

@@ -3,6 +3,7 @@
 from impl_lab import T0, Lab
 
 from fencepost.impl import znodes
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import TopicPartition, UpdateMetadataRequest
 from fencepost.impl.parts import Parts
 from fencepost.impl.replication.isr import InSyncReplicas
@@ -199,7 +200,7 @@ def test_changes_are_announced_to_the_controller_together() -> None:
     lab.lead(1, 0, key=other)
     lab.settle()
     for key in (T0, other):
-        lab.partition(1, key).log.append_as_leader((1,), 0)
+        lab.partition(1, key).log.append_as_leader(batch_of((1,)), 0)
     lab.drop()
     lab.advance(2_000, nodes=(1,))
     assert lab.children(znodes.ISR_CHANGES) == []

@@ -4,6 +4,7 @@ from impl_lab import T0, Lab
 
 from fencepost.impl import messages as kafka
 from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import TopicPartition
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
@@ -118,7 +119,7 @@ def test_a_follower_ahead_of_its_leader_asks_where_to_cut() -> None:
     lab.settle()
     lab.produce(1, 11)
     lab.settle()
-    lab.partition(2).log.append_as_leader((12,), 0)
+    lab.partition(2).log.append_as_leader(batch_of((12,)), 0)
     lab.advance(5_000, settle=True)
     assert lab.values(2) == [11]
 

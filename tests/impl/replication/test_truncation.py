@@ -6,6 +6,7 @@ from impl_moves import TWO, ask_anew, replicate, take_over
 
 from fencepost.impl import messages as kafka
 from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.log.values import batch_of
 from fencepost.impl.parts import Parts
 from fencepost.traces.events import Name
 
@@ -124,7 +125,7 @@ def test_logs_that_part_inside_a_batch_fail_alone(loss: int) -> None:
     lab.settle()
     lab.drop()
     lab.produce(1, 1, 2, 3)
-    lab.partition(2).log.append_as_leader(tuple(range(50, 51 + loss)), 0)
+    lab.partition(2).log.append_as_leader(batch_of(tuple(range(50, 51 + loss))), 0)
     lab.advance(2_000, nodes=(2,))
     lab.settle()
     if loss < 2:

@@ -44,7 +44,7 @@ def values(kind):
 
 MESSAGES = st.one_of([values(kind) for kind in get_args(messages.Message)])
 PRODUCE = ProduceRequest(
-    correlation_id=7, partition=TopicPartition("t", 0), acks=-1, values=(1, 2), timeout=10**9
+    correlation_id=7, partition=TopicPartition("t", 0), acks=-1, records=b"batch", timeout=10**9
 )
 
 

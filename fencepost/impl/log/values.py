@@ -1,0 +1,66 @@
+"""Value ids as records: what a workload writes is a number, and the record's value is that number in decimal digits.
+
+Owns the mapping between value ids and record batches. Must not know who asks. Records that some other producer wrote have no value id: NO_VALUE.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from fencepost.impl.log.batch_header import BatchHeader, read_headers, unchecked_header
+from fencepost.impl.log.record_batch import Record, encode_batch, read_records, with_leader_fields
+from fencepost.impl.log.segmented_log import SegmentedLog
+
+NO_VALUE = -1
+KNOWN_BATCHES = 4096
+"""Batches whose value ids are remembered: more than are on their way through a cluster at once."""
+MAX_DIGITS = 19
+"""Of a 64-bit number: a longer value is no value id."""
+
+
+def batch_of(values: tuple[int, ...], *, timestamp_ms: int = 0) -> bytes:
+    """A produced batch: offsets count from 0, its leader will stamp offset and epoch."""
+    assert values, "a batch has at least one record"
+    records = [Record(offset, timestamp_ms, None, b"%d" % value) for offset, value in enumerate(values)]
+    return encode_batch(records, base_offset=0, leader_epoch=-1)
+
+
+def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
+    """The value ids of a batch's records, in order. Raises CorruptBatchError."""
+    return _values_of_batch(
+        with_leader_fields(data[header.position : header.end_position], base_offset=0, leader_epoch=0)
+    )
+
+
+@lru_cache(maxsize=KNOWN_BATCHES)
+def _values_of_batch(data: bytes) -> tuple[int, ...]:
+    """Of one batch without what its leader stamped: every replica and every reader meets the same bytes, and they are decoded once."""
+    return tuple(value_of(record) for record in read_records(data, unchecked_header(data)))
+
+
+def value_of(record: Record) -> int:
+    """The value id of one record."""
+    value = record.value
+    return int(value) if value is not None and len(value) <= MAX_DIGITS and value.isdigit() else NO_VALUE
+
+
+def batches_of(data: bytes, *, check_crc: bool = True) -> Iterator[tuple[BatchHeader, tuple[int, ...]]]:
+    """The batches of a buffer with their value ids. check_crc: not needed where a log has looked at every byte already. Raises CorruptBatchError."""
+    for header in read_headers(data, check_crc=check_crc):
+        yield header, values_of(data, header)
+
+
+def runs_of(log: SegmentedLog) -> list[tuple[int, int, tuple[int, ...]]]:
+    """(leader epoch, base offset, value ids) of each run of records of one epoch without a gap; one empty run for an empty log."""
+    runs: list[tuple[int, int, tuple[int, ...]]] = []
+    for header, data in log.batches():
+        values = values_of(data, header)
+        if (
+            runs
+            and runs[-1][0] == header.leader_epoch
+            and runs[-1][1] + len(runs[-1][2]) == header.base_offset
+        ):
+            epoch, base, before = runs[-1]
+            runs[-1] = (epoch, base, before + values)
+        else:
+            runs.append((header.leader_epoch, header.base_offset, values))
+    return runs or [(-1, log.log_end_offset, ())]
