@@ -51,9 +51,10 @@ def _address(context: click.Context, parameter: click.Parameter, value: str | No
 def command() -> None:
     """Run the reference brokers as operating-system processes, over TCP, real files and a real ZooKeeper.
 
+    ZooKeeper runs from PySpark's jars unless one is given; `stop`, or Ctrl-C in `up`, leaves no process behind.
+
     \b
     Examples
-      # ZooKeeper from PySpark's jars and three brokers, until Ctrl-C
       fencepost cluster up --brokers 3
       # from another terminal
       fencepost cluster status

@@ -20,7 +20,15 @@ MODELS = {
 
 @click.group("model", short_help="Explore the executable models.")
 def command() -> None:
-    """Explore the executable models: what should happen, and what falls without a protection."""
+    """Explore the executable models: what should happen, and what falls without a protection.
+
+    A protection is dropped by its name or by its bug; the shortest counterexample is shown as a path.
+
+    \b
+    Examples
+      fencepost model list
+      fencepost model explore replication --drop truncate_by_epoch
+    """
 
 
 @command.command("list", short_help="The models, their constants and protections.")

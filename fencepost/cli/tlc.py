@@ -134,6 +134,11 @@ def command() -> None:
     """Run TLC, the model checker of TLA+, and read its answer.
 
     SPEC is a .tla or .cfg file, or the name of a shipped specification: Replication.
+
+    \b
+    Examples
+      fencepost tlc check Replication --workers 2
+      fencepost tlc simulate Replication
     """
 
 
