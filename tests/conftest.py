@@ -1,10 +1,15 @@
 """Ends every run with what each test folder took, also when xdist spreads the tests over processes."""
 
+import signal
 from collections import defaultdict
 from typing import Any
 
 import pytest
 from attrs import define
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # begun in the background of a shell: programs under test would inherit that, and could not be interrupted by the tests that do so
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @define(kw_only=True)
