@@ -57,7 +57,7 @@ class Counterparts:
             for kind in (kafka.UpdateMetadataRequest, kafka.LeaderAndIsrRequest):
                 request = self.control(kind, node, (told,), controller_epoch=controller_epoch, live=live)
         assert request is None or isinstance(request, kafka.LeaderAndIsrRequest)
-        return request  # type: ignore[return-value]
+        return request
 
     def control(
         self,

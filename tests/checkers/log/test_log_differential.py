@@ -137,7 +137,7 @@ def test_streaming_misses_exactly_this(seed: int) -> None:
         assert not missed, made_trace
 
 
-def test_a_blind_screen_is_noticed(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_blind_screen_is_noticed(monkeypatch) -> None:
     """A judge that passes everything fails the differential test: the planted fault."""
     import numpy as np
 

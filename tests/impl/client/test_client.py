@@ -270,7 +270,7 @@ def test_a_read_that_learns_nothing_is_fail(function: str) -> None:
 
 def _asks(desk: Desk) -> bool:
     fresh = isinstance(desk.request, kafka.MetadataRequest) and desk.client.current is not None
-    return fresh and desk.client.current.correlation_id == desk.request.correlation_id  # type: ignore[union-attr]
+    return fresh and desk.client.current.correlation_id == desk.request.correlation_id
 
 
 def test_an_offset_out_of_range_starts_again_from_the_beginning() -> None:

@@ -12,7 +12,7 @@ from fencepost.traces.events import Event, Name
 
 def cluster(assignment: dict[int, tuple[int, ...]], brokers: int = 4, **options: object) -> Lab:
     """Broker 1 is the controller; topic t is created."""
-    lab = Lab(brokers, scripted=False, **options)  # type: ignore[arg-type]
+    lab = Lab(brokers, scripted=False, **options)
     lab.create_topic(assignment)
     lab.settle()
     assert lab.controllers() == [1]

@@ -162,7 +162,7 @@ def test_the_last_isr_member_keeps_its_partition() -> None:
 class MovesAnywhere(LeaderElection):
     """KAFKA-340 planted: any live replica will do."""
 
-    def controlled_shutdown(self, assignment, isr, electable, leader):  # type: ignore[no-untyped-def]
+    def controlled_shutdown(self, assignment, isr, electable, leader):
         return next(((replica, (replica,)) for replica in assignment if replica in electable), None)
 
 

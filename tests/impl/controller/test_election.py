@@ -17,7 +17,7 @@ from fencepost.traces.outcomes import ErrorCode
 
 def elected(**options: object) -> Lab:
     """Three brokers; broker 1 is the controller, and t-0 is led by broker 2."""
-    lab = Lab(scripted=False, **options)  # type: ignore[arg-type]
+    lab = Lab(scripted=False, **options)
     lab.create_topic({0: (2, 3, 1)})
     lab.settle()
     assert lab.controllers() == [1] and lab.state().leader == 2
@@ -253,7 +253,7 @@ def until_election(lab: Lab) -> None:
     """Let broker 1's procedure end; the election that follows it begins by looking at /controller."""
     for _ in range(200):
         held = lab.drivers[1].held
-        if not held or held[0].request.path == znodes.CONTROLLER:  # type: ignore[union-attr]
+        if not held or held[0].request.path == znodes.CONTROLLER:
             return
         lab.release_zookeeper(1, 1)
 

@@ -19,7 +19,7 @@ CONTROL = (kafka.LeaderAndIsrRequest, kafka.UpdateMetadataRequest)
 
 def cluster(assignment: dict[int, tuple[int, ...]], **options: object) -> Lab:
     """Broker 1 is the controller of three."""
-    lab = Lab(scripted=False, **options)  # type: ignore[arg-type]
+    lab = Lab(scripted=False, **options)
     lab.create_topic(assignment)
     lab.settle()
     assert lab.controllers() == [1]
@@ -336,7 +336,7 @@ def test_a_request_is_repeated_until_it_is_answered() -> None:
         lab.drop(1, 2)
         lab.advance(1_000, nodes=(1,))
         (again,) = in_flight(lab, 2)
-        assert again.partitions == first[0].partitions  # type: ignore[attr-defined]
+        assert again.partitions == first[0].partitions
     lab.settle()
     assert lab.partition(2, TopicPartition("u", 0)).is_leader
 

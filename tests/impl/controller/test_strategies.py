@@ -69,7 +69,7 @@ def test_every_state_has_its_row_and_leads_somewhere() -> None:
         assert set(table) == set(states)
         reached, frontier = {first}, [first]
         while frontier:
-            for state in table[frontier.pop()] - reached:  # type: ignore[index,operator]
+            for state in table[frontier.pop()] - reached:
                 reached.add(state)
                 frontier.append(state)
         assert reached == set(states)

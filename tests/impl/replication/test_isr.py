@@ -14,7 +14,7 @@ from fencepost.traces.events import Name
 
 def in_sync(lag_ms: int = 1_000, **options: object) -> Lab:
     """Broker 1 leads, 2 and 3 are in sync and wait for more."""
-    lab = Lab(replica_lag_time_max_ms=lag_ms, **options)  # type: ignore[arg-type]
+    lab = Lab(replica_lag_time_max_ms=lag_ms, **options)
     lab.lead(1, 0)
     lab.settle()
     return lab

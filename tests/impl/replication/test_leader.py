@@ -16,7 +16,7 @@ from fencepost.traces.plan import TopicOptions
 
 def led_by_1(**options: object) -> Lab:
     """Broker 1 leads, 2 and 3 follow and wait in its purgatory for more."""
-    lab = Lab(**options)  # type: ignore[arg-type]
+    lab = Lab(**options)
     lab.lead(1, 0)
     lab.settle()
     return lab
