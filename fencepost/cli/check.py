@@ -2,7 +2,7 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import rich_click as click
@@ -15,6 +15,9 @@ from fencepost.cli.options import checks_option, json_option, replay_stored, spl
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
 from fencepost.traces.errors import ExitCode, strongest
 from fencepost.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from fencepost.cli.inputs import Found
 
 MOST_LISTED = 20
 """Traces with a verdict other than Ok that are named."""
@@ -124,16 +127,17 @@ def command(
         if verdict.decision is Decision.ILLEGAL:
             tally.illegal += 1
             if tally.illegal <= explain:
-                replay = (
-                    replay_stored(Path(found.source), found.trace.trace_id)
-                    if found.stored and found.trace.plan
-                    else ""
-                )
-                show_findings(by_rank(verdicts), found.trace, replay, output)
-                output.say("")
+                _explain(found, verdicts, output)
     _show(tally, output)
     output.emit(_as_dict(tally, names))
     return tally.exit_code
+
+
+def _explain(found: "Found", verdicts: tuple[Verdict, ...], output: Output) -> None:
+    stored = found.stored and found.trace.plan
+    replay = replay_stored(Path(found.source), found.trace.trace_id) if stored else ""
+    show_findings(by_rank(verdicts), found.trace, replay, output)
+    output.say("")
 
 
 def _show(tally: Tally, output: Output) -> None:

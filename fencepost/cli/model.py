@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import rich_click as click
@@ -12,6 +12,9 @@ from fencepost.cli.console import Output, add_row, table
 from fencepost.cli.options import json_option
 from fencepost.cli.tlc import assignments
 from fencepost.traces.errors import ExitCode, FencepostError
+
+if TYPE_CHECKING:
+    from fencepost.model.explore.system import Result
 
 MODELS = {
     "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash (SPEC.md R)"
@@ -149,10 +152,7 @@ def explore_command(
         )
     seconds = time.monotonic() - started
     output.say(render(system, result))
-    notes = (("never taken", result.never_taken), ("never reached", result.never_reached))
-    for what, names in notes:
-        if names and result.outcome is Outcome.HOLDS:
-            output.say(f"{what}: {', '.join(names)}")
+    _note_unreached(result, output)
     output.note(f"{result.transitions:,} transitions, {seconds:.1f} s")
     code = {
         Outcome.HOLDS: ExitCode.NOTHING_FOUND,
@@ -180,6 +180,12 @@ def explore_command(
         }
     )
     return code
+
+
+def _note_unreached(result: "Result", output: Output) -> None:
+    for what, names in (("never taken", result.never_taken), ("never reached", result.never_reached)):
+        if names and result.outcome == "holds":
+            output.say(f"{what}: {', '.join(names)}")
 
 
 @command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
