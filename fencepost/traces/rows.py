@@ -74,16 +74,19 @@ class Rows:
 
 
 _claims_values: Callable[[Claims], tuple[Any, ...]] = attrgetter(*field_names(Claims))
+_LATER_CLAIMS: dict[str, Any] = {"retention": False, "compacted": ()}
+"""Claims that came after schema version 1, with their defaults: left out where they have them, so that digests stand."""
 
 
 def claims_to_json(claims: Claims) -> str:
-    """Canonical JSON: all fields in field order, no white space.
+    """Canonical JSON: fields in field order, no white space; those of `_LATER_CLAIMS` only where they say something.
 
     Spelled out because msgspec writes the fields of a slotted class in the order of its slots, which is not the fields'.
     """
     values = dict(zip(field_names(Claims), _claims_values(claims), strict=True))
     values["loss"] = [{name: getattr(loss, name) for name in field_names(LossRange)} for loss in claims.loss]
-    return msgspec.json.encode(values).decode()
+    silent = [name for name, default in _LATER_CLAIMS.items() if values[name] == default]
+    return msgspec.json.encode({name: values[name] for name in values if name not in silent}).decode()
 
 
 def claims_from_json(text: str, *, where: str = "claims") -> Claims:

@@ -26,7 +26,9 @@ class Claims:
     check: the profile of LOG_CHECK.md that the judges apply (default, session, strong, content). loss: ranges where loss is allowed;
     inside them, and wherever `content_by_epoch` is set, content is keyed by (leader epoch, offset). duplicates: a record may stand twice (retries
     without idempotence). dense: every offset below the end belongs to a record that some client sent. assumption_broken: why the run was too weak to
-    mean anything ("" if it was not). clock_uncertainty_ns: how far each clock's stamps may err.
+    mean anything ("" if it was not). clock_uncertainty_ns: how far each clock's stamps may err. retention: records below a log start
+    offset that was claimed may be gone. compacted: topics where an older record of a key may be gone once a later one of that key stands,
+    and a tombstone at any time (what a record's key is, and which are tombstones: docs/traces.md).
     """
 
     check: str = "default"
@@ -37,6 +39,8 @@ class Claims:
     assumption_broken: str = ""
     clock_uncertainty_ns: int = 0
     reasons: tuple[str, ...] = ()
+    retention: bool = False
+    compacted: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

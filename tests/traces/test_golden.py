@@ -9,9 +9,10 @@ from fencepost.traces import jsonlines
 from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
+from fencepost.traces.rows import claims_from_json, claims_to_json
 from fencepost.traces.schema import TABLES, fingerprint
 from fencepost.traces.store import TraceStore
-from fencepost.traces.trace import Trace
+from fencepost.traces.trace import Claims, Trace
 
 V1 = Path(__file__).parent / "golden" / "v1"
 
@@ -46,3 +47,12 @@ def test_the_schema_of_version_1_has_not_moved() -> None:
     """A changed column needs a new schema version: the columns of version 1 are pinned."""
     pinned = (V1 / "schema").read_text()
     assert "\n\n".join(f"{table}\n{fingerprint(table)}" for table in TABLES) + "\n" == pinned
+
+
+def test_claims_that_came_later_are_silent_at_their_defaults() -> None:
+    """The canonical JSON of claims names retention and compaction only where they say something, and gives them back."""
+    plain = claims_to_json(Claims(dense=True))
+    assert "retention" not in plain and "compacted" not in plain
+    told = Claims(retention=True, compacted=("t",))
+    assert claims_to_json(told).endswith('"retention":true,"compacted":["t"]}')
+    assert claims_from_json(claims_to_json(told)) == told

@@ -54,7 +54,7 @@ EVENTS = values_of(
 )
 TRACES = values_of(
     Trace,
-    claims=values_of(Claims, loss=tuples(values_of(LossRange)), reasons=tuples(TEXT)),
+    claims=values_of(Claims, loss=tuples(values_of(LossRange)), reasons=tuples(TEXT), compacted=tuples(TEXT)),
     operations=tuples(OPERATIONS),
     events=tuples(EVENTS),
 )
