@@ -45,9 +45,7 @@ class Retention:
             if not self.below_high_watermark(end, high_watermark):
                 break
             excess -= segment.size
-            if not (
-                end <= self.log.log_start_offset or self._too_old(segment, now_ms) or self._too_much(excess)
-            ):
+            if not (self.below_log_start(end) or self._too_old(segment, now_ms) or self._too_much(excess)):
                 break
             count += 1
         return count
@@ -55,6 +53,10 @@ class Retention:
     def below_high_watermark(self, end_offset: int, high_watermark: int) -> bool:
         """Protection L4: a segment that may hold uncommitted records stays, since a follower may have to fetch it."""
         return end_offset <= high_watermark
+
+    def below_log_start(self, end_offset: int) -> bool:
+        """Protection KAFKA-7400: what may not be read any more goes, whatever the policy is."""
+        return end_offset <= self.log.log_start_offset
 
     def _too_old(self, segment: Segment, now_ms: int) -> bool:
         options, latest = self.log.options, segment.largest_timestamp_ms

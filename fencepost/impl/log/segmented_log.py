@@ -101,8 +101,7 @@ class SegmentedLog:
             epochs.load()
             start = max(log_start_offset, segments.first.base_offset)
             _restore_epochs(epochs, segments, loaded.recovered_from, loaded.epochs, start, end)
-            if remove_snapshots(files, directory, above=end):
-                files.sync_directory(directory)
+            cls.remove_snapshots_beyond(files, directory, end)
             producers = load_producers(files, directory, segments.all, end, producer_state)
         except OSError as error:
             raise _offline(directory, "open", error) from error
@@ -123,7 +122,7 @@ class SegmentedLog:
         with self.in_service("close"):
             self.flush()
             self.segments.active.seal()
-            write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
+            self.take_snapshot()
             self.files.sync_directory(self.directory)
         self.offline = CLOSED
         self.abandon()
@@ -195,6 +194,7 @@ class SegmentedLog:
                         where=f"append to {self.directory}",
                     )
                 expected = header.next_offset
+            self.trust_the_leader(headers)
             if headers:
                 self._append(data, headers)
         return headers
@@ -213,7 +213,7 @@ class SegmentedLog:
             if header.leader_epoch > self.epochs.latest_epoch():
                 self.epochs.assign(header.leader_epoch, header.base_offset)
         self.segments.active.append(data, headers)
-        self.log_end_offset = last.next_offset
+        self.advance_log_end(last.next_offset)
         self.update_producers(data, headers)
         if (
             self.options.flush_messages
@@ -225,6 +225,25 @@ class SegmentedLog:
         """Protection KAFKA-6683: producers learn of batches that are in the log, never of those that may come."""
         for header in headers:
             self.producers.update(header, marker_of(header, data) if header.is_control else None)
+
+    def advance_log_end(self, offset: int) -> None:
+        """Protection KAFKA-7866: the end moves right after the write, before anything else that may fail; else the next append takes the same offsets."""
+        self.log_end_offset = offset
+
+    def trust_the_leader(self, headers: list[BatchHeader]) -> None:
+        """Protection KAFKA-6003: a follower appends what its leader has; sequence numbers were checked there, against batches
+        that this log may never have had."""
+
+    def take_snapshot(self) -> None:
+        """Protection KAFKA-5249: a snapshot holds the producers as they were at the offset that it is named by. Its name is durable with the next sync of
+        the directory."""
+        write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
+
+    @classmethod
+    def remove_snapshots_beyond(cls, files: FileSystem, directory: str, end_offset: int) -> None:
+        """Protection KAFKA-5829: what was cut goes, and nothing else: below the end a snapshot may know producers whose batches were deleted."""
+        if remove_snapshots(files, directory, above=end_offset):
+            files.sync_directory(directory)
 
     def flush(self) -> None:
         """Make everything appended so far durable."""
@@ -239,7 +258,7 @@ class SegmentedLog:
             return
         with self.in_service("roll"):
             old.seal()
-            write_snapshot(self.files, self.directory, self.log_end_offset, self.producers)
+            self.take_snapshot()
             self.segments.add(create_segment(self.files, self.directory, self.log_end_offset, self.options))
             old.release()
             self.recovery_point = self.log_end_offset
@@ -253,7 +272,11 @@ class SegmentedLog:
                 self.truncate_fully_and_start_at(offset)
             elif offset < self.log_end_offset:
                 self._cut(offset)
-            self.epochs.truncate_from_end(self.log_end_offset)
+            self.cut_epochs(offset)
+
+    def cut_epochs(self, offset: int) -> None:
+        """Protection KAFKA-10706: epochs that begin at or after the end go, also when no record was cut (an elected leader that wrote nothing left one)."""
+        self.epochs.truncate_from_end(self.log_end_offset)
 
     def cut_at(self, offset: int) -> int:
         """Where the log will end after a truncation to `offset`: batches are cut whole."""
