@@ -26,44 +26,14 @@ of `Disk` and last until `heal`, whatever the host does meanwhile:
 from attrs import Factory, define, field, frozen
 
 from fencepost.sim.disk_content import FileContent
-from fencepost.sim.disk_faults import (
-    ArmedError,
-    DiskCall,
-    DiskFaults,
-    input_output_error,
-    no_space_error,
-)
+from fencepost.sim.disk_faults import ArmedError, DiskCall, DiskFaults, input_output_error
+from fencepost.sim.disk_loss import FileLoss, PowerLoss, PowerLossReport, file_losses
 from fencepost.sim.disk_names import Directory, Names, Step
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MICROSECOND
 from fencepost.traces.plan import DiskOptions
 
-
-class PowerLoss(BaseException):
-    """The power failed inside a file call: the step aborts, its effects are dropped."""
-
-
-@frozen(kw_only=True)
-class FileLoss:
-    """What a power loss did to one file. kept: how many bytes at its beginning are as they were before; size_after: 0 if it is gone."""
-
-    path: str
-    size_before: int
-    size_after: int
-    kept: int
-
-    @property
-    def lost(self) -> int:
-        """Bytes that were there before and are not any more."""
-        return self.size_before - self.kept
-
-
-@frozen(kw_only=True)
-class PowerLossReport:
-    """files: those that changed, by path. steps_lost: creations, renames and removals of names undone."""
-
-    files: tuple[FileLoss, ...] = ()
-    steps_lost: int = 0
+__all__ = ["Disk", "FileLoss", "OpenFile", "PowerLoss", "PowerLossReport", "RottenBit"]
 
 
 class OpenFile:
@@ -283,15 +253,8 @@ class Disk:
         """What of an append gets written, and what is raised after it."""
         if self._faults is None:
             return data, None
-        if self._faults.fails(DiskCall.WRITE, path):
-            return data[: self._draw_fault(len(data) + 1, f"write {path}")], input_output_error(path)
-        capacity = self._faults.capacity
-        if capacity is None:
-            return data, None
-        room = max(0, capacity - sum(len(file.content) for _, file in self._names.files()))
-        if len(data) <= room:
-            return data, None
-        return data[:room] if self._draw_fault(2, f"room {path}") else b"", no_space_error(path)
+        used = sum(len(file.content) for _, file in self._names.files())
+        return self._faults.room_for(data, path, used, self._draw_fault)
 
     def _syncing(self, path: str) -> bool:
         """A sync begins; answers whether it fails."""
@@ -316,12 +279,15 @@ class Disk:
         """Lose what was not synced, and come back up. Keyed by the host, the number of its power losses, and the path."""
         self.crash()
         self._power_losses += 1
-        before = {path: bytes(file.content) for path, file in self._names.files()}
+        before = self._contents()
         steps_lost = self._names.settle(lambda path, steps: self._draw(steps + 1, "names", path))
         for path, file in self._names.files():
             self._settle(path, file)
         self._power_is_off = False
-        return PowerLossReport(files=self._losses(before), steps_lost=steps_lost)
+        return PowerLossReport(files=file_losses(before, self._contents()), steps_lost=steps_lost)
+
+    def _contents(self) -> dict[str, bytes]:
+        return {path: bytes(file.content) for path, file in self._names.files()}
 
     def _settle(self, path: str, file: FileContent) -> None:
         writes = len(file.unsynced)
@@ -337,17 +303,6 @@ class Disk:
 
     def _draw(self, bound: int, what: str, path: str) -> int:
         return self.randomness.below(bound, f"power loss {what} {path}", self.node, self._power_losses)
-
-    def _losses(self, before: dict[str, bytes]) -> tuple[FileLoss, ...]:
-        after = {path: bytes(file.content) for path, file in self._names.files()}
-        losses = []
-        for path in sorted(before.keys() | after.keys()):
-            old, new = before.get(path, b""), after.get(path, b"")
-            if old != new or (path in before) != (path in after):
-                losses.append(
-                    FileLoss(path=path, size_before=len(old), size_after=len(new), kept=_common(old, new))
-                )
-        return tuple(losses)
 
     def _alive(self) -> None:
         if self._power_is_off:
@@ -365,11 +320,3 @@ class Disk:
                 self._power_is_off = True
                 return True
         return False
-
-
-def _common(old: bytes, new: bytes) -> int:
-    """Length of the common beginning."""
-    shorter = min(len(old), len(new))
-    if old[:shorter] == new[:shorter]:
-        return shorter
-    return next(index for index in range(shorter) if old[index] != new[index])

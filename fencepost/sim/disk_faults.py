@@ -4,6 +4,7 @@ Owns the faults that are armed, and which call meets one. Must not know files or
 """
 
 import errno
+from collections.abc import Callable
 from enum import StrEnum
 
 from attrs import define, field
@@ -63,6 +64,19 @@ class DiskFaults:
         """Whether this call is one of those that fail."""
         struck = [error.strikes(call, path) for error in self.errors]  # each of them counts
         return any(struck)
+
+    def room_for(
+        self, data: bytes, path: str, used: int, draw: Callable[[int, str], int]
+    ) -> tuple[bytes, OSError | None]:
+        """What of an append gets written, and what is raised after it. used: bytes of all files; draw(bound, purpose): a number below the bound."""
+        if self.fails(DiskCall.WRITE, path):
+            return data[: draw(len(data) + 1, f"write {path}")], input_output_error(path)
+        if self.capacity is None:
+            return data, None
+        room = max(0, self.capacity - used)
+        if len(data) <= room:
+            return data, None
+        return data[:room] if draw(2, f"room {path}") else b"", no_space_error(path)
 
     def lies_now(self) -> bool:
         """Whether this sync lies; counts it."""

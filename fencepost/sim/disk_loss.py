@@ -1,0 +1,54 @@
+"""What a power loss did to the files of a simulated disk.
+
+Owns the report: which files changed, and how much at the beginning of each is as it was. Must not know why.
+"""
+
+from collections.abc import Mapping
+
+from attrs import frozen
+
+
+class PowerLoss(BaseException):
+    """The power failed inside a file call: the step aborts, its effects are dropped."""
+
+
+@frozen(kw_only=True)
+class FileLoss:
+    """What a power loss did to one file. kept: how many bytes at its beginning are as they were before; size_after: 0 if it is gone."""
+
+    path: str
+    size_before: int
+    size_after: int
+    kept: int
+
+    @property
+    def lost(self) -> int:
+        """Bytes that were there before and are not any more."""
+        return self.size_before - self.kept
+
+
+@frozen(kw_only=True)
+class PowerLossReport:
+    """files: those that changed, by path. steps_lost: creations, renames and removals of names undone."""
+
+    files: tuple[FileLoss, ...] = ()
+    steps_lost: int = 0
+
+
+def file_losses(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[FileLoss, ...]:
+    """The files that differ; before, after: content by path."""
+    losses = []
+    for path in sorted(before.keys() | after.keys()):
+        old, new = before.get(path, b""), after.get(path, b"")
+        if old != new or (path in before) != (path in after):
+            kept = _common(old, new)
+            losses.append(FileLoss(path=path, size_before=len(old), size_after=len(new), kept=kept))
+    return tuple(losses)
+
+
+def _common(old: bytes, new: bytes) -> int:
+    """Length of the common beginning."""
+    shorter = min(len(old), len(new))
+    if old[:shorter] == new[:shorter]:
+        return shorter
+    return next(index for index in range(shorter) if old[index] != new[index])
