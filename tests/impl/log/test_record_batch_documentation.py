@@ -1,4 +1,4 @@
-"""docs/log_format.md says what the code does."""
+"""docs/log-format.md says what the code does."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from fencepost.impl.log import layout
 from fencepost.impl.log.batch_header import CRC_START, HEADER_SIZE, MAGIC
 from fencepost.impl.log.compression import CODECS
 
-TEXT = (Path(__file__).parents[3] / "docs" / "log_format.md").read_text()
+TEXT = (Path(__file__).parents[3] / "docs" / "log-format.md").read_text()
 TYPES = {"int8": "b", "int16": "h", "int32": "i", "uint32": "I", "int64": "q"}
 
 
