@@ -9,7 +9,8 @@ from attrs import frozen
 
 @frozen(kw_only=True)
 class Anomaly:
-    """rank: precedence, lower wins. implied_by: anomalies of which this one is a consequence. jepsen: its name in Jepsen's Kafka workload."""
+    """rank: precedence, lower wins. implied_by: anomalies of which this one is a consequence. jepsen: its name in Jepsen's Kafka workload.
+    allowed: under which claims or recorded facts it is no finding ("": never); where it is only counted, and never a finding, says so."""
 
     name: str
     rank: int
@@ -17,6 +18,7 @@ class Anomaly:
     breaks: str
     implied_by: tuple[str, ...] = ()
     jepsen: str | None = None
+    allowed: str = ""
 
 
 ANOMALIES: tuple[Anomaly, ...] = (
@@ -43,6 +45,24 @@ ANOMALIES: tuple[Anomaly, ...] = (
         rank=16,
         breaks="EPOCH-MONO",
         definition="a partition's leader epoch in ZooKeeper, or at one broker, went back",
+    ),
+    Anomaly(
+        name="partition_assigned_twice",
+        rank=17,
+        breaks="GROUP-ONE",
+        definition="two members of a group had one partition in the same generation",
+    ),
+    Anomaly(
+        name="generation_regressed",
+        rank=18,
+        breaks="GROUP-ONE",
+        definition="a member that joined after a generation was known joined a lower one",
+    ),
+    Anomaly(
+        name="unassigned_poll",
+        rank=19,
+        breaks="GROUP-ONE",
+        definition="a member got records of a partition that its generation had not assigned to it",
     ),
     Anomaly(
         name="committed_record_lost",
@@ -82,12 +102,44 @@ ANOMALIES: tuple[Anomaly, ...] = (
         definition="compaction removed the latest record of a key from one replica",
     ),
     Anomaly(
+        name="stale_commit_accepted",
+        rank=26,
+        breaks="OFFSET-SAFE",
+        definition="a commit that began after a higher generation was known was acknowledged",
+        allowed="a commit without a generation (a consumer that assigns itself) is not fenced",
+    ),
+    Anomaly(
+        name="committed_offset_lost",
+        rank=27,
+        breaks="OFFSET-SAFE",
+        definition="a fetch that began after a commit was acknowledged returned what that commit had replaced",
+        implied_by=("stale_commit_accepted",),
+        allowed="an unknown commit may take effect at any later time, until a higher generation is known",
+    ),
+    Anomaly(
+        name="committed_offset_unexplained",
+        rank=28,
+        breaks="OFFSET-SAFE",
+        definition="a fetch returned an offset that no commit had carried when it completed",
+    ),
+    Anomaly(
+        name="committed_offset_not_linearizable",
+        rank=29,
+        breaks="OFFSET-SAFE",
+        definition="no order of the commits, generations and fetches of one partition explains what was read back",
+        implied_by=(
+            "stale_commit_accepted",
+            "committed_offset_lost",
+        ),
+    ),
+    Anomaly(
         name="lost_write",
         rank=30,
         breaks="COMMIT-SAFE",
-        definition="an acknowledged record (acks=all) is in no later read, and a read ended at or before its offset",
+        definition="an acknowledged record (acks=all) is in no later read, though a read ended at or before its offset, or went beyond it from the start",
         implied_by=("committed_record_lost",),
         jepsen="lost-write",
+        allowed="acks=0 and 1; loss, retention, compaction of its offset",
     ),
     Anomaly(
         name="inconsistent_offsets",
@@ -96,6 +148,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         definition="two values were seen or acknowledged at one offset",
         implied_by=("log_divergence", "committed_record_lost"),
         jepsen="inconsistent-offsets",
+        allowed="loss of the offset, then it is keyed by the leader epoch",
     ),
     Anomaly(
         name="duplicate",
@@ -103,6 +156,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         breaks="IDEMP",
         definition="one value was seen or acknowledged at two offsets",
         jepsen="duplicate",
+        allowed="retries without idempotence (the claim duplicates); loss of the offset",
     ),
     Anomaly(
         name="phantom_record",
@@ -121,15 +175,17 @@ ANOMALIES: tuple[Anomaly, ...] = (
         name="unordered_read",
         rank=35,
         breaks="LOG-MATCH",
-        definition="the records of one read are not in increasing offset order",
+        definition="the records of one read, or of the polls of one transaction, are not in increasing offset order",
         jepsen="int-nonmonotonic-poll",
+        allowed="in a transaction: a rebalance within it",
     ),
     Anomaly(
         name="skipped_offset",
         rank=36,
         breaks="LOG-MATCH",
-        definition="a read jumped over an offset that holds a record",
+        definition="a read, or the polls of one transaction, jumped over an offset that holds a record",
         jepsen="int-poll-skip",
+        allowed="loss, retention, compaction; in a transaction: a rebalance within it",
     ),
     Anomaly(
         name="read_outside_bounds",
@@ -154,6 +210,8 @@ ANOMALIES: tuple[Anomaly, ...] = (
         rank=40,
         breaks="COMMIT-SAFE",
         definition="an append that began after another's acknowledgement stands at a lower offset",
+        jepsen="nonmonotonic-send",
+        allowed="acks=0 and 1; loss of its offsets; the profile content",
     ),
     Anomaly(
         name="read_before_sent",
@@ -189,14 +247,39 @@ ANOMALIES: tuple[Anomaly, ...] = (
         name="position_regressed",
         rank=46,
         breaks="SESSION",
-        definition="in the session profile, a process read from a lower offset than before within one leader epoch",
+        definition="a process read from a lower offset than before within one leader epoch (session profile), or a consumer polled at or below its last poll",
         jepsen="nonmonotonic-poll",
+        allowed="of consumers: between two assignments, as poll_skip",
     ),
     Anomaly(
         name="sequence_regressed",
         rank=47,
         breaks="IDEMP",
         definition="the epoch or the sequence numbers of an idempotent producer go back along a log",
+    ),
+    Anomaly(
+        name="precommitted_read",
+        rank=47,
+        breaks="TXN-ATOM",
+        definition="a transaction polled a record that it had sent itself",
+        jepsen="precommitted-read",
+    ),
+    Anomaly(
+        name="int_nonmonotonic_send",
+        rank=48,
+        breaks="IDEMP",
+        definition="a record stands at or below another of its partition that the same transaction sent before",
+        jepsen="int-nonmonotonic-send",
+        allowed="loss of its offsets",
+    ),
+    Anomaly(
+        name="nonmonotonic_send",
+        rank=49,
+        breaks="IDEMP",
+        definition="a record stands at or below one that its process had sent, and knew the end of, before",
+        implied_by=("append_inversion",),
+        jepsen="nonmonotonic-send",
+        allowed="retries without idempotence; an unknown outcome or acks=0 without idempotence; acks=1 whose record nobody read; loss of its offsets",
     ),
     Anomaly(
         name="not_linearizable",
@@ -253,16 +336,61 @@ ANOMALIES: tuple[Anomaly, ...] = (
         definition="two replicas hold records of different epochs at one offset that is not below both high watermarks: one is yet to be cut",
     ),
     Anomaly(
+        name="poll_skip",
+        rank=51,
+        breaks="SESSION",
+        definition="a consumer went on polling beyond a record that is known to stand where its last poll ended",
+        implied_by=("lost_write",),
+        jepsen="poll-skip",
+        allowed="between two assignments: after subscribe where rebalances are not recorded (then counted), after assign to other partitions, after a join; loss, retention, compaction",
+    ),
+    Anomaly(
+        name="unseen",
+        rank=52,
+        breaks="LIVE",
+        definition="an acknowledged record (acks=all) was polled by nobody, though a consumer sought the beginning after that and polled",
+        implied_by=(
+            "lost_write",
+            "no_progress",
+        ),
+        jepsen="unseen",
+        allowed="acks=0 and 1; loss, retention, compaction; without such a last look it is only counted, over time",
+    ),
+    Anomaly(
         name="conformance",
         rank=60,
         breaks="MODEL",
         definition="an event that no action of the model explains",
     ),
     Anomaly(
+        name="reprocessed_after_commit",
+        rank=61,
+        breaks="OFFSET-SAFE",
+        definition="a group got a record again although a commit beyond it was acknowledged before the member joined",
+        implied_by=("committed_offset_lost",),
+        allowed="without such a commit it is a fact with its cause: a crash, a rebalance",
+    ),
+    Anomaly(
+        name="processing_gap",
+        rank=62,
+        breaks="OFFSET-SAFE",
+        definition="a group got records beyond one that it never got, and nobody had committed beyond that one before it was processed",
+        implied_by=("poll_skip",),
+        allowed="a commit before processing, loss, retention and compaction explain a gap: then it is a fact with its cause",
+    ),
+    Anomaly(
         name="no_progress",
         rank=70,
         breaks="LIVE",
         definition="after the faults ended, a wait of the liveness phase never ended",
+    ),
+    Anomaly(
+        name="int_send_skip",
+        rank=90,
+        breaks="IDEMP",
+        definition="a record of another stands between two of one partition that one transaction sent one after the other",
+        jepsen="int-send-skip",
+        allowed="always: transactions of Kafka interleave; only counted (within one batch it is torn_batch)",
     ),
 )
 

@@ -32,6 +32,9 @@ class Function(StrEnum):
     DEQUEUE = "dequeue"
     ACQUIRE = "acquire"
     RELEASE = "release"
+    ASSIGN = "assign"
+    SUBSCRIBE = "subscribe"
+    CRASH = "crash"
 
 
 class Outcome(StrEnum):
