@@ -59,6 +59,13 @@ sweep: $(READY) ## hours, resumable: 2,000 healthy seeds must find nothing, the 
 	$(BIN)/fencepost campaign --seeds 0:2000 --out out/sweep-healthy --resume $(ARGS)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)
 
+# Whose rules `make mutation` changes: names of tools/mutation/checkers.py, or all.
+CHECKERS ?= all
+
+.PHONY: mutation
+mutation: $(READY) ## hours, resumable: small faults in the checkers' rules; their tests must notice 95 % (CHECKERS=log ARGS='--sample 300')
+	$(BIN)/python -m tools.mutation $(CHECKERS) $(ARGS)
+
 .PHONY: format
 format: $(READY) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .

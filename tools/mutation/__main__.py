@@ -1,0 +1,147 @@
+"""`python -m tools.mutation CHECKER...`: the mutation score of checkers."""
+
+import signal
+import sys
+from hashlib import blake2b
+from pathlib import Path
+
+import rich_click as click
+
+from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.options import jobs_option, json_option
+from fencepost.traces.errors import ExitCode, FencepostError
+from tools.mutation.checkers import CHECKERS, TOP, Checker
+from tools.mutation.faults import Fault, faults_of
+from tools.mutation.ledger import REASONS, Ledger, Score, change, digest, reasons, score
+from tools.mutation.pool import Pool
+from tools.mutation.trial import Trial, reach
+
+TARGET = 95.0
+"""Per cent of the faults of a checker that its tests must notice."""
+
+
+def _sampled(faults: list[Fault], count: int | None) -> list[Fault]:
+    """The first `count` in an order that depends on names only, so that a larger sample contains a smaller one."""
+    shuffled = sorted(faults, key=lambda fault: blake2b(fault.name.encode()).digest())
+    return shuffled if count is None else shuffled[:count]
+
+
+def examine(
+    checker: Checker, *, jobs: int, out: Path, count: int | None, again: bool, try_them: bool, output: Output
+) -> Score:
+    """One checker, as far as it was not tried before. Raises FencepostError."""
+    sources = {file: (TOP / file).read_bytes() for file in checker.files()}
+    digests = {file: digest(source) for file, source in sources.items()}
+    faults = [fault for file, source in sources.items() for fault in faults_of(file, source.decode())]
+    ledger = Ledger(out / f"{checker.name}.jsonl")
+    ledger.read()
+    given = reasons(REASONS.read_text(encoding="utf-8")) if REASONS.exists() else {}
+    todo = []
+    for fault in _sampled(faults, count):
+        known = ledger.of(fault, digests[fault.file])
+        if known is None or (again and known.outcome != "noticed"):
+            todo.append(fault)
+    if todo and try_them:
+        with (
+            Pool(min(jobs, len(todo))) as pool,
+            output.progress(f"{checker.name}: tests as they are", len(todo)) as bar,
+        ):
+            reached = reach(pool, checker)
+            if reached.slow:
+                output.note(f"{checker.name}: left out as too slow: {', '.join(reached.slow)}")
+            trial = Trial(pool=pool, reached=reached, ledger=ledger, digests=digests, sources=sources)
+            survived = 0
+
+            def heard(done: int, result: object) -> None:
+                nonlocal survived
+                survived += getattr(result, "outcome", "") != "noticed"
+                bar.to(done, f"{checker.name}: {survived} survived")
+
+            trial.run(todo, heard)
+    return score(checker.name, faults, digests, ledger, given)
+
+
+def _show(scores: list[Score], output: Output) -> None:
+    rows = table("survivor", "function", "change", "reason")
+    for one in scores:
+        for fault, outcome, reason in one.survivors:
+            why = reason or ("no test runs it" if outcome == "unreached" else "")
+            place = f"{fault.file.removeprefix('fencepost/')}:{fault.lines[0]}"
+            add_row(rows, place, fault.scope, change(fault), why, style="" if reason else "yellow")
+    if rows.row_count:
+        output.say(rows, "")
+    sums = table("checker", ">faults", ">tried", ">noticed", ">%", ">survived", ">without a reason")
+    for one in scores:
+        survived = len(one.survivors)
+        cells = (one.checker, one.of, one.tried, one.noticed, f"{one.percent:.1f}", survived, one.unexplained)
+        add_row(sums, *cells, style="green" if one.percent >= TARGET else "red")
+    output.say(sums)
+
+
+@click.command("mutation", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.rich_config({"text_paragraph_linebreaks": "\n\n"})
+@click.argument("names", nargs=-1, required=True, metavar="CHECKER...|all")
+@jobs_option
+@click.option(
+    "--sample",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only N faults of each checker, always the same ones.",
+)
+@click.option("--again", is_flag=True, help="Try once more what survived before: for new tests.")
+@click.option("--report", is_flag=True, help="Try nothing; tell what is known.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/mutation"), show_default=True,
+    help="Where results are kept, a line per fault; a run goes on where the last one ended.",
+)  # fmt: skip
+@json_option
+def command(
+    names: tuple[str, ...], jobs: int, sample: int | None, again: bool, report: bool, out: Path, as_json: bool
+) -> int:
+    """Put small faults into a checker's rules, one at a time, and see whether its tests notice.
+
+    The sources are changed in copies of the tree only. A fault is noticed if a test that runs it fails, or takes far too long.
+
+    \b
+    Examples
+      # every fault of one checker
+      python -m tools.mutation invariants
+      # three hundred of the log judge's, resumable
+      python -m tools.mutation log --sample 300
+      # what survived, with its reasons
+      python -m tools.mutation all --report --json
+    """
+    unknown = [name for name in names if name != "all" and name not in CHECKERS]
+    if unknown:
+        raise click.UsageError(f"expected checkers out of all, {', '.join(CHECKERS)}, saw {unknown[0]!r}")
+    chosen = [
+        checker for name, checker in CHECKERS.items() if (name in names or "all" in names) and checker.files()
+    ]
+    output = Output(as_json)
+    scores = [
+        examine(checker, jobs=jobs, out=out, count=sample, again=again, try_them=not report, output=output)
+        for checker in chosen
+    ]
+    _show(scores, output)
+    output.emit({"target": TARGET, "checkers": [one.as_dict() for one in scores]})
+    short = [one for one in scores if one.percent < TARGET]
+    return ExitCode.FINDINGS if short else ExitCode.NOTHING_FOUND
+
+
+def main() -> None:
+    """Entry of the program."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        code = command.main(standalone_mode=False, prog_name="python -m tools.mutation")
+    except (FencepostError, click.ClickException) as error:
+        words = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        click.echo(f"mutation: {words}", err=True)
+        code = ExitCode.USAGE
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("mutation: interrupted; what was tried is kept", err=True)
+        code = ExitCode.INTERRUPTED
+    sys.exit(int(code or 0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""Which sources hold a checker's rules, and which tests answer for them. Must not know faults or processes."""
+
+from pathlib import Path
+
+from attrs import frozen
+
+TOP = Path(__file__).parents[2]
+
+
+@frozen(kw_only=True)
+class Checker:
+    """sources: files, or folders of them, below the top; tests: what is asked; slowest_s: a test that takes longer is left out, and named."""
+
+    name: str
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+    slowest_s: float = 5.0
+
+    def files(self, top: Path = TOP) -> list[str]:
+        """Its sources that exist, as paths from the top, in order."""
+        found: set[Path] = set()
+        for source in self.sources:
+            path = top / source
+            found.update(path.rglob("*.py") if path.is_dir() else [path] if path.exists() else [])
+        return sorted(str(path.relative_to(top)) for path in found)
+
+
+CHECKERS: dict[str, Checker] = {
+    checker.name: checker
+    for checker in (
+        Checker(name="log", sources=("fencepost/checkers/log",), tests=("tests/checkers/log",)),
+        Checker(
+            name="invariants",
+            sources=("fencepost/checkers/invariants",),
+            tests=("tests/checkers/test_invariants.py", "tests/checkers/test_invariants_*.py"),
+        ),
+        Checker(
+            name="conformance",
+            sources=("fencepost/checkers/conformance.py", "fencepost/model/refinement"),
+            tests=("tests/checkers/test_conformance*.py", "tests/model/test_refinement_walks.py"),
+        ),
+        Checker(
+            name="linearizability",
+            sources=("fencepost/checkers/linearizability", "fencepost/checkers/models"),
+            tests=("tests/checkers/linearizability", "tests/checkers/models"),
+        ),
+        Checker(name="kafka", sources=("fencepost/checkers/kafka",), tests=("tests/checkers/kafka",)),
+        Checker(name="groups", sources=("fencepost/checkers/groups",), tests=("tests/checkers/groups",)),
+    )
+}
