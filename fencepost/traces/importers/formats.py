@@ -15,20 +15,34 @@ from fencepost.traces.importers.edn import EdnReader, Keyword, plain
 from fencepost.traces.importers.entries import Entry, entry_of
 
 
-def edn_entries(text: str, where: str) -> Iterator[Entry]:
-    """The entries of a history in EDN."""
+Row = tuple[Any, int]
+"""An entry as a map of JSON values, not yet understood, and the number of its line."""
+
+
+def edn_rows(text: str, where: str) -> Iterator[Row]:
+    """The rows of a history in EDN."""
     reader = EdnReader(text, where)
     closes = "]" if reader.skip_into("[") else ")" if reader.skip_into("(") else ""
     line, counted = 1, 0
     for value, position in reader.values(closes):
         line += text.count("\n", counted, position)
         counted = position
-        entry = entry_of(plain(value), line=line, where=where)
-        if entry is not None:
-            yield entry
+        yield plain(value), line
     kind, seen, position = reader.token()
     if kind:
         raise reader.refuse("nothing behind the history", repr(seen), position)
+
+
+def edn_entries(text: str, where: str) -> Iterator[Entry]:
+    """The entries of a history in EDN."""
+    return _entries(edn_rows(text, where), where)
+
+
+def _entries(rows: Iterator[Row], where: str) -> Iterator[Entry]:
+    for row, line in rows:
+        entry = entry_of(row, line=line, where=where)
+        if entry is not None:
+            yield entry
 
 
 def _object(where: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
@@ -46,6 +60,11 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 def json_entries(text: str, where: str) -> Iterator[Entry]:
     """The entries of a history in JSON: an array of objects, or one object after another."""
+    return _entries(json_rows(text, where), where)
+
+
+def json_rows(text: str, where: str) -> Iterator[Row]:
+    """The rows of a history in JSON."""
 
     def constant(name: str) -> Any:
         raise TraceError(expected="JSON", seen=name, where=where)
@@ -64,9 +83,7 @@ def json_entries(text: str, where: str) -> Iterator[Entry]:
             raise TraceError(
                 expected="a JSON object", seen=error.msg, where=f"{where}:{error.lineno}"
             ) from None
-        entry = entry_of(row, line=line, where=where)
-        if entry is not None:
-            yield entry
+        yield row, line
         position = _end_of(_BETWEEN, text, position)
     if inside:
         if position >= len(text):
