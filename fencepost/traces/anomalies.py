@@ -342,7 +342,7 @@ ANOMALIES: tuple[Anomaly, ...] = (
         definition="a consumer went on polling beyond a record that is known to stand where its last poll ended",
         implied_by=("lost_write",),
         jepsen="poll-skip",
-        allowed="between two assignments: after subscribe where rebalances are not recorded (then counted), after assign to other partitions, after a join; loss, retention, compaction",
+        allowed="after assign elsewhere, after a join, after subscribe if rebalances are not recorded (then counted); loss, retention, compaction",
     ),
     Anomaly(
         name="unseen",
