@@ -8,6 +8,7 @@ from pathlib import Path
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.entries import Pairing, unique_values
 from fencepost.traces.importers.formats import FORMATS, SUFFIXES, recognised
+from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
 from fencepost.traces.trace import Trace
 
 __all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]
@@ -20,10 +21,16 @@ def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 
             expected=f"a format out of auto, {', '.join(FORMATS)}", seen=repr(format), where=where
         )
     chosen = recognised(text, where) if format == "auto" else FORMATS[format]
-    pairing = Pairing(where, failed_cas_observes=chosen.failed_cas_observes)
-    for entry in chosen.entries(text, where):
-        pairing.add(entry)
-    operations = pairing.operations()
+    if chosen.operations is not None:
+        operations = chosen.operations(text, where)
+        unique, overlapping = sends_unique(operations), overlaps_itself(operations)
+    else:
+        assert chosen.entries is not None
+        pairing = Pairing(where, failed_cas_observes=chosen.failed_cas_observes)
+        for entry in chosen.entries(text, where):
+            pairing.add(entry)
+        operations, overlapping = pairing.operations(), False
+        unique = unique_values(operations)
     return Trace(
         trace_id=trace_id,
         plan="",
@@ -31,7 +38,8 @@ def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 
         target="foreign",
         software_version="",
         profile=f"imported-{chosen.name}",
-        unique_values=unique_values(operations),
+        unique_values=unique,
+        concurrent_processes=overlapping,
         operations=operations,
     )
 

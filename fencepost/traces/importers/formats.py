@@ -13,7 +13,8 @@ from attrs import frozen
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.edn import EdnReader, Keyword, plain
 from fencepost.traces.importers.entries import Entry, entry_of
-
+from fencepost.traces.importers.kafka import kafka_operations
+from fencepost.traces.operations import Operation
 
 Row = tuple[Any, int]
 """An entry as a map of JSON values, not yet understood, and the number of its line."""
@@ -131,12 +132,20 @@ def log_entries(text: str, where: str) -> Iterator[Entry]:
 
 @frozen(kw_only=True)
 class Format:
-    """One format. entries: a text's; failed_cas_observes: a failed cas is an observation, not an operation that did not happen."""
+    """One format. entries: a text's; failed_cas_observes: a failed cas is an observation, not an operation that did not happen.
+    operations: instead of entries, of a workload whose entries mean more than one operation each."""
 
     name: str
     says: str
-    entries: Callable[[str, str], Iterator[Entry]]
+    entries: Callable[[str, str], Iterator[Entry]] | None = None
     failed_cas_observes: bool = False
+    operations: Callable[[str, str], tuple[Operation, ...]] | None = None
+
+
+def kafka_history(text: str, where: str) -> tuple[Operation, ...]:
+    """The operations of a history of Jepsen's Kafka workload, in EDN or JSON."""
+    rows = json_rows if _notation(text, where) == "json" else edn_rows
+    return kafka_operations(rows(text, where), where)
 
 
 FORMATS: dict[str, Format] = {
@@ -154,6 +163,11 @@ FORMATS: dict[str, Format] = {
             entries=log_entries,
             failed_cas_observes=True,
         ),
+        Format(
+            name="jepsen-kafka",
+            says="Jepsen's Kafka workload in EDN or JSON: send, poll, assign, subscribe, crash, txn",
+            operations=kafka_history,
+        ),
     )
 }
 SUFFIXES = (".edn", ".json", ".log", ".txt")
@@ -162,16 +176,31 @@ SUFFIXES = (".edn", ".json", ".log", ".txt")
 _FIRST = re.compile(r"(?:[\s,]|;[^\n]*\n?)*")
 
 
+_KAFKA = re.compile(
+    r':f\s+:(?:send|poll|assign|subscribe)\b|\[:(?:send|poll)\b|"f"\s*:\s*"(?:send|poll|assign|subscribe)"|\[\s*"(?:send|poll)"'
+)
+_HEAD = 1 << 16
+"""Characters at the beginning of a history that tell its workload."""
+
+
 def recognised(text: str, where: str) -> Format:
     """The format of a text, by how it begins. Raises TraceError where it is none."""
+    notation = _notation(text, where)
+    if notation != "jepsen-log" and _KAFKA.search(text, 0, _HEAD):
+        return FORMATS["jepsen-kafka"]
+    return FORMATS[notation]
+
+
+def _notation(text: str, where: str) -> str:
+    """edn, json or jepsen-log. Raises TraceError where it is none of them."""
     rest = text[_end_of(_FIRST, text, 0) :][:200]
     if re.match(r"(?:\S+ \S+ )?INFO\s", rest):
-        return FORMATS["jepsen-log"]
+        return "jepsen-log"
     bracket = re.match(r"\[?\s*\{\s*(\"|:|\})", rest)
     if bracket is not None:
-        return FORMATS["json" if bracket.group(1) == '"' else "edn"]
+        return "json" if bracket.group(1) == '"' else "edn"
     if re.match(r"[\[(#{]", rest):
-        return FORMATS["edn"]
+        return "edn"
     raise TraceError(
         expected=f"a history in one of the formats {', '.join(FORMATS)}",
         seen=repr(rest[:40]) if rest else "an empty file",
