@@ -1,4 +1,4 @@
-"""`fencepost check`: traces judged by the plain checker, in this process."""
+"""`fencepost check`: traces judged by the plain checker, by as many processes as there is work for."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,16 +8,16 @@ import attrs
 import rich_click as click
 from attrs import define, field
 
-from fencepost.checkers.verdict import Decision, Verdict, combine
+from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.cli.check_model import asked_model, check_model, model_options
 from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import checks_option, json_option, replay_stored, split_names
+from fencepost.cli.options import checks_option, jobs_option, json_option, replay_stored, split_names
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
 from fencepost.traces.errors import ExitCode, strongest
-from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from fencepost.cli.inputs import Found
+    from fencepost.cli.check_work import Judgement, Question
+    from fencepost.cli.inputs import Piece
 
 MOST_LISTED = 20
 """Traces with a verdict other than Ok that are named."""
@@ -39,14 +39,14 @@ class Tally:
         """How many were judged."""
         return sum(self.decisions.values())
 
-    def add(self, source: str, trace: Trace, verdict: Verdict) -> None:
+    def add(self, source: str, trace_id: int, verdict: Verdict) -> None:
         """Count one trace."""
         self.decisions[verdict.decision.value] += 1
         self.codes.add(exit_code_of(verdict))
         if verdict.anomaly is not None:
             self.anomalies[verdict.anomaly] += 1
         if verdict.decision is not Decision.OK and len(self.notable) < MOST_LISTED:
-            self.notable.append((source, trace.trace_id, verdict))
+            self.notable.append((source, trace_id, verdict))
 
     @property
     def exit_code(self) -> ExitCode:
@@ -74,20 +74,23 @@ class Tally:
     help="Illegal traces to explain in full.",
 )
 @model_options
+@jobs_option
 @json_option
 def command(
     inputs: tuple[Path, ...],
     checks: str | None,
     profile: str | None,
     explain: int,
+    format: str | None,
+    jobs: int,
     as_json: bool,
     **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines (docs/traces.md).
 
-    What cannot be read is told and left out, the rest is judged. Traces of other systems count as well: whatever is
-    written in the format can be judged. With --model, client operations are held against a sequential model instead,
-    and histories of Jepsen's in EDN, JSON and log text are read too (docs/models.md).
+    What cannot be read is told and left out, the rest is judged; files and parts of folders are judged in parallel and told in
+    order. Traces of other systems count as well: whatever is written in a format that is known can be judged. With --model, client
+    operations are held against a sequential model instead (docs/models.md).
 
     \b
     Examples
@@ -99,44 +102,85 @@ def command(
       fencepost check history.jsonl --profile strong
       # is a register's history linearizable?
       fencepost check etcd.log --model cas-register
+      # a folder of histories, four at a time, ten seconds each
+      fencepost check histories/ --model key-value --jobs 4 --timeout 10
     """
-    from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name, judge, under_profile
-    from fencepost.cli.inputs import Found, traces_of
+    from fencepost.cli.inputs import FORMATS, OURS, Piece, pieces_of
 
     output = Output(as_json)
+    if format is not None and format not in FORMATS:
+        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
+    question = _question(checks, profile, model)
+    tally = Tally()
+    pieces = []
+    for piece in pieces_of(inputs, format or (OURS if question.checks and checks is None else "auto")):
+        if isinstance(piece, Piece):
+            pieces.append(piece)
+        else:
+            tally.unreadable.append(piece.reason)
+            output.note(f"unreadable, left out: {piece.reason}")
+    if question.model:
+        return check_model(pieces, tally.unreadable, question, jobs, explain, output)
+    try:
+        _judge(pieces, question, jobs, explain, tally, output)
+    except KeyboardInterrupt:
+        tally.codes.add(ExitCode.INTERRUPTED)
+        output.note(f"interrupted: {tally.traces} traces were judged")
+    _show(tally, output)
+    output.emit(_as_dict(tally, question.checks))
+    return tally.exit_code
+
+
+def _question(checks: str | None, profile: str | None, model: dict[str, Any]) -> "Question":
+    """What the options ask for. Raises UsageError, FencepostError."""
+    from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
+    from fencepost.cli.check_work import Question
+
     if model["model"] is not None:
         if checks is not None or profile is not None:
             raise click.UsageError(
                 "expected --model without --checks and --profile, which ask something else"
             )
-        return check_model(inputs, asked_model(**model), explain, output)
+        return asked_model(**model)
     if any(value is not None for value in model.values()):
-        raise click.UsageError("expected --model with --format, --initial, --timeout and --memory, saw none")
+        raise click.UsageError("expected --model with --initial, --timeout and --memory, saw none")
     names = split_names(checks) or DEFAULT_CHECKS
     checks_by_name(names)
     check_profile(profile)
-    tally = Tally()
-    for found in traces_of(inputs):
-        if not isinstance(found, Found):
-            tally.unreadable.append(found.reason)
-            output.note(f"unreadable, left out: {found.reason}")
-            continue
-        verdicts = judge(under_profile(found.trace, profile), names)
-        verdict = combine(verdicts)
-        tally.add(found.source, found.trace, verdict)
-        if verdict.decision is Decision.ILLEGAL:
-            tally.illegal += 1
-            if tally.illegal <= explain:
-                _explain(found, verdicts, output)
-    _show(tally, output)
-    output.emit(_as_dict(tally, names))
-    return tally.exit_code
+    return Question(checks=names, profile=profile)
 
 
-def _explain(found: "Found", verdicts: tuple[Verdict, ...], output: Output) -> None:
-    stored = found.stored and found.trace.plan
-    replay = replay_stored(Path(found.source), found.trace.trace_id) if stored else ""
-    show_findings(by_rank(verdicts), found.trace, replay, output)
+def _judge(
+    pieces: "list[Piece]", question: "Question", jobs: int, explain: int, tally: Tally, output: Output
+) -> None:
+    from fencepost.cli.check_pool import judged_by_all
+    from fencepost.cli.check_work import Judgement
+    from fencepost.cli.inputs import Quarantined
+
+    with output.progress("pieces", len(pieces)) as bar:
+        for number, told in judged_by_all(pieces, question, jobs):
+            bar.to(number, f"{tally.traces} traces judged")
+            if isinstance(told, Quarantined):
+                tally.unreadable.append(told.reason)
+                output.note(f"unreadable, left out: {told.reason}")
+            elif isinstance(told, Judgement):
+                tally.add(told.source, told.trace_id, told.verdict)
+                if told.verdict.decision is Decision.ILLEGAL:
+                    tally.illegal += 1
+                    if tally.illegal <= explain:
+                        _explain(pieces[number], told, question, output)
+
+
+def _explain(piece: "Piece", judgement: "Judgement", question: "Question", output: Output) -> None:
+    from fencepost.cli.check_work import trace_at, verdicts_of
+
+    trace = trace_at(piece, judgement.index)
+    if trace is None:
+        output.note(f"{judgement.source}: it cannot be read again to be drawn")
+        return
+    stored = judgement.stored and trace.plan
+    replay = replay_stored(Path(judgement.source), trace.trace_id) if stored else ""
+    show_findings(by_rank(verdicts_of(trace, question)), trace, replay, output)
     output.say("")
 
 

@@ -3,15 +3,15 @@
 Owns: the options of that question, and the answer per history with counts and time. Must not know how linearizability is decided.
 """
 
-import time
+import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import msgspec
 import rich_click as click
-from attrs import define, field, frozen
+from attrs import define, field
+from rich.table import Table
 
 from fencepost.checkers.verdict import Decision
 from fencepost.cli.console import Output, add_row, table
@@ -19,9 +19,11 @@ from fencepost.cli.options import Decorator
 from fencepost.traces.errors import ExitCode, strongest
 
 if TYPE_CHECKING:
-    from fencepost.checkers.linearizability import Judged, Limits
-    from fencepost.checkers.models import Model
+    from fencepost.cli.check_work import Judgement, Question
+    from fencepost.cli.inputs import Piece
 
+COUNTS = ("operations", "parts", "steps", "nodes")
+"""Of one history: what was judged, and the work that it took."""
 TIMEOUT_SECONDS = 60.0
 MEMORY_MIB = 2048
 
@@ -41,7 +43,8 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format",
             metavar="NAME",
-            help="With --model, what files are written in: auto (the default), fencepost, edn, json or jepsen-log.",
+            help="What files are written in: fencepost, edn, json, jepsen-log or auto."
+            " [default: auto with --model or --checks, otherwise fencepost]",
         ),
         click.option("--initial", metavar="JSON", help="With --model, the value that it starts from."),
         click.option(
@@ -62,26 +65,10 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-@frozen(kw_only=True)
-class Asked:
-    """The question. name: the model's, as the caller said it."""
-
-    name: str
-    model: "Model"
-    format: str
-    limits: "Limits"
-
-
-def asked_model(
-    *, model: str, format: str | None, initial: str | None, timeout: float | None, memory: int | None
-) -> Asked:
+def asked_model(*, model: str, initial: str | None, timeout: float | None, memory: int | None) -> "Question":
     """What the options ask for. Raises UsageError, FencepostError."""
-    from fencepost.checkers.linearizability import Limits
-    from fencepost.checkers.models import model_named
-    from fencepost.cli.inputs import FORMATS
+    from fencepost.cli.check_work import Question
 
-    if format is not None and format not in FORMATS:
-        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
     first: tuple[Any, ...] = ()
     if initial is not None:
         try:
@@ -90,8 +77,18 @@ def asked_model(
             raise click.UsageError(
                 f"expected --initial as JSON (a text in quotes), saw {initial!r}"
             ) from None
-    limits = Limits(timeout_s=timeout or TIMEOUT_SECONDS, memory_bytes=(memory or MEMORY_MIB) << 20)
-    return Asked(name=model, model=model_named(model, *first), format=format or "auto", limits=limits)
+    if ":" in model and "" not in sys.path:
+        sys.path.insert(
+            0, ""
+        )  # a model of the caller's is looked for beside the histories, as `python -m` would
+    question = Question(
+        model=model,
+        initial=first,
+        timeout_s=timeout or TIMEOUT_SECONDS,
+        memory_bytes=(memory or MEMORY_MIB) << 20,
+    )
+    question.asked_model()  # a name that means nothing is told before anything is read
+    return question
 
 
 @define
@@ -102,17 +99,17 @@ class Answers:
     unreadable: list[str] = field(factory=list)
     codes: set[ExitCode] = field(factory=set)
 
-    def add(self, source: str, trace_id: int, judged: "Judged", seconds: float) -> None:
+    def add(self, judgement: "Judgement") -> None:
         """One history."""
-        verdict = judged.verdict
+        verdict = judgement.verdict
         self.codes.add(_CODES.get(verdict.decision, ExitCode.UNDECIDED))
-        counts = {name: getattr(judged, name) for name in ("operations", "parts", "steps", "nodes")}
+        counts = dict.fromkeys(COUNTS, 0) | judgement.counts
         self.rows.append(
             {
-                "source": source,
-                "trace_id": trace_id,
+                "source": judgement.source,
+                "trace_id": judgement.trace_id,
                 **counts,
-                "seconds": round(seconds, 6),
+                "seconds": round(judgement.seconds, 6),
                 **attrs.asdict(verdict),
             }
         )
@@ -128,52 +125,43 @@ class Answers:
         return strongest(codes)
 
 
-def check_model(inputs: tuple[Path, ...], asked: Asked, explain: int, output: Output) -> ExitCode:
-    """Judge every history that the paths mean; tell each verdict, and explain the first Illegal ones."""
-    from fencepost.checkers.linearizability import judge_counted
-    from fencepost.cli.inputs import Found, traces_of
-    from fencepost.report.processes import process_lanes
+def check_model(
+    pieces: "list[Piece]",
+    unreadable: list[str],
+    question: "Question",
+    jobs: int,
+    explain: int,
+    output: Output,
+) -> ExitCode:
+    """Judge every history of the pieces, in their order; tell each verdict, and explain the first Illegal ones. Ctrl-C tells what was judged so far."""
+    from fencepost.cli.check_pool import judged_by_all
+    from fencepost.cli.check_work import Judgement
+    from fencepost.cli.inputs import Quarantined
 
-    answers = Answers()
-    rows = table("history", "verdict", ">operations", ">parts", ">steps", ">seconds", "why")
+    answers = Answers(unreadable=unreadable)
+    rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:3]), ">seconds", "why")
     explained = 0
-    for found in traces_of(inputs, asked.format):
-        if not isinstance(found, Found):
-            answers.unreadable.append(found.reason)
-            output.note(f"unreadable, left out: {found.reason}")
-            continue
-        start = time.perf_counter()
-        judged = judge_counted(found.trace, asked.model, asked.limits)
-        seconds = time.perf_counter() - start
-        verdict = judged.verdict
-        answers.add(found.source, found.trace.trace_id, judged, seconds)
-        name = f"{found.source} {found.trace.trace_id}" if found.stored else found.source
-        why = verdict.reason or (verdict.findings[0].seen if verdict.findings else "")
-        cells = (
-            name,
-            verdict.decision.value,
-            judged.operations,
-            judged.parts,
-            judged.steps,
-            f"{seconds:.3f}",
-        )
-        add_row(rows, *cells, why, style=_STYLES.get(verdict.decision, "yellow"))
-        if verdict.findings and explained < explain:
-            explained += 1
-            finding = verdict.findings[0]
-            output.say(
-                f"{name}: {finding.anomaly}",
-                f"  expected: {finding.expected}",
-                f"  seen:     {finding.seen}",
-                "",
-                process_lanes(found.trace, finding.operations),
-                "",
-            )
+    try:
+        with output.progress("histories", len(pieces)) as bar:
+            for number, told in judged_by_all(pieces, question, jobs):
+                bar.to(number, f"{len(answers.rows)} judged")
+                if isinstance(told, Quarantined):
+                    answers.unreadable.append(told.reason)
+                    output.note(f"unreadable, left out: {told.reason}")
+                elif isinstance(told, Judgement):
+                    answers.add(told)
+                    _add_row(rows, told)
+                    if told.verdict.findings and explained < explain:
+                        explained += 1
+                        _explain(pieces[number], told, output)
+    except KeyboardInterrupt:
+        answers.codes.add(ExitCode.INTERRUPTED)
+        output.note(f"interrupted: {len(answers.rows)} histories were judged")
     if answers.rows:
         output.say(rows)
     output.emit(
         {
-            "model": asked.name,
+            "model": question.model,
             "traces": len(answers.rows),
             "verdicts": answers.rows,
             "unreadable": answers.unreadable,
@@ -181,3 +169,27 @@ def check_model(inputs: tuple[Path, ...], asked: Asked, explain: int, output: Ou
         }
     )
     return answers.exit_code
+
+
+def _named(judgement: "Judgement") -> str:
+    """A history as a person calls it."""
+    return f"{judgement.source} {judgement.trace_id}" if judgement.stored else judgement.source
+
+
+def _add_row(rows: "Table", judgement: "Judgement") -> None:
+    verdict = judgement.verdict
+    counts = [judgement.counts.get(name, 0) for name in COUNTS[:3]]
+    why = verdict.reason or (verdict.findings[0].seen if verdict.findings else "")
+    cells = (_named(judgement), verdict.decision.value, *counts, f"{judgement.seconds:.3f}", why)
+    add_row(rows, *cells, style=_STYLES.get(verdict.decision, "yellow"))
+
+
+def _explain(piece: "Piece", judgement: "Judgement", output: Output) -> None:
+    from fencepost.cli.check_work import trace_at
+    from fencepost.report.processes import process_lanes
+
+    finding = judgement.verdict.findings[0]
+    trace = trace_at(piece, judgement.index)
+    lanes = process_lanes(trace, finding.operations) if trace is not None else "(it cannot be read again)"
+    expected, seen = f"  expected: {finding.expected}", f"  seen:     {finding.seen}"
+    output.say(f"{_named(judgement)}: {finding.anomaly}", expected, seen, "", lanes, "")

@@ -1,6 +1,6 @@
 """Traces out of whatever a person points at: JSON lines, journals, folders of traces, folders of those, foreign histories.
 
-Owns: which reader a path gets, and that one unreadable piece does not stop the rest. Must not know: judges.
+Owns: which reader a path gets, the pieces that processes share out among them, and that one unreadable piece does not stop the rest. Must not know: judges.
 """
 
 import re
@@ -73,16 +73,23 @@ def _sources(path: Path, depth: int, suffixes: tuple[str, ...]) -> Iterator[Path
             yield from _sources(folder, depth - 1, suffixes)
 
 
-def _of_store(path: Path) -> Iterator[Found | Quarantined]:
+@frozen(kw_only=True)
+class Piece:
+    """A part of the input that is read on its own: a file, or one split of a folder of traces. source: the path as the caller named it;
+    size_bytes: on disk; format: of a file."""
+
+    source: str
+    size_bytes: int
+    format: str = OURS
+    split: Split | None = None
+
+
+def _of_store(path: Path) -> Iterator[Piece | Quarantined]:
     work = work_of([path])
-    for piece in work.unreadable:
-        yield Quarantined(source=str(path), reason=piece.reason)
+    for unreadable in work.unreadable:
+        yield Quarantined(source=str(path), reason=unreadable.reason)
     for split in work.splits:
-        try:
-            for trace in _of_split(split):
-                yield Found(source=str(path), trace=trace, stored=True)
-        except TraceError as error:
-            yield Quarantined(source=str(path), reason=str(error))
+        yield Piece(source=str(path), size_bytes=split.size_bytes, split=split)
 
 
 def _of_split(split: Split) -> Iterator[Trace]:
@@ -96,19 +103,32 @@ def _of_split(split: Split) -> Iterator[Trace]:
             yield trace_of(rows, where=split.place)
 
 
-def _of_file(path: Path, format: str) -> Iterator[Found | Quarantined]:
+def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
+    """The traces of a piece, one at a time, and why the rest of it cannot be read. Raises nothing for bad input."""
+    path = Path(piece.source)
+    try:
+        if piece.split is not None:
+            for trace in _of_split(piece.split):
+                yield Found(source=piece.source, trace=trace, stored=True)
+        elif piece.format == OURS or (piece.format == "auto" and _is_ours(path)):
+            for trace in jsonlines.read_traces(path):
+                yield Found(source=piece.source, trace=trace, stored=False)
+        else:
+            trace = importers.import_file(path, format=piece.format)
+            yield Found(source=piece.source, trace=trace, stored=False)
+    except TraceError as error:
+        yield Quarantined(source=piece.source, reason=str(error))
+
+
+def _of_file(path: Path, format: str) -> Piece | Quarantined:
     if path.suffix == ".parquet":
         reason = f"{path}: expected the folder of the campaign, saw one of its files; name the folder that holds traces/"
-        yield Quarantined(source=str(path), reason=reason)
-        return
+        return Quarantined(source=str(path), reason=reason)
     try:
-        if format == OURS or (format == "auto" and _is_ours(path)):
-            for trace in jsonlines.read_traces(path):
-                yield Found(source=str(path), trace=trace, stored=False)
-        else:
-            yield Found(source=str(path), trace=importers.import_file(path, format=format), stored=False)
-    except TraceError as error:
-        yield Quarantined(source=str(path), reason=str(error))
+        size_bytes = path.stat().st_size
+    except OSError as error:
+        return Quarantined(source=str(path), reason=f"{path}: {error.strerror or error}")
+    return Piece(source=str(path), size_bytes=size_bytes, format=format)
 
 
 def _is_ours(path: Path) -> bool:
@@ -121,8 +141,8 @@ def _is_ours(path: Path) -> bool:
     return re.match(rb'\s*\{[^\n]*"type"\s*:\s*"trace"', first) is not None
 
 
-def traces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Found | Quarantined]:
-    """Every trace that the paths mean, one at a time, and every piece that cannot be read. Raises nothing for bad input.
+def pieces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Piece | Quarantined]:
+    """What the paths mean, in pieces, without reading them. Raises nothing for bad input.
 
     format: of files, one of FORMATS; folders are searched for foreign histories unless it is our own.
     """
@@ -130,6 +150,18 @@ def traces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Found | Q
     for path in paths:
         try:
             for source in sources(path, suffixes=suffixes):
-                yield from _of_store(source) if source.is_dir() else _of_file(source, format)
+                if source.is_dir():
+                    yield from _of_store(source)
+                else:
+                    yield _of_file(source, format)
         except TraceError as error:
             yield Quarantined(source=str(path), reason=str(error))
+
+
+def traces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Found | Quarantined]:
+    """Every trace that the paths mean, one at a time, and every piece that cannot be read. Raises nothing for bad input."""
+    for piece in pieces_of(paths, format):
+        if isinstance(piece, Quarantined):
+            yield piece
+        else:
+            yield from read_piece(piece)

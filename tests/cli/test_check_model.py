@@ -71,7 +71,7 @@ USAGE = [
     ),
     (["--model", "counter", "--initial", "{"], "expected --initial as JSON"),
     (["--model", "counter", "--checks", "log"], "expected --model without --checks and --profile"),
-    (["--timeout", "3"], "expected --model with --format, --initial, --timeout and --memory"),
+    (["--timeout", "3"], "expected --model with --initial, --timeout and --memory"),
 ]
 
 
