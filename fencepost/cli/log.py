@@ -18,6 +18,7 @@ def command() -> None:
     Examples
       fencepost log dump /var/lib/kafka/orders-0
       fencepost log dump 00000000000000000000.log --deep
+      fencepost log audit 1=copies/broker-1 2=copies/broker-2
     """
 
 
@@ -45,3 +46,47 @@ def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
 
     request = Request(deep=deep, verify_index=verify_index, alone=not path.is_dir())
     return dump_path(path, request, Output(as_json))
+
+
+@command.command("audit", short_help="The replicas of several brokers, held against each other.")
+@click.argument("places", nargs=-1, required=True, metavar="NAME=DIR...")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="GLOB", help="Only topics like this one. May be repeated."
+)
+@click.option(
+    "--compacted",
+    multiple=True,
+    metavar="GLOB",
+    help="Topics in which missing offsets are normal, where the directories do not say so. May be repeated.",
+)
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Decode every record, and ask whether compaction kept the latest of each key.",
+)
+@json_option
+def audit(
+    places: tuple[str, ...], topics: tuple[str, ...], compacted: tuple[str, ...], deep: bool, as_json: bool
+) -> ExitCode:
+    """Compare the replicas of the same partitions in several brokers' data directories, and each with its own files.
+
+    NAME is what to call a broker, DIR its data directory (log.dirs) or a copy of it; a broker with several directories
+    is named several times. Told are: replicas that differ, above all below the lower high watermark; damaged, missing
+    and doubled batches; epochs, sequence numbers, checkpoints, indexes and producer snapshots that contradict the
+    batches. Files are only read, from the first byte to the last. How to copy the directories: docs/audit.md.
+
+    \b
+    Examples
+      # copies of three brokers' directories
+      fencepost log audit 1=copies/broker-1 2=copies/broker-2 3=copies/broker-3
+      # only some topics, with every record decoded
+      fencepost log audit 1=copies/broker-1 2=copies/broker-2 --topic 'orders*' --deep
+      # one broker by itself, for a program
+      fencepost log audit 1=/var/lib/kafka --json
+    """
+    from fencepost.audit.survey import Request
+    from fencepost.cli.console import Output
+    from fencepost.cli.log_audit import audit_places, places_of
+
+    request = Request(places=places_of(places), topics=topics or ("*",), compacted=compacted, deep=deep)
+    return audit_places(request, Output(as_json))

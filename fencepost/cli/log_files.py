@@ -1,19 +1,16 @@
-"""Which of Kafka's files a path means, and opening them to be read.
+"""Which of Kafka's files a path means.
 
-Owns the real side of impl/log/dump: directories, names, what kind a name says. Must not know what stands in a file or how it is shown.
+Owns the real side of impl/log/dump: directories, names, what kind a name says; audit/source.py opens them. Must not know what stands in a file or how it
+is shown.
 """
 
-import errno
-import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from attrs import frozen
 
+from fencepost.audit.source import RealSource
 from fencepost.impl.log import layout
 from fencepost.impl.log.dump import looks_like_log
 from fencepost.traces.errors import EnvironmentError_
@@ -35,38 +32,9 @@ NAMED_KINDS = {
     "partition.metadata": "partition metadata",
     "meta.properties": "broker metadata",
 }
+__all__ = ["LogFile", "RealSource", "files_of"]
 _PARTITION = re.compile(r".+-\d+(\.[0-9a-f]+-(delete|future|stray))?")
 _ASIDE = (layout.CLEANED, layout.SWAP, layout.DELETED)
-
-
-class RealSource:
-    """A file of this machine, to be read only (impl.log.dump.Source). Its size is taken once: a broker may be writing."""
-
-    def __init__(self, path: Path) -> None:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
-            raise OSError(errno.EINVAL, "not a plain file", str(path))
-        self._file = open(path, "rb")  # noqa: SIM115 (closed by __exit__)
-        self._size = os.fstat(self._file.fileno()).st_size
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._file.close()
-
-    def read_at(self, position: int, size: int) -> bytes:
-        """Up to `size` bytes from `position`, none after the size that was taken."""
-        self._file.seek(position)
-        return self._file.read(max(0, min(size, self._size - position)))
-
-    def size(self) -> int:
-        """Bytes in the file when it was opened."""
-        return self._size
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,201 @@
+"""The replicas of one partition, side by side.
+
+Owns when two replicas differ and how much that means. Must not know files beyond a batch's place, nor what is wrong within one replica.
+
+All replicas are read at once, in the order of their offsets. Batches that are the same bytes are passed over whole. Where they are not, their records are
+compared one by one: another codec, other boundaries of batches or segments are no difference; epoch, producer, sequence, time, key, value and headers are.
+
+Nothing is asked of a replica below its start, above its end, or where damage has made it unreadable. What that leaves:
+
+    both hold a record there, and not the same one    in one leader epoch, or below both high watermarks: log_divergence
+                                                      else uncommitted_divergence: the one of the older epoch will be cut
+    one holds a record, the other a hole              the same, unless the topic is compacted: brokers compact each at its own time
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from attrs import define, field
+
+from fencepost.audit.cursor import FIELDS, Cursor
+
+MOST_RUNS = 1000
+"""Stretches of differing offsets that are kept of one partition."""
+
+
+class Watcher(Protocol):
+    """What wants to see every record."""
+
+    def see(self, offset: int, here: Sequence[Cursor], lacking: Sequence[Cursor]) -> None:
+        """The replicas that hold a record at this offset, and those that certainly do not."""
+        ...
+
+
+@define(kw_only=True)
+class Run:
+    """Neighbouring offsets at which two replicas differ in the same way. expected, seen: at the first of them."""
+
+    anomaly: str
+    first: int
+    last: int
+    count: int
+    expected: str
+    seen: str
+    lacks: bool
+    replica: str
+
+
+@define
+class Comparison:
+    """compacted: it is known beforehand that records may be gone. runs: those that may go on, by pair of brokers, kind and anomaly. closed: done, bounded.
+    more: beyond that. absent: records that one replica lacks where another has them. touched: seen at the current offset. watcher: is shown every record
+    where one is given, so that nothing is passed over."""
+
+    cursors: Sequence[Cursor]
+    compacted: bool = False
+    watcher: Watcher | None = None
+    absent: int = 0
+    more: int = 0
+    runs: dict[tuple[str, str, bool, str], Run] = field(factory=dict)
+    closed: list[Run] = field(factory=list)
+    touched: set[tuple[str, str, bool, str]] = field(factory=set)
+
+    def run(self) -> list[Run]:
+        """Read everything; returns where the replicas differ, in the order of offsets."""
+        for cursor in self.cursors:
+            cursor.advance()
+        while live := [cursor for cursor in self.cursors if cursor.batch is not None]:
+            self._next(live)
+        self._close(())
+        return sorted(self.closed, key=lambda run: (run.first, run.last))
+
+    def _next(self, live: list[Cursor]) -> None:
+        offset = min(cursor.offset for cursor in live)
+        here = [cursor for cursor in live if cursor.offset == offset]
+        lacking = [cursor for cursor in live if cursor.offset > offset >= cursor.known_from]
+        if not lacking and self.watcher is None and _same_bytes(here):
+            for cursor in here:
+                cursor.advance()
+            self._close(())
+            return
+        packed = [cursor for cursor in here if cursor.records is None]
+        if packed:
+            for cursor in packed:
+                cursor.decode()
+            return
+        self.touched.clear()
+        self._compare(offset, here, lacking)
+        self._close(self.touched)
+        for cursor in here:
+            cursor.step()
+
+    def _compare(self, offset: int, here: list[Cursor], lacking: list[Cursor]) -> None:
+        if self.watcher is not None:
+            self.watcher.see(offset, here, lacking)
+        classes: list[list[Cursor]] = []
+        for cursor in here:
+            same = next((one for one in classes if one[0].record.content == cursor.record.content), None)
+            if same is None:
+                classes.append([cursor])
+            else:
+                same.append(cursor)
+        classes.sort(key=len, reverse=True)
+        told: set[frozenset[str]] = set()
+        for odd in [cursor for others in classes[1:] for cursor in others]:
+            rivals = [cursor for others in classes if odd not in others for cursor in others]
+            rival = max(rivals, key=lambda one: (_committed(offset, odd, one), one.replica.high_watermark))
+            pair = frozenset((odd.replica.broker, rival.replica.broker))
+            if pair not in told:
+                told.add(pair)
+                self._differ(offset, rival, odd)
+        self.absent += len(lacking)
+        for cursor in () if self.compacted else lacking:
+            holder = max(here, key=lambda one: one.replica.high_watermark)
+            self._lacks(offset, holder, cursor)
+
+    def _differ(self, offset: int, one: Cursor, other: Cursor) -> None:
+        committed = _committed(offset, one, other)
+        epoch = one.record.epoch
+        grave = committed or (epoch == other.record.epoch and epoch >= 0)
+        fields = [
+            name
+            for name, a, b in zip(FIELDS, one.record.content, other.record.content, strict=True)
+            if a != b
+        ]
+        self._tell(
+            offset,
+            "log_divergence" if grave else "uncommitted_divergence",
+            one,
+            other,
+            lacks=False,
+            expected=f"one record at offset {offset}{_bound(one, other, committed)}: epoch {epoch} in {one.where}",
+            seen=f"another {' and '.join(fields)}: epoch {other.record.epoch} in {other.where}",
+        )
+
+    def _lacks(self, offset: int, one: Cursor, other: Cursor) -> None:
+        committed = _committed(offset, one, other)
+        self._tell(
+            offset,
+            "log_divergence" if committed else "uncommitted_divergence",
+            one,
+            other,
+            lacks=True,
+            expected=f"the record of offset {offset}{_bound(one, other, committed)}, as epoch {one.record.epoch} in {one.where} has it",
+            seen=f"none before {other.where}, which goes on at offset {other.offset}",
+        )
+
+    def _tell(
+        self, offset: int, anomaly: str, one: Cursor, other: Cursor, *, lacks: bool, expected: str, seen: str
+    ) -> None:
+        key = one.replica.broker, other.replica.broker, lacks, anomaly
+        self.touched.add(key)
+        run = self.runs.get(key)
+        if run is not None:
+            run.last, run.count = offset, run.count + 1
+            return
+        self.runs[key] = Run(
+            anomaly=anomaly,
+            first=offset,
+            last=offset,
+            count=1,
+            expected=expected,
+            seen=seen,
+            lacks=lacks,
+            replica=other.replica.broker,
+        )
+
+    def _close(self, but: "set[tuple[str, str, bool, str]] | tuple[()]") -> None:
+        """Runs that did not go on are done."""
+        if self.runs:
+            for key in [key for key in self.runs if key not in but]:
+                run = self.runs.pop(key)
+                if len(self.closed) < MOST_RUNS:
+                    self.closed.append(run)
+                else:
+                    self.more += 1
+
+
+def _same_bytes(here: list[Cursor]) -> bool:
+    """Whether all of them are before a batch, and the same one."""
+    first = here[0].batch
+    assert first is not None, "a replica at its end"
+    if here[0].records is not None:
+        return False
+    return all(
+        cursor.records is None and cursor.batch is not None and cursor.batch.data == first.data
+        for cursor in here[1:]
+    )
+
+
+def _committed(offset: int, one: Cursor, other: Cursor) -> bool:
+    """Whether the offset is below both high watermarks."""
+    return offset < min(one.replica.high_watermark, other.replica.high_watermark)
+
+
+def _bound(one: Cursor, other: Cursor, committed: bool) -> str:
+    low = min(one.replica.high_watermark, other.replica.high_watermark)
+    return (
+        f", below the high watermark {low} of both"
+        if committed
+        else f", above the lower high watermark {low}"
+    )

@@ -1,0 +1,133 @@
+"""Where a comparison is in one replica: before a batch, or among the records of one.
+
+Owns what counts as the same record, and from where on the replica is known. Must not know other replicas.
+"""
+
+from collections.abc import Iterator
+
+from attrs import define
+
+from fencepost.audit.findings import Findings
+from fencepost.audit.replica import Known, ReplicaWalk
+from fencepost.audit.segments import Batch
+from fencepost.impl.log.batch_header import NO_SEQUENCE, CorruptBatchError
+from fencepost.impl.log.record_batch import Header
+
+FIELDS = ("leader epoch", "producer", "sequence", "kind", "time", "key", "value", "headers")
+
+
+@define
+class Held:
+    """A record as one replica holds it. content: in the order of FIELDS."""
+
+    offset: int
+    content: tuple[
+        int, tuple[int, int], int, tuple[bool, bool], int, bytes | None, bytes | None, tuple[Header, ...]
+    ]
+
+    @property
+    def epoch(self) -> int:
+        """Its leader epoch."""
+        return self.content[0]
+
+    @property
+    def key(self) -> bytes | None:
+        """Its key."""
+        return self.content[5]
+
+    @property
+    def is_tombstone(self) -> bool:
+        """No value: the key is deleted."""
+        return self.content[6] is None
+
+    @property
+    def is_control(self) -> bool:
+        """A marker, not a record of anybody's."""
+        return self.content[3][1]
+
+
+def held_records(batch: Batch) -> list[Held]:
+    """The records of a batch with what is said of them in its header. Raises CorruptBatchError."""
+    header = batch.header
+    producer = header.producer_id, header.producer_epoch
+    kind = header.is_transactional, header.is_control
+    found = []
+    for record in batch.records():
+        sequence = NO_SEQUENCE
+        if header.base_sequence != NO_SEQUENCE:
+            sequence = (header.base_sequence + record.offset - header.base_offset) & 0x7FFFFFFF
+        content = (
+            header.leader_epoch, producer, sequence, kind, record.timestamp_ms, record.key, record.value, record.headers,
+        )  # fmt: skip
+        found.append(Held(record.offset, content))
+    return found
+
+
+@define(eq=False)
+class Cursor:
+    """Where the comparison is in one replica. batch: None at the end. records, index: of the batch once it was decoded. known_from: at offsets between it and
+    the next record nothing is there; below it nobody knows."""
+
+    replica: ReplicaWalk
+    stream: Iterator[Known]
+    findings: Findings
+    batch: Batch | None = None
+    records: list[Held] | None = None
+    index: int = 0
+    known_from: int = 0
+
+    @property
+    def offset(self) -> int:
+        """Of the next record, or batch."""
+        assert self.batch is not None, "a replica at its end"
+        return self.batch.header.base_offset if self.records is None else self.records[self.index].offset
+
+    def advance(self) -> None:
+        """To the next batch."""
+        known = next(self.stream, None)
+        unreadable_to = -1
+        if known is None:
+            self.batch = None
+        else:
+            unreadable_to = known.known_from
+            self.batch = known.batch
+        self.known_from = max(self.known_from, unreadable_to)
+        self.records, self.index = None, 0
+
+    def decode(self) -> None:
+        """Go from the batch to its records; to the next batch if it has none, or none that can be read."""
+        assert self.batch is not None, "a replica at its end"
+        try:
+            self.records = held_records(self.batch)
+        except CorruptBatchError as error:
+            header = self.batch.header
+            self.findings.add(
+                "corrupt_batch",
+                expected=error.expected,
+                seen=f"{error.seen} in {self.batch.where}",
+                offset=header.base_offset,
+            )
+            self.known_from = header.next_offset
+            self.advance()
+            return
+        if not self.records:
+            self.advance()
+
+    def step(self) -> None:
+        """Past the current record."""
+        assert self.records is not None, "a batch that was not decoded"
+        self.index += 1
+        if self.index == len(self.records):
+            self.advance()
+
+    @property
+    def record(self) -> Held:
+        """The current one."""
+        assert self.records is not None, "a batch that was not decoded"
+        return self.records[self.index]
+
+    @property
+    def where(self) -> str:
+        """The current batch."""
+        assert self.batch is not None, "a replica at its end"
+        return f"{self.batch.where} ({self.replica.broker})"

@@ -1,0 +1,213 @@
+"""What lies in a broker's data directory: partitions, checkpoints, and what is none of both.
+
+Owns names, and which file belongs to what. Must not know what stands in segments. A directory may be a copy of a living broker's, or of one that died in
+the middle of anything: whatever is not known is left alone and told.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from fencepost.audit.findings import Findings
+from fencepost.audit.source import RealSource
+from fencepost.impl.log import layout
+from fencepost.impl.log.dump_states import PartitionOffset, Property, partition_offsets, properties
+from fencepost.traces.errors import EnvironmentError_
+
+TopicNumber = tuple[str, int]
+"""A topic and the number of a partition."""
+
+COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
+"""Kafka's own topics, compacted whatever else is known of them."""
+TRANSACTION_INDEX = ".txnindex"
+METADATA, BROKER_METADATA = "partition.metadata", "meta.properties"
+KNOWN_FILES = {".lock", "cleaner-offset-checkpoint", layout.CLEAN_SHUTDOWN, BROKER_METADATA, METADATA}
+_PARTITION = re.compile(r"(?P<topic>.+)-(?P<number>\d{1,10})")
+_ASIDE = re.compile(r".+\.[0-9a-f]+-(delete|future|stray)")
+_IN_BETWEEN = (layout.CLEANED, layout.SWAP, layout.DELETED, layout.TEMPORARY)
+
+
+@frozen
+class SegmentFile:
+    """base_offset: what its name says. size: in bytes, when it was listed."""
+
+    path: Path
+    base_offset: int
+    size: int
+
+    def sibling(self, kind: str) -> Path:
+        """Another file of the same segment."""
+        return self.path.with_name(f"{self.path.name[: layout.DIGITS]}{kind}")
+
+
+@define(kw_only=True)
+class ReplicaFiles:
+    """One replica's directory. high_watermark, log_start, recovery_point: as checkpointed, None if nothing is. clean: the broker was shut down cleanly.
+    compacted: the broker's cleaner knows this partition. topic_id: "" where it is not told."""
+
+    broker: str
+    path: Path
+    clean: bool = False
+    high_watermark: int | None = None
+    log_start: int | None = None
+    recovery_point: int | None = None
+    compacted: bool = False
+    topic_id: str = ""
+    segments: list[SegmentFile] = field(factory=list)
+    snapshots: list[tuple[int, Path]] = field(factory=list)
+
+    @property
+    def size(self) -> int:
+        """Bytes in its segments."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def epoch_checkpoint(self) -> Path:
+        """Where it should be."""
+        return self.path / layout.EPOCH_CHECKPOINT
+
+
+@define(kw_only=True)
+class DataDirectory:
+    """One log directory of a broker. partitions: their directories. checkpoints: by file name. aside: directories on their way in or out."""
+
+    broker: str
+    path: Path
+    clean: bool = False
+    partitions: dict[TopicNumber, Path] = field(factory=dict)
+    checkpoints: dict[str, dict[TopicNumber, int]] = field(factory=dict)
+    aside: list[str] = field(factory=list)
+    identity: dict[str, str] = field(factory=dict)
+
+
+def open_directory(broker: str, path: Path, findings: Findings) -> DataDirectory:
+    """What lies at the top of a data directory. Raises EnvironmentError_ if it is none."""
+    if not path.is_dir():
+        seen = "a file" if path.exists() else "nothing there"
+        raise EnvironmentError_(expected="a broker's data directory", seen=seen, where=str(path))
+    found = DataDirectory(broker=broker, path=path, clean=(path / layout.CLEAN_SHUTDOWN).exists())
+    unknown: list[str] = []
+    for entry in sorted(path.iterdir()):
+        key = _partition_of(entry.name)
+        if entry.is_dir() and key is not None:
+            found.partitions[key] = entry
+        elif entry.is_dir() and _ASIDE.fullmatch(entry.name):
+            found.aside.append(entry.name)
+        elif entry.name not in KNOWN_FILES and not entry.name.endswith("-checkpoint"):
+            unknown.append(entry.name)
+    _refuse_foreign(found, unknown)
+    for name in (layout.HIGH_WATERMARKS, layout.LOG_STARTS, layout.RECOVERY_POINTS, layout.CLEANER_OFFSETS):
+        found.checkpoints[name] = _read_checkpoint(path / name, findings)
+    found.identity = _read_properties(path / BROKER_METADATA, findings)
+    if unknown:
+        findings.note(f"{path}: not Kafka's, left alone: {_some(unknown)}")
+    if found.aside:
+        findings.note(f"{path}: on their way in or out, not compared: {_some(found.aside)}")
+    return found
+
+
+def _refuse_foreign(found: DataDirectory, unknown: list[str]) -> None:
+    if any(name.endswith(layout.LOG) and layout.parse_segment_name(name) for name in unknown):
+        raise EnvironmentError_(
+            expected="a broker's data directory",
+            seen="the directory of one partition",
+            where=str(found.path),
+            hint="name the directory above it, and the topic with --topic",
+        )
+    known = (found.path / layout.HIGH_WATERMARKS).exists() or (found.path / BROKER_METADATA).exists()
+    if not found.partitions and not found.aside and not known:
+        raise EnvironmentError_(
+            expected="a broker's data directory, with directories such as orders-0",
+            seen="none in it",
+            where=str(found.path),
+        )
+
+
+def _partition_of(name: str) -> TopicNumber | None:
+    match = _PARTITION.fullmatch(name)
+    return None if match is None else (match["topic"], int(match["number"]))
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _read_checkpoint(path: Path, findings: Findings) -> dict[TopicNumber, int]:
+    offsets: dict[TopicNumber, int] = {}
+    try:
+        if not path.exists():
+            return offsets
+        with RealSource(path) as source:
+            for item in partition_offsets(source):
+                if isinstance(item, PartitionOffset):
+                    offsets[item.topic, item.partition] = item.offset
+                else:
+                    findings.flaw("checkpoint_damaged", item, path)
+    except OSError as error:
+        findings.left_out(path, error.strerror or str(error))
+    return offsets
+
+
+def _read_properties(path: Path, findings: Findings) -> dict[str, str]:
+    try:
+        if not path.exists():
+            return {}
+        with RealSource(path) as source:
+            return {item.key: item.value for item in properties(source) if isinstance(item, Property)}
+    except OSError as error:
+        findings.left_out(path, error.strerror or str(error))
+        return {}
+
+
+def replica_of(directory: DataDirectory, key: TopicNumber, findings: Findings) -> ReplicaFiles | None:
+    """The files of one replica; None if they cannot be listed, which is told."""
+    path, points = directory.partitions[key], directory.checkpoints
+    replica = ReplicaFiles(
+        broker=directory.broker,
+        path=path,
+        clean=directory.clean,
+        high_watermark=points[layout.HIGH_WATERMARKS].get(key),
+        log_start=points[layout.LOG_STARTS].get(key),
+        recovery_point=points[layout.RECOVERY_POINTS].get(key),
+        compacted=key in points[layout.CLEANER_OFFSETS] or key[0] in COMPACTED_TOPICS,
+    )
+    try:
+        _list(replica, findings)
+    except OSError as error:
+        findings.left_out(path, error.strerror or str(error))
+        return None
+    replica.topic_id = _read_properties(path / METADATA, findings).get("topic_id", "")
+    return replica
+
+
+def _list(replica: ReplicaFiles, findings: Findings) -> None:
+    unknown: list[str] = []
+    kinds: Counter[str] = Counter()
+    for entry in sorted(replica.path.iterdir()):
+        digits, kind = entry.name[: layout.DIGITS], entry.name[layout.DIGITS :]
+        suffix = next((known for known in _IN_BETWEEN if entry.name.endswith(known)), "")
+        numbered = len(digits) == layout.DIGITS and digits.isascii() and digits.isdigit()
+        if suffix:
+            kinds[suffix] += 1
+        elif numbered and kind == layout.LOG:
+            replica.segments.append(SegmentFile(entry, int(digits), entry.stat().st_size))
+        elif numbered and kind == layout.SNAPSHOT:
+            replica.snapshots.append((int(digits), entry))
+        elif not (numbered and kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX)) and (
+            entry.name not in (layout.EPOCH_CHECKPOINT, METADATA)
+        ):
+            unknown.append(entry.name)
+    for suffix, count in sorted(kinds.items()):
+        findings.note(f"{replica.path}: {count} files end in {suffix}: on their way in or out, left alone")
+    if unknown:
+        findings.note(f"{replica.path}: not Kafka's, left alone: {_some(unknown)}")
+
+
+def partitions_of(directories: list[DataDirectory]) -> Iterator[TopicNumber]:
+    """Every partition of which any directory holds a replica, or knows a high watermark, in order."""
+    held = {key for directory in directories for key in directory.partitions}
+    noted = {key for directory in directories for key in directory.checkpoints[layout.HIGH_WATERMARKS]}
+    yield from sorted(held | noted)

@@ -1,0 +1,143 @@
+"""Whether the indexes of a segment lead to where they say.
+
+Owns which indexes a segment has and that they are unpacked entry by entry (ten megabytes are a million entries). Must not know what an entry means
+(impl/log/dump_index.py).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import TypeVar, overload
+
+from attrs import define, field
+
+from fencepost.audit.directories import TRANSACTION_INDEX, SegmentFile
+from fencepost.audit.findings import Findings
+from fencepost.audit.source import RealSource
+from fencepost.impl.log import layout
+from fencepost.impl.log.dump import Extent, Flaw
+from fencepost.impl.log.dump_index import (
+    OFFSET_ENTRY,
+    TIME_ENTRY,
+    OffsetEntry,
+    OffsetIndexCheck,
+    TimeEntry,
+    TimeIndexCheck,
+    offset_entries,
+    time_entries,
+    transaction_entries,
+)
+from fencepost.impl.log.record_batch import BatchHeader
+
+ANOMALY = "index_damaged"
+MOST_BYTES = 256 * 1024 * 1024
+"""Bound on what is read of an index: segment.index.bytes is 10 MB unless somebody sets it."""
+
+Entry = TypeVar("Entry", OffsetEntry, TimeEntry)
+
+
+@define
+class PackedEntries(Sequence[Entry]):
+    """The entries of an index, unpacked when asked for. make: of the byte where it stands and its two numbers."""
+
+    data: bytes
+    form: Struct
+    make: Callable[[int, int, int], Entry]
+
+    def __len__(self) -> int:
+        return len(self.data) // self.form.size
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(len(self))[index]]
+        at = range(len(self))[index] * self.form.size
+        return self.make(at, *self.form.unpack_from(self.data, at))
+
+
+def _offset_check(data: bytes, base_offset: int, name: str) -> OffsetIndexCheck:
+    def make(at: int, relative: int, position: int) -> OffsetEntry:
+        return OffsetEntry(at=at, offset=base_offset + relative, position=position)
+
+    return OffsetIndexCheck(PackedEntries(_used(data, OFFSET_ENTRY), OFFSET_ENTRY, make), name)
+
+
+def _time_check(data: bytes, base_offset: int, name: str) -> TimeIndexCheck:
+    def make(at: int, timestamp_ms: int, relative: int) -> TimeEntry:
+        return TimeEntry(at=at, timestamp_ms=timestamp_ms, offset=base_offset + relative)
+
+    return TimeIndexCheck(PackedEntries(_used(data, TIME_ENTRY), TIME_ENTRY, make), name)
+
+
+def _used(data: bytes, form: Struct) -> bytes:
+    """Without the room that a broker preallocated."""
+    return data[: -(-len(data.rstrip(b"\0")) // form.size) * form.size]
+
+
+@define
+class SegmentIndexes:
+    """Follows the batches of a segment. tail: nobody knows how far the indexes of this segment are (its broker died, or was alive when the files were
+    copied), so that an entry beyond the end of the log says nothing."""
+
+    segment: SegmentFile
+    findings: Findings
+    tail: bool
+    checks: list[tuple[Path, OffsetIndexCheck | TimeIndexCheck]] = field(factory=list)
+
+    def load(self) -> None:
+        """Read them, and tell what is wrong in them by themselves."""
+        for kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX):
+            path = self.segment.sibling(kind)
+            needed = kind != TRANSACTION_INDEX and self.segment.size > 0 and not self.tail
+            try:
+                if self._is_there(path, needed=needed):
+                    self._load(path, kind)
+            except OSError as error:
+                self.findings.left_out(path, error.strerror or str(error))
+
+    def _is_there(self, path: Path, *, needed: bool) -> bool:
+        if not path.exists():
+            if needed:
+                self.findings.add(
+                    ANOMALY, expected=f"an index {path}", seen="none", offset=self.segment.base_offset
+                )
+            return False
+        if path.stat().st_size > MOST_BYTES:
+            self.findings.left_out(path, f"an index of more than {MOST_BYTES} bytes")
+            return False
+        return True
+
+    def _load(self, path: Path, kind: str) -> None:
+        base = self.segment.base_offset
+        with RealSource(path) as source:
+            if kind == TRANSACTION_INDEX:
+                self._tell(transaction_entries(source), path)
+                return
+            offsets = kind == layout.INDEX
+            if not self._tell((offset_entries if offsets else time_entries)(source, base), path):
+                return  # entries out of order cannot be followed; a broker makes such an index anew
+            data = source.read_at(0, source.size())
+        self.checks.append((path, (_offset_check if offsets else _time_check)(data, base, str(path))))
+
+    def _tell(self, items: Iterator[object], path: Path) -> bool:
+        sound = True
+        for item in items:
+            if isinstance(item, Flaw):
+                sound = False
+                self.findings.flaw(ANOMALY, item, path)
+        return sound
+
+    def see(self, header: BatchHeader, *, damaged: bool = False) -> None:
+        """The next batch."""
+        for path, check in self.checks:
+            for flaw in check.see(header, damaged=damaged):
+                self.findings.flaw(ANOMALY, flaw, path)
+
+    def end(self) -> None:
+        """There are no more batches."""
+        for path, check in self.checks:
+            for flaw in check.end(Extent(ended_early=self.tail)):
+                self.findings.flaw(ANOMALY, flaw, path)

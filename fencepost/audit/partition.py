@@ -1,0 +1,115 @@
+"""The audit of one partition: all its replicas, each held against its own files and against the others.
+
+Owns the order of questions and what is a finding of the whole. Must not know how a result is shown. The holes of a log are judged last, when it is known
+whether the topic was ever compacted.
+"""
+
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+from attrs import define
+
+from fencepost.audit.compaction import CompactionCheck
+from fencepost.audit.compare import Comparison, Cursor, Run
+from fencepost.audit.directories import TopicNumber
+from fencepost.audit.findings import Findings
+from fencepost.audit.replica import ReplicaWalk, uncovered
+from fencepost.audit.survey import Survey
+from fencepost.checkers.verdict import Verdict
+
+Progress = Callable[[int], None]
+"""Is told how many bytes more were read."""
+
+
+@define(kw_only=True)
+class ReplicaSeen:
+    """One replica as it was read."""
+
+    broker: str
+    path: str
+    start_offset: int
+    end_offset: int
+    high_watermark: int | None
+    leader_epoch: int
+    batches: int
+    records: int
+    bytes: int
+
+
+@define(kw_only=True)
+class PartitionAudit:
+    """What was found in one partition."""
+
+    topic: str
+    partition: int
+    replicas: list[ReplicaSeen]
+    findings: Findings
+
+    @property
+    def verdict(self) -> Verdict:
+        """On all of its replicas."""
+        return self.findings.verdict()
+
+
+def audit_partition(found: Survey, key: TopicNumber, progress: Progress) -> PartitionAudit:
+    """Read and judge the replicas of one partition."""
+    replicas, findings = found.partitions[key]
+    request = found.request
+    declared = any(fnmatchcase(key[0], pattern) for pattern in request.compacted)
+    compacted = declared or any(replica.compacted for replica in replicas)
+    walks = [
+        ReplicaWalk(files=files, findings=findings, compacted=compacted, read=progress) for files in replicas
+    ]
+    cursors = [Cursor(walk, walk.walk(), findings) for walk in walks]
+    watcher = CompactionCheck() if request.deep else None
+    comparison = Comparison(cursors, compacted, watcher)
+    runs = comparison.run()
+    compacted = compacted or any(walk.sparse for walk in walks)
+    told = [run for run in runs if not (run.lacks and compacted)]
+    for run in told:
+        findings.add(run.anomaly, expected=run.expected, seen=run.seen + _reach(run), offset=run.first)
+    if comparison.more and not compacted:
+        findings.more["log_divergence"] += comparison.more
+    for walk in () if compacted else walks:
+        _gaps(
+            walk,
+            [(run.first, run.last + 1) for run in told if run.lacks and run.replica == walk.broker],
+            findings,
+        )
+    if compacted and watcher is not None:
+        watcher.end(findings)
+    elif compacted and comparison.absent:
+        findings.note(
+            f"{comparison.absent} records are gone from some replicas and not from others, as compaction leaves them; --deep asks whether it might take them"
+        )
+    return PartitionAudit(
+        topic=key[0], partition=key[1], replicas=[_seen(walk) for walk in walks], findings=findings
+    )
+
+
+def _reach(run: Run) -> str:
+    return "" if run.count == 1 else f"; {run.count} records up to offset {run.last} differ like that"
+
+
+def _gaps(walk: ReplicaWalk, told: list[tuple[int, int]], findings: Findings) -> None:
+    for gap in uncovered(walk.gaps, told):
+        findings.add(
+            "log_gap",
+            expected=f"offset {gap.first} after the one before it, as in a topic that was never compacted",
+            seen=f"{gap.end} in {gap.where} ({walk.broker})",
+            offset=gap.first,
+        )
+
+
+def _seen(walk: ReplicaWalk) -> ReplicaSeen:
+    return ReplicaSeen(
+        broker=walk.broker,
+        path=str(walk.files.path),
+        start_offset=walk.start_offset,
+        end_offset=walk.end_offset,
+        high_watermark=walk.files.high_watermark,
+        leader_epoch=walk.epoch,
+        batches=walk.batches,
+        records=walk.records,
+        bytes=walk.files.size,
+    )

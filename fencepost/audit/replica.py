@@ -1,0 +1,283 @@
+"""One replica, read from its first segment to its last, and held against everything that lies beside its batches.
+
+Owns the order of the batches and what a hole between them means. Must not know other replicas. What comes out are the good batches, ascending; each says
+from where on the replica is known: what lies in a hole that damage has torn is not missing, it cannot be read.
+
+A base offset is not under the checksum (KIP-98: the leader stamps it), so that a flipped bit in it shows only against its neighbours. A batch that jumps ahead
+is therefore held back until the next one comes: if that one goes on where the log was, the jump was the mistake.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+from attrs import define, field
+
+from fencepost.audit.directories import ReplicaFiles, SegmentFile
+from fencepost.audit.epochs import EpochCheck
+from fencepost.audit.findings import Findings
+from fencepost.audit.indexes import SegmentIndexes
+from fencepost.audit.producers import ProducerCheck
+from fencepost.audit.segments import Bad, Batch, Old, walk_segment
+from fencepost.audit.source import RealSource
+from fencepost.impl.log.batch_header import BatchHeader, Damage
+
+MOST_GAPS = 1000
+"""Gaps that are kept until it is known whether the topic is compacted."""
+LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
+"""An index entry has four bytes for an offset, so that no segment reaches further."""
+PROGRESS_BATCHES = 256
+
+
+@define
+class Known:
+    """A good batch. known_from: below it, down to the batch before, nothing is known of this replica."""
+
+    batch: Batch
+    known_from: int
+
+
+@define
+class Gap:
+    """Offsets that are between two batches and in neither."""
+
+    first: int
+    end: int
+    where: str
+
+
+@define(kw_only=True)
+class ReplicaWalk:
+    """next_offset: where the next batch should begin; None before the first. epoch: of the last batch. doubtful: something before here could not be read.
+    sparse: a batch holds fewer records than it spans offsets, which only compaction makes. tail_offset: where an unfinished tail was left out."""
+
+    files: ReplicaFiles
+    findings: Findings
+    compacted: bool = False
+    read: Callable[[int], None] = lambda size: None
+    next_offset: int | None = None
+    epoch: int = -1
+    doubtful: bool = False
+    sparse: bool = False
+    batches: int = 0
+    records: int = 0
+    gaps: list[Gap] = field(factory=list)
+    epochs: EpochCheck = field(init=False)
+    producers: ProducerCheck = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        files = self.files
+        self.epochs = EpochCheck(files.epoch_checkpoint, self.findings, files.log_start or 0, files.clean)
+        self.producers = ProducerCheck(self.findings, files.snapshots, self.compacted)
+
+    @property
+    def broker(self) -> str:
+        """Whose replica it is."""
+        return self.files.broker
+
+    @property
+    def start_offset(self) -> int:
+        """Where it begins: at its first segment, or where records were deleted up to."""
+        first = self.files.segments[0].base_offset if self.files.segments else 0
+        return max(first, self.files.log_start or 0)
+
+    @property
+    def high_watermark(self) -> int:
+        """Everything below is committed, as far as this broker has written down; 0 if it has not."""
+        return self.files.high_watermark or 0
+
+    @property
+    def end_offset(self) -> int:
+        """Where it ends, as far as it could be read."""
+        return self.start_offset if self.next_offset is None else self.next_offset
+
+    def walk(self) -> Iterator[Known]:
+        """The good batches."""
+        self.epochs.load()
+        segments = self.files.segments
+        for number, segment in enumerate(segments):
+            following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+            try:
+                yield from self._segment(segment, following)
+            except OSError as error:
+                self.findings.left_out(segment.path, error.strerror or str(error))
+                self.doubtful = True
+        if not self.doubtful:
+            self.epochs.end(self.end_offset)
+            self.producers.end(self.end_offset, clean=self.files.clean)
+        self._check_offsets()
+
+    def _segment(self, segment: SegmentFile, following: int | None) -> Iterator[Known]:
+        tail = following is None and not self.files.clean
+        indexes = SegmentIndexes(segment, self.findings, tail)
+        bound, held, seen_batch, told = following, None, False, 0
+        if bound is None:
+            bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1
+        floor = segment.base_offset
+        with RealSource(segment.path) as source:
+            indexes.load()
+            for item in walk_segment(source, segment.path):
+                if not isinstance(item, Batch):
+                    if isinstance(item, Old) and not seen_batch:
+                        self._old(item, segment)
+                    else:
+                        self._bad(item, segment, tail)
+                    self.doubtful = True
+                    if isinstance(item, Bad) and item.header is not None:
+                        indexes.see(item.header, damaged=True)
+                    else:
+                        indexes.checks.clear()  # what lies there cannot be followed
+                    continue
+                seen_batch = True
+                header = item.header
+                indexes.see(header)
+                if header.position - told > 1 << 20:
+                    self.read(header.position - told)
+                    told = header.position
+                if not floor <= header.base_offset < bound or header.last_offset >= bound:
+                    self._outside(item, floor, bound, segment)
+                    continue
+                if held is not None:
+                    if header.base_offset < held.header.next_offset and header.base_offset >= self._expected(
+                        floor
+                    ):
+                        self._jumped(held, item)
+                    else:
+                        yield from self._take(held)
+                    held = None
+                if header.base_offset > self._expected(floor) and not self.doubtful:
+                    held = item
+                else:
+                    yield from self._take(item)
+            if held is not None:
+                yield from self._take(held)
+            self.read(source.size() - told)
+        indexes.end()
+
+    def _expected(self, floor: int) -> int:
+        return floor if self.next_offset is None else max(floor, self.next_offset)
+
+    # ---- a batch
+
+    def _take(self, batch: Batch) -> Iterator[Known]:
+        header = batch.header
+        if self.next_offset is not None and header.base_offset < self.next_offset:
+            self.findings.add(
+                "offset_regressed_in_log",
+                expected=f"an offset of at least {self.next_offset} after the batches before it",
+                seen=f"{header.base_offset} in {batch.where}",
+                offset=header.base_offset,
+            )
+            self.doubtful = True
+            return
+        known_from = header.base_offset if self.doubtful else self._gap(batch)
+        self._epoch(batch)
+        self.epochs.see(batch)
+        self.producers.see(batch)
+        if header.count <= header.last_offset_delta or header.delete_horizon_ms is not None:
+            self.sparse = True
+        self.batches += 1
+        self.records += header.count
+        self.next_offset, self.doubtful = header.next_offset, False
+        yield Known(batch, known_from)
+
+    def _gap(self, batch: Batch) -> int:
+        """Notes a hole before this batch; returns from where on the replica is known."""
+        first = self.start_offset if self.next_offset is None else self.next_offset
+        if first < batch.header.base_offset and len(self.gaps) < MOST_GAPS:
+            self.gaps.append(Gap(first, batch.header.base_offset, batch.where))
+        return first
+
+    def _epoch(self, batch: Batch) -> None:
+        epoch = batch.header.leader_epoch
+        if epoch < self.epoch:
+            self.findings.add(
+                "epoch_regressed_in_log",
+                expected=f"a leader epoch of at least {self.epoch} from offset {batch.header.base_offset} on",
+                seen=f"{epoch} in {batch.where}",
+                offset=batch.header.base_offset,
+            )
+        self.epoch = epoch
+
+    # ---- what is no good batch
+
+    def _outside(self, batch: Batch, floor: int, bound: int, segment: SegmentFile) -> None:
+        self.findings.add(
+            "offset_regressed_in_log",
+            expected=f"offsets from {floor} to below {bound} in this segment",
+            seen=f"{batch.header.base_offset} to {batch.header.last_offset} in {batch.where}",
+            offset=self._expected(floor),
+        )
+        self.doubtful = True
+
+    def _jumped(self, batch: Batch, following: Batch) -> None:
+        self.findings.add(
+            "offset_regressed_in_log",
+            expected=f"an offset below {following.header.base_offset}, where the batch after it begins",
+            seen=f"{batch.header.base_offset} in {batch.where}",
+            offset=self.next_offset or 0,
+        )
+        self.doubtful = True
+
+    def _old(self, old: Old, segment: SegmentFile) -> None:
+        self.findings.left_out(
+            segment.path,
+            f"{old.count} messages of format {old.magic} (before Kafka 0.11), up to offset {old.last_offset}, are not read",
+        )
+
+    def _bad(self, bad: Bad | Old, segment: SegmentFile, tail: bool) -> None:
+        offset = self.next_offset if self.next_offset is not None else segment.base_offset
+        where = f"{segment.path} at byte {bad.position}"
+        if isinstance(bad, Old):
+            self.findings.add(
+                "corrupt_batch",
+                expected=f"batches of one format up to the end of {segment.path}",
+                seen=f"{bad.count} messages of format {bad.magic} before byte {bad.position}",
+                offset=offset,
+            )
+            return
+        torn = bad.header is None and (bad.zeros or bad.damage is Damage.TORN)
+        if torn and tail and offset >= self.high_watermark:
+            self.findings.note(
+                f"{where}: unfinished, {bad.seen}, good up to offset {offset}; a broker cuts it when it starts, and nothing there is committed"
+            )
+            return
+        span = _span(bad.header)
+        rest = (
+            ""
+            if bad.header is not None
+            else f"; good up to offset {offset}, {bad.rest} bytes after that are not"
+        )
+        self.findings.add(
+            "corrupt_batch", expected=bad.expected, seen=f"{bad.seen}{span} in {where}{rest}", offset=offset
+        )
+
+    # ---- checkpoints
+
+    def _check_offsets(self) -> None:
+        start, end = self.files.segments[0].base_offset if self.files.segments else 0, self.end_offset
+        for name, value in (
+            ("high watermark", self.files.high_watermark),
+            ("log start offset", self.files.log_start),
+            ("recovery point", self.files.recovery_point),
+        ):
+            if value is not None and (value > end or value < 0):
+                self.findings.add(
+                    "checkpoint_outside_log",
+                    expected=f"a {name} within the log of {self.broker}, from {start} to {end} in {self.files.path}",
+                    seen=f"{value} in the checkpoint",
+                    offset=end,
+                )
+        if self.files.high_watermark is None and self.end_offset > self.start_offset:
+            self.findings.note(
+                f"{self.files.path}: no high watermark is checkpointed; nothing in it counts as committed"
+            )
+
+
+def _span(header: BatchHeader | None) -> str:
+    return "" if header is None else f" of the batch of offsets {header.base_offset} to {header.last_offset}"
+
+
+def uncovered(gaps: list[Gap], told: list[tuple[int, int]]) -> list[Gap]:
+    """The gaps of which nobody else has told any offset already. told: (first, end) of ranges, ascending."""
+    assert all(a <= b for a, b in pairwise(told)), told
+    return [gap for gap in gaps if not any(first < gap.end and gap.first < end for first, end in told)]

@@ -1,0 +1,184 @@
+"""The bytes of one segment: its batches, and what is no batch.
+
+Owns the walk through a file and how much of it is in memory: CHUNK_BYTES, or one batch. Must not know offsets of a log, other files, or what follows
+from damage.
+
+A batch whose checksum or header fails is told and stepped over, because its length still says where the next one begins; what makes the length doubtful
+ends the walk. Messages of formats 0 and 1 (before Kafka 0.11, KIP-98) have their length at the same place: they are counted and stepped over.
+"""
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from fencepost.impl.log.batch_header import (
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    CorruptBatchError,
+    Damage,
+    read_header,
+    unchecked_header,
+)
+from fencepost.impl.log.dump import Source
+from fencepost.impl.log.record_batch import Record, read_records
+
+CHUNK_BYTES = 1024 * 1024
+"""Read at once, unless a batch is longer."""
+MOST_BATCH_BYTES = 256 * 1024 * 1024
+"""A batch is in memory as a whole; one that claims more than any sane message.max.bytes is taken for damage, not read."""
+SMALLEST_OLD_MESSAGE = 26
+"""Offset, size, CRC, magic, attributes, two null lengths (format 0)."""
+_MAGIC_AT = 16
+
+
+@frozen
+class Batch:
+    """A whole batch. header: its position is that in the file. data: its bytes, and only they."""
+
+    header: BatchHeader
+    data: bytes
+    path: Path
+
+    @property
+    def where(self) -> str:
+        """File and byte."""
+        return f"{self.path} at byte {self.header.position}"
+
+    def records(self) -> tuple[Record, ...]:
+        """What it holds. Raises CorruptBatchError."""
+        return read_records(self.data, evolve(self.header, position=0))
+
+
+@frozen(kw_only=True)
+class Bad:
+    """What is no good batch. header: of one that was stepped over; None where the walk ends. rest: bytes from here to the end of the file."""
+
+    position: int
+    damage: Damage
+    expected: str
+    seen: str
+    rest: int
+    header: BatchHeader | None = None
+    zeros: bool = False
+
+
+@frozen
+class Old:
+    """Messages of a format before record batches, one after the other. last_offset: of the last one."""
+
+    position: int
+    magic: int
+    count: int
+    last_offset: int
+
+
+def walk_segment(source: Source, path: Path) -> Iterator[Batch | Bad | Old]:
+    """Everything in a segment, in the order of the file. A Bad without a header is the last item."""
+    position, size, start, data = 0, source.size(), 0, b""
+    while position < size:
+        at = position - start
+        if at + HEADER_SIZE > len(data) or at + LENGTH_END + _length(data, at) > len(data):
+            start, data = position, _read(source, position, size)
+            at = 0
+        if _magic(data, at) in (0, 1):
+            old = _old(source, position, size)
+            if old.count:
+                yield old
+                position = old.position
+                continue
+        try:
+            header = read_header(data, at)
+        except CorruptBatchError as error:
+            bad = _bad(source, error, data, at, position, size)
+            yield bad
+            if bad.header is None:
+                return
+            position += bad.header.size
+            continue
+        yield Batch(evolve(header, position=position), data[at : at + header.size], path)
+        position += header.size
+
+
+def _length(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at + 8 : at + LENGTH_END], "big", signed=True)
+
+
+def _magic(data: bytes, at: int) -> int:
+    return data[at + _MAGIC_AT] if at + _MAGIC_AT < len(data) else MAGIC
+
+
+def _read(source: Source, position: int, size: int) -> bytes:
+    """A chunk that holds at least the batch at its beginning, where one can be believed."""
+    data = source.read_at(position, CHUNK_BYTES)
+    claimed = LENGTH_END + _length(data, 0) if len(data) >= LENGTH_END else 0
+    if len(data) < claimed <= min(MOST_BATCH_BYTES, size - position) and _magic(data, 0) == MAGIC:
+        data = source.read_at(position, claimed)
+    return data
+
+
+def _bad(source: Source, error: CorruptBatchError, data: bytes, at: int, position: int, size: int) -> Bad:
+    header = None
+    if error.damage in (Damage.CRC, Damage.HEADER):
+        header = evolve(unchecked_header(data, at), position=position)
+    seen = error.seen
+    if error.damage is Damage.TORN:
+        claimed = LENGTH_END + _length(data, at) if len(data) - at >= LENGTH_END else 0
+        seen = (
+            f"a batch of {claimed} bytes, more than the {MOST_BATCH_BYTES} that are read at once"
+            if claimed <= size - position and claimed > len(data) - at
+            else f"the last {size - position} bytes of the file"
+        )
+    zeros = header is None and _is_zero(source, position, size)
+    if zeros:
+        seen = f"{size - position} bytes of zeros"
+    return Bad(
+        position=position,
+        damage=error.damage,
+        expected="a batch or the end of the file" if zeros else error.expected,
+        seen=seen,
+        rest=size - position,
+        header=header,
+        zeros=zeros,
+    )
+
+
+def _is_zero(source: Source, position: int, size: int) -> bool:
+    while position < size:
+        piece = source.read_at(position, CHUNK_BYTES)
+        if not piece or piece.strip(b"\0"):
+            return False
+        position += len(piece)
+    return True
+
+
+def _is_old(source: Source, position: int, length: int) -> bool:
+    """Whether the CRC-32 of a message of format 0 or 1 holds; it covers everything from the magic on."""
+    if length > MOST_BATCH_BYTES:
+        return False
+    message = source.read_at(position, LENGTH_END + length)
+    return zlib.crc32(message[_MAGIC_AT:]) == int.from_bytes(message[LENGTH_END:_MAGIC_AT], "big")
+
+
+def _old(source: Source, position: int, size: int) -> Old:
+    """The messages of an old format from here on; its position is where they end. None at all if the checksum of the first one does not hold."""
+    count, last_offset, magic, start, data = 0, -1, -1, position, b""
+    while position < size:
+        at = position - start
+        if at + _MAGIC_AT >= len(data):
+            start, data, at = position, source.read_at(position, CHUNK_BYTES), 0
+        length = _length(data, at)
+        whole = LENGTH_END + length >= SMALLEST_OLD_MESSAGE and position + LENGTH_END + length <= size
+        if (
+            _magic(data, at) not in (0, 1)
+            or not whole
+            or (not count and not _is_old(source, position, length))
+        ):
+            break
+        magic, last_offset = data[at + _MAGIC_AT], int.from_bytes(data[at : at + 8], "big", signed=True)
+        count += 1
+        position += LENGTH_END + length
+    return Old(position, magic, count, last_offset)

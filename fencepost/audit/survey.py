@@ -1,0 +1,145 @@
+"""What there is to audit: the brokers' directories, and which replicas belong together.
+
+Owns the pairing of directories. Must not know what stands in segments.
+"""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from fencepost.audit.directories import (
+    DataDirectory,
+    ReplicaFiles,
+    TopicNumber,
+    open_directory,
+    partitions_of,
+    replica_of,
+)
+from fencepost.audit.findings import Findings
+from fencepost.impl.log import layout
+from fencepost.traces.errors import EnvironmentError_
+
+
+@frozen(kw_only=True)
+class Request:
+    """What to audit. places: (broker, data directory); a broker may have several. topics: patterns, of which a topic must match one. compacted: patterns of
+    topics in which holes are nothing wrong, whatever the directories say. deep: decode every record, and hold compaction against the keys."""
+
+    places: tuple[tuple[str, Path], ...]
+    topics: tuple[str, ...] = ("*",)
+    compacted: tuple[str, ...] = ()
+    deep: bool = False
+
+
+@define(kw_only=True)
+class Survey:
+    """What is to be audited. findings: of the directories, not of one partition. bytes: of all segments."""
+
+    request: Request
+    directories: list[DataDirectory]
+    partitions: dict[TopicNumber, tuple[list[ReplicaFiles], Findings]] = field(factory=dict)
+    findings: Findings = field(factory=Findings)
+
+    @property
+    def bytes(self) -> int:
+        """To be read."""
+        return sum(replica.size for replicas, _ in self.partitions.values() for replica in replicas)
+
+    @property
+    def brokers(self) -> list[str]:
+        """Their names, in the order given."""
+        return list(dict.fromkeys(directory.broker for directory in self.directories))
+
+
+def survey(request: Request) -> Survey:
+    """List everything. Raises EnvironmentError_ if a place is no data directory, or no partition matches."""
+    findings = Findings()
+    _refuse_same(request.places)
+    directories = [open_directory(broker, path, findings) for broker, path in request.places]
+    found = Survey(request=request, directories=directories, findings=findings)
+    for key in partitions_of(directories):
+        if any(fnmatchcase(key[0], pattern) for pattern in request.topics):
+            own = Findings(topic=key[0], partition=key[1])
+            holders = [directory for directory in directories if key in directory.partitions]
+            replicas = [replica for one in holders if (replica := replica_of(one, key, own)) is not None]
+            found.partitions[key] = _of_one_topic(replicas, own), own
+    if not found.partitions:
+        wanted = " or ".join(repr(pattern) for pattern in request.topics)
+        raise EnvironmentError_(
+            expected=f"partitions of topics that match {wanted}",
+            seen="none",
+            where=", ".join(str(path) for _, path in request.places),
+        )
+    _missing(found)
+    _counts(found)
+    _identities(found)
+    return found
+
+
+def _refuse_same(places: Sequence[tuple[str, Path]]) -> None:
+    seen: dict[Path, str] = {}
+    for broker, path in places:
+        other = seen.setdefault(path.resolve(), broker)
+        if (
+            seen[path.resolve()] is not broker
+            or sum(path.resolve() == one.resolve() for _, one in places) > 1
+        ):
+            raise EnvironmentError_(
+                expected="a directory of its own for each broker",
+                seen=f"the same for {other} and {broker}",
+                where=str(path),
+            )
+
+
+def _of_one_topic(replicas: list[ReplicaFiles], findings: Findings) -> list[ReplicaFiles]:
+    """Without replicas of an earlier topic of the same name (KIP-516), and without a second directory of one broker."""
+    ids = [replica.topic_id for replica in replicas if replica.topic_id]
+    usual = max(sorted(set(ids)), key=ids.count, default="")
+    kept: list[ReplicaFiles] = []
+    for replica in replicas:
+        if replica.topic_id and replica.topic_id != usual:
+            findings.note(
+                f"{replica.path}: of another topic of the same name ({replica.topic_id}, not {usual}), not compared"
+            )
+        elif any(other.broker == replica.broker for other in kept):
+            findings.note(
+                f"{replica.path}: a second directory of this partition at {replica.broker}, not compared"
+            )
+        else:
+            kept.append(replica)
+    return kept
+
+
+def _missing(found: Survey) -> None:
+    """Partitions of which a broker has noted a high watermark and has no directory."""
+    for key, (_, findings) in found.partitions.items():
+        for directory in found.directories:
+            offset = directory.checkpoints[layout.HIGH_WATERMARKS].get(key)
+            going = any(name.startswith(f"{key[0]}-{key[1]}.") for name in directory.aside)
+            if offset is not None and key not in directory.partitions and not going:
+                findings.add(
+                    "replica_missing",
+                    expected=f"{directory.path / f'{key[0]}-{key[1]}'}, whose high watermark {offset} is in {layout.HIGH_WATERMARKS}",
+                    seen=f"no such directory at {directory.broker}",
+                )
+
+
+def _counts(found: Survey) -> None:
+    """A topic's partitions usually have one number of replicas."""
+    most: dict[str, int] = {}
+    for (topic, _), (replicas, _) in found.partitions.items():
+        most[topic] = max(most.get(topic, 0), len(replicas))
+    for (topic, _), (replicas, findings) in found.partitions.items():
+        if len(replicas) < most[topic]:
+            brokers = ", ".join(replica.broker for replica in replicas) or "nobody"
+            findings.note(
+                f"{len(replicas)} of the {most[topic]} replicas that other partitions of {topic} have: {brokers}"
+            )
+
+
+def _identities(found: Survey) -> None:
+    clusters = {directory.identity.get("cluster.id", "") for directory in found.directories} - {""}
+    if len(clusters) > 1:
+        found.findings.note(f"the directories are of {len(clusters)} clusters: {', '.join(sorted(clusters))}")
