@@ -10,7 +10,8 @@ from fnmatch import fnmatchcase
 from attrs import define
 
 from fencepost.audit.compaction import CompactionCheck
-from fencepost.audit.compare import Comparison, Cursor, Run
+from fencepost.audit.compare import Comparison, Run
+from fencepost.audit.cursor import Cursor
 from fencepost.audit.directories import TopicNumber
 from fencepost.audit.findings import Findings
 from fencepost.audit.replica import ReplicaWalk, uncovered
