@@ -93,7 +93,7 @@ class Guard:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """While the body runs, a watchdog raises LimitReached in it once a limit is reached, whatever it is doing."""
-        done, lock = threading.Event(), threading.Lock()
+        done, raised, lock = threading.Event(), threading.Event(), threading.Lock()
         thread = ctypes.c_ulong(threading.get_ident())
 
         def watch() -> None:
@@ -101,6 +101,7 @@ class Guard:
                 self.reached = self.reached or self.over()
                 with lock:
                     if self.reached and not done.is_set():
+                        raised.set()
                         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))
 
         watcher = threading.Thread(target=watch, daemon=True, name="limits")
@@ -108,16 +109,22 @@ class Guard:
         try:
             yield
         finally:
-            _settle(done, lock, thread)
+            _settle(done, raised, lock, thread)
 
 
-def _settle(done: threading.Event, lock: threading.Lock, thread: ctypes.c_ulong) -> None:
-    """Stop the watchdog; an exception of its that has not arrived yet is taken back, one that arrives here asks for another try."""
+def _settle(
+    done: threading.Event, raised: threading.Event, lock: threading.Lock, thread: ctypes.c_ulong
+) -> None:
+    """Stop the watchdog; an exception of its that has not arrived yet is taken back, one that arrives here asks for another try.
+
+    Nothing is taken back where nothing was raised: CPython 3.11 then looks for an exception at every call, for ever.
+    """
     while True:
         try:
             with lock:
                 done.set()
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
+                if raised.is_set():
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
             return
         except LimitReached:
             continue
