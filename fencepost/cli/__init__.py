@@ -15,7 +15,19 @@ import rich_click as click
 from fencepost import __version__
 from fencepost.traces.errors import ExitCode, FencepostError
 
-SUB_COMMANDS = ("demo", "campaign", "replay", "check", "mine", "bugs", "log", "model", "tlc", "cluster")
+SUB_COMMANDS = (
+    "demo",
+    "campaign",
+    "replay",
+    "check",
+    "convert",
+    "mine",
+    "bugs",
+    "log",
+    "model",
+    "tlc",
+    "cluster",
+)
 
 EXIT_CODES = """\
 0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable (the rest judged without

@@ -36,11 +36,13 @@ class Quarantined:
 
 @frozen(kw_only=True)
 class Found:
-    """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there."""
+    """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there; foreign: an importer
+    made it, and its trace id means nothing."""
 
     source: str
     trace: Trace
     stored: bool
+    foreign: bool = False
 
 
 def _is_store(path: Path) -> bool:
@@ -115,7 +117,7 @@ def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
                 yield Found(source=piece.source, trace=trace, stored=False)
         else:
             trace = importers.import_file(path, format=piece.format)
-            yield Found(source=piece.source, trace=trace, stored=False)
+            yield Found(source=piece.source, trace=trace, stored=False, foreign=True)
     except TraceError as error:
         yield Quarantined(source=piece.source, reason=str(error))
 

@@ -1,0 +1,241 @@
+"""`fencepost convert`: histories in any format that is known become Parquet folders of ours, or JSON lines.
+
+Owns: names of traces in the new place, and that the output is there whole or not at all. Must not know formats: inputs.py reads, traces/ writes.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+from attrs import define, evolve, field
+
+from fencepost.cli.console import Bar, Output
+from fencepost.cli.options import json_option
+from fencepost.traces.errors import ExitCode, FencepostError, TraceError
+from fencepost.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from fencepost.cli.inputs import Found, Piece
+
+PARQUET, JSONL = "parquet", "jsonl"
+
+
+@define
+class Conversion:
+    """What goes over. renumber: trace ids are given anew, 0, 1, ...; digests: by trace id, of what was written; foreign: how many histories without an id;
+    restated: traces that stated another digest than their rows have; sources: of foreign histories; unreadable: reasons."""
+
+    renumber: bool
+    keep_going: bool
+    digests: dict[int, str] = field(factory=dict)
+    foreign: int = 0
+    restated: int = 0
+    operations: int = 0
+    events: int = 0
+    sources: list[dict[str, Any]] = field(factory=list)
+    unreadable: list[str] = field(factory=list)
+
+    def traces(self, pieces: "list[Piece]", output: Output, bar: Bar) -> Iterator[Trace]:
+        """Every trace of the pieces under the id that it gets. Raises TraceError for what is unreadable, unless it is to be left out."""
+        from fencepost.cli.inputs import Quarantined, read_piece
+
+        for number, piece in enumerate(pieces):
+            for found in read_piece(piece):
+                if isinstance(found, Quarantined):
+                    self.quarantine(found.reason, output)
+                else:
+                    trace = self._named(found)
+                    if trace is not None:
+                        bar.to(number, f"{len(self.digests)} traces")
+                        yield trace
+            bar.to(number + 1)
+
+    def quarantine(self, reason: str, output: Output) -> None:
+        """What cannot be read ends everything, or is told and left out."""
+        if not self.keep_going:
+            where, _, why = reason.partition(": ")
+            raise UnreadableInputError(
+                f"{where}: {why}; nothing was written (--keep-going leaves out what is unreadable)"
+            )
+        self.unreadable.append(reason)
+        output.note(f"unreadable, left out: {reason}")
+
+    def _named(self, found: "Found") -> Trace | None:
+        """The trace with its id and digest; None if the very same run went over before. Raises TraceError for another one under its id."""
+        from fencepost.traces.digest import digest_of
+
+        trace, is_foreign = found.trace, found.foreign
+        digest = digest_of(trace)
+        trace_id = trace.trace_id
+        if self.renumber:
+            trace_id = len(self.digests)
+        elif is_foreign:
+            trace_id = self.foreign
+        if self.digests.get(trace_id) == digest:
+            return None
+        if trace_id in self.digests:
+            raise TraceError(
+                expected=f"one run under trace id {trace_id}",
+                seen="another one",
+                where=found.source,
+                hint="--renumber gives each a number of its own",
+            )
+        self.digests[trace_id] = digest
+        self.foreign += is_foreign
+        self.restated += trace.digest not in ("", digest)
+        self.operations += len(trace.operations)
+        self.events += len(trace.events)
+        if is_foreign:
+            row = {"source": found.source, "trace_id": trace_id, "digest": digest}
+            self.sources.append({**row, "operations": len(trace.operations)})
+        return evolve(trace, trace_id=trace_id, digest=digest)
+
+
+class UnreadableInputError(FencepostError):
+    """A reason that is a sentence already."""
+
+    def __init__(self, sentence: str) -> None:
+        Exception.__init__(self, sentence)
+
+
+@contextmanager
+def _whole(out: Path) -> Iterator[Path]:
+    """A new place beside `out` that becomes it when the body is through, and is removed if it fails. Raises TraceError where something stands already."""
+    taken = any(out.iterdir()) if out.is_dir() else out.exists()
+    if taken:
+        raise TraceError(
+            expected="a new file, or a new or empty folder",
+            seen="something there already",
+            where=f"--out {out}",
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    made = out.with_name(f".{out.name}.partial")
+    _remove(made)
+    try:
+        yield made
+        if out.is_dir():
+            out.rmdir()
+        made.rename(out)
+    except BaseException:
+        _remove(made)
+        raise
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
+    """All traces into a new file or folder; memory is bounded by one trace and one row group."""
+    if to == JSONL:
+        from fencepost.traces.jsonlines import write_traces
+
+        write_traces(path, traces)
+        return
+    from fencepost.traces.sealing import seal
+    from fencepost.traces.store import TraceStore
+
+    store = TraceStore.create(path)
+    with store.writer("convert") as writer:
+        for trace in traces:
+            writer.append(trace)
+    seal(store)
+
+
+@click.command("convert", short_help="Histories of any known format into Parquet or JSON lines.")
+@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="New or empty folder, or a new file of JSON lines.",
+)
+@click.option(
+    "--to",
+    type=click.Choice([PARQUET, JSONL]),
+    help="What to write. [default: jsonl for a name that ends so, otherwise parquet]",
+)
+@click.option(
+    "--format",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="What files are written in (docs/models.md).",
+)
+@click.option("--renumber", is_flag=True, help="Give traces the ids 0, 1, ... in the order of the input.")
+@click.option(
+    "--keep-going", is_flag=True, help="Leave out what is unreadable; without it nothing is written then."
+)
+@json_option
+def command(
+    inputs: tuple[Path, ...],
+    out: Path,
+    to: str | None,
+    format: str,
+    renumber: bool,
+    keep_going: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Turn histories into folders of traces (Parquet, which `mine` reads too) or into JSON lines, and back.
+
+    Reads whatever `check` reads: folders of traces, JSON lines, EDN, JSON, log text. Nothing is lost on the way: the digest of every
+    trace stays what it was. The output is there whole or not at all.
+
+    \b
+    Examples
+      # a Jepsen history for Spark
+      fencepost convert history.edn --out out/jepsen
+      # a whole folder of them, read or not
+      fencepost convert store/ --out out/all --keep-going
+      # a campaign as text
+      fencepost convert out/broken --out broken.jsonl
+    """
+    from fencepost.cli.inputs import FORMATS, Piece, pieces_of
+
+    output = Output(as_json)
+    if format not in FORMATS:
+        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
+    chosen = to or (JSONL if out.suffix == ".jsonl" else PARQUET)
+    conversion = Conversion(renumber=renumber, keep_going=keep_going)
+    with _whole(out) as made:
+        pieces = []
+        for piece in pieces_of(inputs, format):
+            if isinstance(piece, Piece):
+                pieces.append(piece)
+            else:
+                conversion.quarantine(piece.reason, output)
+        with output.progress("pieces", len(pieces)) as bar:
+            _write(made, chosen, conversion.traces(pieces, output, bar))
+        if not conversion.digests:
+            raise TraceError(expected="traces to convert", seen="none", where=", ".join(map(str, inputs)))
+    return _tell(conversion, out, chosen, output)
+
+
+def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCode:
+    code = ExitCode.QUARANTINED if conversion.unreadable else ExitCode.NOTHING_FOUND
+    if conversion.restated:
+        output.note(
+            f"{conversion.restated} traces stated another digest than their rows have; they got the right one"
+        )
+    counted = f"{len(conversion.digests)} traces with {conversion.operations} operations and {conversion.events} events"
+    output.say(f"{counted} written to {out} ({to})")
+    output.emit(
+        {
+            "out": str(out),
+            "to": to,
+            "traces": len(conversion.digests),
+            "operations": conversion.operations,
+            "events": conversion.events,
+            "foreign": conversion.sources,
+            "restated_digests": conversion.restated,
+            "unreadable": conversion.unreadable,
+            "exit_code": int(code),
+        }
+    )
+    return code
