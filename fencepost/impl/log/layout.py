@@ -5,6 +5,7 @@ Owns names only. A partition's directory is `topic-number`; in it each segment i
     00000000000000000000.log        batches                       .cleaned, .swap: a compacted segment on its way in (impl/log/cleaner.py)
     00000000000000000000.index      offset -> position, sparse
     00000000000000000000.timeindex  timestamp -> offset, sparse
+    00000000000000000000.txnindex   aborted transactions whose markers stand in the segment
     00000000000000000042.snapshot   producers as they were at offset 42
     leader-epoch-checkpoint
 
@@ -13,7 +14,8 @@ and at the top of the log directory the checkpoints over all partitions and the 
 
 from attrs import frozen
 
-LOG, INDEX, TIME_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".snapshot"
+LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT = ".log", ".index", ".timeindex", ".txnindex", ".snapshot"
+INDEXES = (INDEX, TIME_INDEX, TRANSACTION_INDEX)
 CLEANED, SWAP, DELETED, TEMPORARY = ".cleaned", ".swap", ".deleted", ".tmp"
 DIGITS = 20
 
@@ -44,7 +46,7 @@ def parse_segment_name(name: str) -> SegmentName | None:
         return None
     suffix = next((known for known in (CLEANED, SWAP, DELETED) if rest.endswith(known)), "")
     kind = rest.removesuffix(suffix)
-    if kind not in (LOG, INDEX, TIME_INDEX, SNAPSHOT):
+    if kind not in (LOG, *INDEXES, SNAPSHOT):
         return None
     return SegmentName(offset=int(digits), kind=kind, suffix=suffix)
 

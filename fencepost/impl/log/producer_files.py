@@ -1,10 +1,11 @@
-"""The producer snapshots of a log directory: written at an offset, found again, replayed up to the log's end.
+"""The producer snapshots of a log directory: written at an offset, found again, replayed up to the log's end; and the transaction indexes, which are made
+again in the same replay.
 
 Owns which snapshot counts. Must not know the rules of sequence numbers. A snapshot beyond the end of the log tells of batches that are gone, and is
 removed durably before anything else is written there (else a power loss brings it back when the log has grown past it with other batches).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fencepost.impl.files import FileSystem
 from fencepost.impl.log.batch_file import chunks
@@ -13,9 +14,10 @@ from fencepost.impl.log.checkpoints import read_file
 from fencepost.impl.log.control_records import EndTransaction, end_transaction_of
 from fencepost.impl.log.layout import SNAPSHOT, parse_segment_name, segment_path
 from fencepost.impl.log.producer_snapshot import decode_snapshot, encode_snapshot
-from fencepost.impl.log.producer_state import ProducerState
+from fencepost.impl.log.producer_state import EndedTransaction, ProducerState
 from fencepost.impl.log.record_batch import read_records
 from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.transaction_index import AbortedTransaction
 
 
 def write_snapshot(files: FileSystem, directory: str, offset: int, state: ProducerState) -> None:
@@ -53,30 +55,72 @@ def load_producers(
     segments: Sequence[Segment],
     end_offset: int,
     state_type: type[ProducerState],
+    *,
+    recovered_from: int | None = None,
 ) -> ProducerState:
-    """The state at `end_offset`: the latest snapshot that can be read, and the batches after it."""
+    """The state at `end_offset`: the latest snapshot that can be read, and the batches after it. recovered_from: the segments from this offset on have lost
+    their aborted transactions, which are noted again; they do not outlast a crash before the next `sync` of the segment."""
     state = state_type(end_offset=segments[0].base_offset)
+    newest = end_offset if recovered_from is None else min(end_offset, recovered_from)
     for offset in reversed(snapshot_offsets(files, directory)):
-        if segments[0].base_offset <= offset <= end_offset:
+        if segments[0].base_offset <= offset <= newest:
             found = decode_snapshot(read_file(files, segment_path(directory, offset, SNAPSHOT)), offset)
             if found is not None:
                 state = state_type(found.producers, offset)
                 break
     for segment in segments:
-        if segment.next_offset > state.end_offset:
-            _replay(segment, state)
+        if segment.base_offset < end_offset and segment.next_offset > state.end_offset:
+            _replay(segment, state, note=recovered_from is not None and segment.base_offset >= recovered_from)
     state.end_offset = end_offset
     return state
 
 
-def _replay(segment: Segment, state: ProducerState) -> None:
+def note_aborted(segment: Segment, state: ProducerState, ended: EndedTransaction | None) -> None:
+    """Write a transaction into the index of the segment that holds its marker, if it was aborted. state: right after the marker."""
+    if ended is not None and ended.aborted:
+        segment.transactions.append(
+            AbortedTransaction(
+                producer_id=ended.producer_id,
+                first_offset=ended.first_offset,
+                last_offset=ended.last_offset,
+                last_stable_offset=state.stable_after(ended),
+            )
+        )
+
+
+def find_aborted_again(
+    files: FileSystem,
+    directory: str,
+    segments: Sequence[Segment],
+    segment: Segment,
+    state_type: type[ProducerState],
+) -> None:
+    """Make the transaction index of one of these segments again; durable, but for its name."""
+    state = load_producers(files, directory, segments, segment.base_offset, state_type)
+    segment.transactions.reset()
+    _replay(segment, state, note=True)
+    segment.transactions.write(sync=True)
+
+
+def settle_aborted(files: FileSystem, directory: str, segments: Iterable[Segment]) -> None:
+    """Make the transaction indexes that recovery made again durable, names included."""
+    written = [segment for segment in segments if len(segment.transactions)]
+    for segment in written:
+        segment.transactions.write(sync=True)
+    if written:
+        files.sync_directory(directory)
+
+
+def _replay(segment: Segment, state: ProducerState, *, note: bool) -> None:
     start = segment.position_of(state.end_offset)
     if start is None:
         return
     for _, data in chunks(segment.file, start.position, segment.size):
         for header in read_headers(data, check_crc=False):
             if header.base_offset >= state.end_offset:
-                state.update(header, marker_of(header, data))
+                ended = state.update(header, marker_of(header, data))
+                if note:
+                    note_aborted(segment, state, ended)
 
 
 def marker_of(header: BatchHeader, data: bytes) -> EndTransaction | None:

@@ -36,6 +36,16 @@ class ProducedBatch:
     timestamp_ms: int
 
 
+@frozen(kw_only=True)
+class EndedTransaction:
+    """A transaction whose marker is in the log. first_offset: of its first record here; last_offset: of the marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
 @define(eq=True)
 class Producer:
     """epoch: of its last batch; goes up only. batches: the last REMEMBERED_BATCHES of this epoch, oldest first. open_since: first offset of its open
@@ -56,10 +66,12 @@ class Producer:
 
 @define
 class ProducerState:
-    """producers: by id. end_offset: the state is that of the log up to here; moves with every update."""
+    """producers: by id. end_offset: the state is that of the log up to here; moves with every update. uncommitted: transactions that have ended, while
+    their markers may still be cut: those are at or above the high watermark that was told last."""
 
     producers: dict[int, Producer] = field(factory=dict)
     end_offset: int = 0
+    uncommitted: list[EndedTransaction] = field(factory=list, eq=False)
 
     # ---- may it be appended?
 
@@ -110,20 +122,18 @@ class ProducerState:
 
     # ---- it was appended
 
-    def update(self, header: BatchHeader, marker: EndTransaction | None = None) -> None:
-        """A batch is in the log. marker: what it says if it is the marker of a transaction's end."""
+    def update(self, header: BatchHeader, marker: EndTransaction | None = None) -> EndedTransaction | None:
+        """A batch is in the log. marker: what it says if it is the marker of a transaction's end. Returns the transaction that it ends."""
         assert header.base_offset >= self.end_offset, (header.base_offset, self.end_offset)
         self.end_offset = header.next_offset
         if header.producer_id == NO_PRODUCER_ID:
-            return
+            return None
         producer = self.producers.setdefault(header.producer_id, Producer(header.producer_id))
         if header.producer_epoch != producer.epoch:
             producer.epoch, producer.batches = header.producer_epoch, []
         producer.timestamp_ms = header.max_timestamp_ms
         if header.is_control:
-            if marker is not None:
-                producer.open_since, producer.coordinator_epoch = NO_OFFSET, marker.coordinator_epoch
-            return
+            return None if marker is None else self._end(producer, header, marker)
         if header.is_transactional and producer.open_since == NO_OFFSET:
             producer.open_since = header.base_offset
         if header.base_sequence != NO_SEQUENCE:
@@ -135,12 +145,43 @@ class ProducerState:
                 timestamp_ms=header.max_timestamp_ms,
             )
             producer.batches = [*producer.batches, batch][-REMEMBERED_BATCHES:]
+        return None
+
+    def _end(
+        self, producer: Producer, header: BatchHeader, marker: EndTransaction
+    ) -> EndedTransaction | None:
+        """None for a transaction that wrote nothing here."""
+        begun, producer.open_since = producer.open_since, NO_OFFSET
+        producer.coordinator_epoch = marker.coordinator_epoch
+        if begun == NO_OFFSET:
+            return None
+        ended = EndedTransaction(
+            producer_id=producer.producer_id,
+            first_offset=begun,
+            last_offset=header.last_offset,
+            aborted=not marker.commit,
+        )
+        self.uncommitted.append(ended)
+        return ended
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been silent for too long and have no open transaction."""
         for producer in list(self.producers.values()):
             if producer.open_since == NO_OFFSET and now_ms - producer.timestamp_ms >= expiration_ms:
                 del self.producers[producer.producer_id]
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction began whose end is not decided for good: it is open, or its marker is not committed (a leader that does not have it
+        may decide otherwise). None if there is none. high_watermark: does not go down, but with a cut, which makes this state anew."""
+        self.uncommitted = [ended for ended in self.uncommitted if ended.last_offset >= high_watermark]
+        opened = self.first_open_offset()
+        begun = [ended.first_offset for ended in self.uncommitted] + ([] if opened is None else [opened])
+        return min(begun, default=None)
+
+    def stable_after(self, ended: EndedTransaction) -> int:
+        """What the last stable offset is right after this transaction, once everything is committed."""
+        opened = self.first_open_offset()
+        return ended.last_offset + 1 if opened is None else opened
 
     def first_open_offset(self) -> int | None:
         """Where the oldest open transaction began; None if there is none."""

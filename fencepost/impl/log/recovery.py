@@ -4,9 +4,11 @@ Owns what is left of a directory after whatever happened to it: half-made compac
 the recovery point on are read byte by byte and cut at the first bad batch, everything behind the cut goes, indexes are made again. Must not know epochs' or
 producers' rules; it hands every batch that it reads to a sink. What it returns is durable.
 
-Why a cut takes the later segments with it: offsets have no gaps, and what a follower or a consumer got from behind a hole would be a log that no
-leader ever had.
+Why a cut takes the later segments with it: what a follower or a consumer got from behind the hole would be a log that no leader ever had. A gap that
+was there before any damage is another thing: compaction leaves them, and nobody but the topic's owner can say that it never ran.
 """
+
+from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
@@ -16,10 +18,13 @@ from fencepost.impl.log.layout import (
     CLEANED,
     DELETED,
     INDEX,
+    INDEXES,
     LOG,
     SNAPSHOT,
     SWAP,
     TIME_INDEX,
+    TRANSACTION_INDEX,
+    SegmentName,
     parse_segment_name,
     segment_path,
 )
@@ -72,7 +77,8 @@ class LogRecovery:
         return below[-1] if below else 0
 
     def _first_unbelievable(self, segments: list[Segment]) -> int:
-        """The number of the first segment that does not end where the next one begins, or with a whole batch. Makes missing or bad indexes again."""
+        """The number of the first segment that reaches into the next one (or leaves a gap that may not be), or does not end with a whole batch. Makes missing
+        or bad indexes again."""
         previous: Segment | None = None
         for number, segment in enumerate(segments):
             try:
@@ -85,7 +91,7 @@ class LogRecovery:
         return len(segments)
 
     def _continues(self, before: Segment, segment: Segment) -> bool:
-        if self.options.compact:
+        if self.options.has_gaps:
             return before.next_offset <= segment.base_offset
         return before.next_offset == segment.base_offset
 
@@ -108,7 +114,7 @@ class LogRecovery:
 
     def recover_segment(self, segment: Segment) -> bool:
         """Protection L3: every byte is read and every checksum compared; the file is cut before the first bad batch."""
-        expected = None if self.options.compact else segment.base_offset
+        expected = None if self.options.has_gaps else segment.base_offset
         return segment.recover(expected, self._see)
 
     def make_durable(self, segment: Segment) -> None:
@@ -136,23 +142,31 @@ class LogRecovery:
     def _tidy_names(self) -> list[int]:
         """Undo or finish what a crash interrupted; returns the base offsets of the segments."""
         names = [name for name in map(parse_segment_name, self.files.list(self.directory)) if name]
-        stale = [name for name in names if name.suffix in (CLEANED, DELETED)]
+        incomplete = self._incomplete_swaps(names)
+        stale = [name for name in names if name.suffix in (CLEANED, DELETED) or name in incomplete]
         for name in stale:
             self.files.remove(f"{self.directory}/{name}")
-        swaps = [name.offset for name in names if name.kind == LOG and name.suffix == SWAP]
-        for base in swaps:
-            finish_swap(self.files, self.directory, base, self.options)
+        swaps = [
+            name for name in names if name.kind == LOG and name.suffix == SWAP and name not in incomplete
+        ]
+        for name in swaps:
+            finish_swap(self.files, self.directory, name.offset, self.options)
         bases = self._bases()
         orphans = [
             name
             for name in map(parse_segment_name, self.files.list(self.directory))
-            if name and ((name.kind in (INDEX, TIME_INDEX) and name.offset not in bases) or name.suffix)
+            if name and ((name.kind in INDEXES and name.offset not in bases) or name.suffix)
         ]
         for name in orphans:
             self.files.remove(f"{self.directory}/{name}")
         if stale or swaps or orphans:
             self.files.sync_directory(self.directory)
         return bases
+
+    def _incomplete_swaps(self, names: list[SegmentName]) -> list[SegmentName]:
+        """Kafka renames a segment's log first and its indexes after it: while one is still `.cleaned`, the old segments are all there (KAFKA-6264)."""
+        cleaned = [name.offset for name in names if name.suffix == CLEANED]
+        return [name for name in names if name.suffix == SWAP and cleaned and name.offset >= min(cleaned)]
 
     def _bases(self) -> list[int]:
         names = [parse_segment_name(name) for name in self.files.list(self.directory)]
@@ -173,10 +187,18 @@ def create_segment(files: FileSystem, directory: str, base_offset: int, options:
 
 def remove_segment_files(files: FileSystem, directory: str, base_offset: int) -> None:
     """Remove a segment, its batches first: without them the rest counts for nothing. Sync the directory afterwards."""
-    for kind in (LOG, INDEX, TIME_INDEX, SNAPSHOT):
+    for kind in (LOG, *INDEXES, SNAPSHOT):
         path = segment_path(directory, base_offset, kind)
         if files.exists(path):
             files.remove(path)
+
+
+def remove_all(files: FileSystem, directory: str, segments: Sequence[Segment]) -> None:
+    """Remove every segment durably, the last one first, so that a crash in between leaves no hole."""
+    for segment in reversed(segments):
+        segment.close()
+        remove_segment_files(files, directory, segment.base_offset)
+    files.sync_directory(directory)
 
 
 def finish_swap(
@@ -199,6 +221,9 @@ def finish_swap(
     swap.close()
     for offset in reversed(inside):
         remove_segment_files(files, directory, offset)
+    aborted = segment_path(directory, base_offset, TRANSACTION_INDEX, SWAP)
+    if files.exists(aborted):
+        files.rename(aborted, segment_path(directory, base_offset, TRANSACTION_INDEX))
     for kind in (INDEX, TIME_INDEX):
         for suffix in ("", SWAP):
             path = segment_path(directory, base_offset, kind, suffix)

@@ -1,6 +1,6 @@
-"""A segment: one file of batches with its two sparse indexes.
+"""A segment: one file of batches with its indexes.
 
-Owns the log file, where its batches begin and end, and the indexes, which it makes again whenever they cannot be believed. Must not know its
+Owns the log file, where its batches begin and end, and the sparse indexes, which it makes again whenever they cannot be believed. Must not know its
 neighbours, epochs or producers. Only the last segment of a log is appended to.
 """
 
@@ -13,12 +13,15 @@ from attrs import define, field
 from fencepost.impl.files import File, FileSystem
 from fencepost.impl.log.batch_file import Frame, chunks, frames, whole_batches
 from fencepost.impl.log.batch_header import BatchHeader, read_headers
+from fencepost.impl.log.continuity import Continuity, DiscontinuityError
 from fencepost.impl.log.index_file import CorruptIndexError
-from fencepost.impl.log.layout import CLEANED, INDEX, LOG, TIME_INDEX, segment_path
+from fencepost.impl.log.layout import CLEANED, LOG, segment_path
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.offset_index import OffsetIndex
 from fencepost.impl.log.record_batch import CorruptBatchError, Record, read_records
-from fencepost.impl.log.time_index import NO_TIMESTAMP, TimeIndex
+from fencepost.impl.log.segment_indexes import SegmentIndexes
+from fencepost.impl.log.time_index import TimeIndex
+from fencepost.impl.log.transaction_index import TransactionIndex
 
 TAIL_BATCHES = 16
 """Batches at the end whose places are remembered: a follower that keeps up asks for one of them, without a look at the index."""
@@ -30,35 +33,25 @@ BatchSink = Callable[[BatchHeader, bytes], None]
 """Is shown a batch and the buffer that holds it."""
 
 
-class _DiscontinuityError(Exception):
-    """A batch that does not continue the one before: its offset is not under the checksum."""
-
-
 @define(eq=False, kw_only=True)
 class Segment:
     """size: bytes of whole batches; moves after an append has returned, so that nobody reads beyond it. next_offset: after the last batch; for a segment
-    that is not the last, at most where the next one begins. latest: (largest timestamp, last offset of its batch). first_timestamp_ms: of the first
-    batch; None while there is none. unindexed: bytes since the last index entry. dirty: appended or cut since the last sync.
-    tail: the batches appended last, which is where followers read."""
+    that is not the last, at most where the next one begins. dirty: appended or cut since the last sync. tail: the batches appended last, which is
+    where followers read."""
 
     files: FileSystem
     directory: str
     base_offset: int
     options: LogOptions
     file: File
-    offsets: OffsetIndex
-    times: TimeIndex
+    indexes: SegmentIndexes
     size: int = 0
     next_offset: int = field(init=False)
-    latest: tuple[int, int] = field(init=False)
-    first_timestamp_ms: int | None = None
-    unindexed: int = 0
     dirty: bool = False
     tail: deque[Frame] = field(factory=lambda: deque(maxlen=TAIL_BATCHES))
 
     def __attrs_post_init__(self) -> None:
         self.next_offset = self.base_offset
-        self.latest = (NO_TIMESTAMP, self.base_offset)
 
     @classmethod
     def open(
@@ -66,28 +59,30 @@ class Segment:
     ) -> Self:
         """Open or create the files. Call `start_empty`, `load` or `recover` next. The name of a new file is not durable yet."""
         file = files.open(segment_path(directory, base_offset, LOG, suffix))
-        offsets = OffsetIndex(
-            files=files,
-            path=segment_path(directory, base_offset, INDEX, suffix),
-            base_offset=base_offset,
-            max_bytes=options.segment_index_bytes,
-        )
-        times = TimeIndex(
-            files=files,
-            path=segment_path(directory, base_offset, TIME_INDEX, suffix),
-            base_offset=base_offset,
-            max_bytes=options.segment_index_bytes,
-        )
         return cls(
             files=files,
             directory=directory,
             base_offset=base_offset,
             options=options,
             file=file,
-            offsets=offsets,
-            times=times,
+            indexes=SegmentIndexes.at(files, directory, base_offset, options, suffix),
             size=file.size(),
         )
+
+    @property
+    def offsets(self) -> OffsetIndex:
+        """Its offset index."""
+        return self.indexes.offsets
+
+    @property
+    def times(self) -> TimeIndex:
+        """Its time index."""
+        return self.indexes.times
+
+    @property
+    def transactions(self) -> TransactionIndex:
+        """The aborted transactions whose markers it holds."""
+        return self.indexes.transactions
 
     # ---- becoming readable
 
@@ -95,36 +90,35 @@ class Segment:
         """Hold nothing, whatever old index files say. The log file must be empty."""
         assert not self.size, (self.directory, self.base_offset, self.size)
         self._forget()
+        self.transactions.reset()
 
     def _forget(self) -> None:
-        self.offsets.reset()
-        self.times.reset()
-        self.next_offset, self.latest = self.base_offset, (NO_TIMESTAMP, self.base_offset)
-        self.first_timestamp_ms, self.unindexed = None, 0
+        self.indexes.forget()
+        self.next_offset = self.base_offset
 
     def load(self) -> None:
         """Trust the file up to its last index entry and look at the headers from there on. Raises CorruptBatchError if the file does not end with a
         whole batch."""
+        indexes = self.indexes
         try:
-            offset, position = self.offsets.last()
-            self.latest = self.times.last()
+            offset, position = indexes.offsets.last()
+            indexes.latest = indexes.times.last()
             self._believe(offset, position)
         except CorruptIndexError:
             self.rebuild_indexes()
             return
-        self.next_offset, self.unindexed = self.base_offset, 0
+        self.next_offset, indexes.unindexed = self.base_offset, 0
         for frame in frames(self.file, position, self.size):
             self.next_offset = frame.last_offset + 1
-            self.unindexed += frame.size
-            if frame.max_timestamp_ms > self.latest[0]:
-                self.latest = (frame.max_timestamp_ms, frame.last_offset)
+            indexes.unindexed += frame.size
+            if frame.max_timestamp_ms > indexes.latest[0]:
+                indexes.latest = (frame.max_timestamp_ms, frame.last_offset)
         first = next(frames(self.file, 0, self.size), None)
-        self.first_timestamp_ms = first.max_timestamp_ms if first else None
+        indexes.first_timestamp_ms = first.max_timestamp_ms if first else None
 
     def release(self) -> None:
         """Nothing will be appended: the indexes need not stay in memory."""
-        self.offsets.release()
-        self.times.release()
+        self.indexes.release()
 
     def _believe(self, offset: int, position: int) -> Frame | None:
         """The batch at `position`, which an index entry gave for `offset`; an entry may lead too low, never too high."""
@@ -139,29 +133,35 @@ class Segment:
         return frame
 
     def rebuild_indexes(self) -> None:
-        """Make both indexes again from the headers of the batches. Raises CorruptBatchError where there is none, with the indexes right up to there."""
+        """Make the sparse indexes again from the headers of the batches. Raises CorruptBatchError where there is none, with the indexes right up to there."""
         self._forget()
         for frame in frames(self.file, 0, self.size):
             self._note(frame.position, frame)
 
     def recover(self, expected_offset: int | None, see: BatchSink, *, check_crc: bool = True) -> bool:
-        """Read every byte, hand each good batch to `see`, make the indexes again, and cut the file before the first bad batch. Returns whether it was cut.
-        expected_offset: what the first batch must begin with, and each later one where the one before ended; None where gaps are normal."""
+        """Read every byte, hand each good batch to `see`, make the indexes again (the aborted transactions are left to whoever knows the producers), and
+        cut the file before the first bad batch. Returns whether it was cut. expected_offset: what the first batch must begin with, and each later one
+        where the one before ended; None where gaps are normal."""
         self._forget()
-        good, expected = 0, expected_offset
+        self.transactions.reset()
+        good, continuity = 0, Continuity(expected_offset, self.base_offset)
         try:
             for position, data in chunks(self.file, 0, self.size):
                 for header in read_headers(data, check_crc=check_crc):
-                    if header.base_offset < self.next_offset or expected not in (None, header.base_offset):
-                        raise _DiscontinuityError
+                    start = position + header.position
+                    continuity.follow(header, start)
                     if header.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET:
-                        raise _DiscontinuityError
+                        raise DiscontinuityError(start)
                     see(header, data)
-                    self._note(position + header.position, header)
-                    good = position + header.end_position
-                    expected = None if expected is None else header.next_offset
-        except (CorruptBatchError, _DiscontinuityError):
+                    self._note(start, header)
+                    good = start + header.size
+        except CorruptBatchError:
             pass
+        except DiscontinuityError as error:
+            noted, good = good, error.position
+            if good < noted:
+                self.size = good
+                self.rebuild_indexes()
         cut, self.dirty = good < self.file.size(), True
         if cut:
             self.file.truncate(good)
@@ -193,15 +193,7 @@ class Segment:
         self.size = start + len(data)
 
     def _note(self, position: int, batch: BatchHeader | Frame) -> None:
-        if batch.max_timestamp_ms > self.latest[0]:
-            self.latest = (batch.max_timestamp_ms, batch.last_offset)
-        if self.first_timestamp_ms is None:
-            self.first_timestamp_ms = batch.max_timestamp_ms
-        if self.unindexed > self.options.index_interval_bytes and not self.offsets.is_full:
-            self.offsets.append(batch.last_offset, position)
-            self.times.append(*self.latest)
-            self.unindexed = 0
-        self.unindexed += batch.size
+        self.indexes.note(position, batch)
         self.next_offset = batch.last_offset + 1
 
     def must_roll(self, size: int, last_offset: int, now_ms: int) -> bool:
@@ -209,18 +201,17 @@ class Segment:
         `segment_ms` older than the new one."""
         if not self.size:
             return False
-        options, first = self.options, self.first_timestamp_ms
+        options, first = self.options, self.indexes.first_timestamp_ms
         return (
             self.size + size > options.segment_bytes
-            or self.offsets.is_full
-            or self.times.is_full
+            or self.indexes.is_full
             or last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
             or (first is not None and first >= 0 and now_ms - first > options.segment_ms)
         )
 
     def seal(self) -> None:
         """No batch will follow: the time index ends with the largest timestamp, and everything is durable but the names."""
-        self.times.append(*self.latest)
+        self.times.append(*self.indexes.latest)
         self.sync(indexes=True)
 
     def sync(self, *, indexes: bool) -> None:
@@ -229,8 +220,7 @@ class Segment:
             self.file.sync()
             self.dirty = False
         if indexes:
-            self.offsets.write(sync=True)
-            self.times.write(sync=True)
+            self.indexes.write(sync=True)
 
     def truncate(self, offset: int) -> None:
         """Cut before the batch that holds `offset` (or the first one after it), durably."""
@@ -239,8 +229,7 @@ class Segment:
             return
         self.size = start.position
         self.tail.clear()
-        self.offsets.truncate(start.base_offset)
-        self.times.truncate(start.base_offset)
+        self.indexes.truncate(start.base_offset)
         self.file.truncate(self.size)
         self.dirty = True
         self.sync(indexes=False)
@@ -330,4 +319,4 @@ class Segment:
     @property
     def largest_timestamp_ms(self) -> int:
         """The latest timestamp in it; -1 if no record has one."""
-        return self.latest[0]
+        return self.indexes.latest[0]

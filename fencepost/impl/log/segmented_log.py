@@ -11,25 +11,33 @@ Whatever fails before 5 leaves a log that ends where it ended. After any error o
 known, so that nothing may be promised until the log is opened, and recovered, anew.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Self
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, frozen
 
 from fencepost.impl.files import FileSystem
-from fencepost.impl.log.batch_file import frames
 from fencepost.impl.log.batch_header import BatchHeader, read_headers
+from fencepost.impl.log.epoch_recovery import restore_epochs
 from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.producer_files import load_producers, marker_of, remove_snapshots, write_snapshot
+from fencepost.impl.log.producer_files import (
+    load_producers,
+    marker_of,
+    note_aborted,
+    remove_snapshots,
+    settle_aborted,
+    write_snapshot,
+)
 from fencepost.impl.log.producer_state import ProducerState
-from fencepost.impl.log.record_batch import CorruptBatchError, Damage, Record, with_leader_fields
-from fencepost.impl.log.recovery import LogRecovery, create_segment, remove_segment_files
+from fencepost.impl.log.readable_log import LogOfflineError, ReadableLog, offline_error
+from fencepost.impl.log.record_batch import CorruptBatchError, Damage, with_leader_fields
+from fencepost.impl.log.recovery import LogRecovery, create_segment, remove_all, remove_segment_files
 from fencepost.impl.log.segment import Segment
 from fencepost.impl.log.segments import SegmentList
 from fencepost.impl.log.stamping import with_append_time
 from fencepost.traces.errors import FencepostError
+
+__all__ = ["CLOSED", "Appended", "LogOfflineError", "SegmentedLog", "UnexpectedOffsetError"]
 
 CLOSED = "closed"
 """Why a log is out of service that was closed whole."""
@@ -37,10 +45,6 @@ CLOSED = "closed"
 
 class UnexpectedOffsetError(FencepostError):
     """A leader sent batches that do not continue this log."""
-
-
-class LogOfflineError(FencepostError):
-    """KAFKA_STORAGE_ERROR: a file call failed; the log takes no part until it is opened anew."""
 
 
 @frozen(kw_only=True)
@@ -54,20 +58,8 @@ class Appended:
 
 
 @define(eq=False, kw_only=True)
-class SegmentedLog:
-    """log_start_offset: the first offset that may be read; goes up only (but for a full truncation). log_end_offset: the next record's. recovery_point:
-    all below it is synced. offline: why the log is out of service, "" while it is in. segments: never empty; the last one is appended to."""
-
-    files: FileSystem
-    directory: str
-    options: LogOptions
-    segments: SegmentList
-    epochs: LeaderEpochCache
-    producers: ProducerState
-    log_start_offset: int = 0
-    log_end_offset: int = 0
-    recovery_point: int = 0
-    offline: str = field(default="")
+class SegmentedLog(ReadableLog):
+    """Written by one leader or follower at a time."""
 
     # ---- opening and closing
 
@@ -94,17 +86,21 @@ class SegmentedLog:
             segments = SegmentList(loaded.segments)
             end = segments.active.next_offset
             if end < log_start_offset:
-                remove_all(files, directory, segments)
+                remove_all(files, directory, segments.all)
                 segments = SegmentList([create_segment(files, directory, log_start_offset, options)])
                 end = log_start_offset
             epochs = epoch_cache(files, directory)
             epochs.load()
             start = max(log_start_offset, segments.first.base_offset)
-            _restore_epochs(epochs, segments, loaded.recovered_from, loaded.epochs, start, end)
+            restore_epochs(epochs, segments.all, loaded.recovered_from, loaded.epochs, start, end)
             cls.remove_snapshots_beyond(files, directory, end)
-            producers = load_producers(files, directory, segments.all, end, producer_state)
+            producers = load_producers(
+                files, directory, segments.all, end, producer_state, recovered_from=loaded.recovered_from
+            )
+            if loaded.recovered_from is not None:
+                settle_aborted(files, directory, segments.from_offset(loaded.recovered_from))
         except OSError as error:
-            raise _offline(directory, "open", error) from error
+            raise offline_error(directory, "open", error) from error
         return cls(
             files=files,
             directory=directory,
@@ -132,17 +128,6 @@ class SegmentedLog:
         self.offline = self.offline or "abandoned"
         for segment in self.segments.all:
             segment.close()
-
-    @contextmanager
-    def in_service(self, what: str) -> Iterator[None]:
-        """Refuses work while the log is offline, and takes it offline when the file system fails inside."""
-        if self.offline:
-            raise _offline(self.directory, what, self.offline)
-        try:
-            yield
-        except OSError as error:
-            self.offline = f"{what}: {error}"
-            raise _offline(self.directory, what, error) from error
 
     # ---- writing
 
@@ -186,7 +171,7 @@ class SegmentedLog:
             expected = self.log_end_offset
             for header in headers:
                 if header.base_offset != expected and not (
-                    self.options.compact and header.base_offset > expected
+                    self.options.has_gaps and header.base_offset > expected
                 ):
                     raise UnexpectedOffsetError(
                         expected=f"a batch at the log end offset {expected}",
@@ -224,7 +209,10 @@ class SegmentedLog:
     def update_producers(self, data: bytes, headers: list[BatchHeader]) -> None:
         """Protection KAFKA-6683: producers learn of batches that are in the log, never of those that may come."""
         for header in headers:
-            self.producers.update(header, marker_of(header, data) if header.is_control else None)
+            if header.is_control:
+                self.believe_aborted(self.segments.active)
+            marker = marker_of(header, data) if header.is_control else None
+            note_aborted(self.segments.active, self.producers, self.producers.update(header, marker))
 
     def advance_log_end(self, offset: int) -> None:
         """Protection KAFKA-7866: the end moves right after the write, before anything else that may fail; else the next append takes the same offsets."""
@@ -303,7 +291,7 @@ class SegmentedLog:
     def truncate_fully_and_start_at(self, offset: int, *, log_start_offset: int | None = None) -> None:
         """Drop everything and go on at `offset`. log_start_offset: if records may be read only from a later offset on."""
         with self.in_service("truncate"):
-            remove_all(self.files, self.directory, self.segments)
+            remove_all(self.files, self.directory, self.segments.all)
             remove_snapshots(self.files, self.directory, above=-1)
             self.segments = SegmentList([create_segment(self.files, self.directory, offset, self.options)])
             self.epochs.rebuild([])
@@ -334,84 +322,3 @@ class SegmentedLog:
             remove_snapshots(self.files, self.directory, below=first)
             self.files.sync_directory(self.directory)
         self.advance_log_start_offset(first)
-
-    # ---- reading
-
-    def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
-        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit `max_bytes` (at least one) and stand in one
-        segment. A compacted log answers with the next batch there is."""
-        end_offset = min(end_offset, self.log_end_offset)
-        if offset >= end_offset and not self.offline:
-            return b""
-        with self.in_service("read"):
-            for segment in self.segments.from_offset(offset):
-                if offset >= end_offset or segment.base_offset >= end_offset:
-                    break
-                data = segment.read(offset, max_bytes=max_bytes, end_offset=end_offset)
-                if data:
-                    return data
-        return b""
-
-    def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> Record | None:
-        """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps unfinished transactions and what is not
-        committed out (KAFKA-5522)."""
-        with self.in_service("look up a timestamp"):
-            for segment in self.segments.from_offset(self.log_start_offset):
-                if segment.largest_timestamp_ms >= timestamp_ms:
-                    found = segment.find_timestamp(timestamp_ms, self.log_start_offset)
-                    if found is not None:
-                        return found if found.offset < end_offset else None
-        return None
-
-    def batches(self, *, check_crc: bool = False) -> Iterator[tuple[BatchHeader, bytes]]:
-        """Every batch, with the buffer that holds it. Raises CorruptBatchError."""
-        for segment in self.segments.all:
-            yield from segment.batches(check_crc=check_crc)
-
-
-# ---- pieces of opening and cutting
-
-
-def remove_all(files: FileSystem, directory: str, segments: SegmentList) -> None:
-    """Remove every segment durably, the last one first, so that a crash in between leaves no hole."""
-    for segment in reversed(segments.all):
-        segment.close()
-        remove_segment_files(files, directory, segment.base_offset)
-    files.sync_directory(directory)
-
-
-def _restore_epochs(
-    epochs: LeaderEpochCache,
-    segments: SegmentList,
-    recovered_from: int | None,
-    read: list[tuple[int, int]],
-    start: int,
-    end: int,
-) -> None:
-    """The checkpoint is right below what was recovered; from there on the batches are. Where it says nothing of the first records (it is lost, or
-    ahead of the checkpoint of the log start) all batches are asked."""
-    if recovered_from is not None:
-        kept = [entry for entry in epochs.entries if entry[1] < recovered_from]
-        latest = kept[-1][0] if kept else -1
-        epochs.rebuild([*kept, *(entry for entry in read if entry[0] > latest)])
-    epochs.truncate_from_end(end)
-    if start < end and not (epochs.entries and epochs.entries[0][1] <= start):
-        epochs.rebuild(_epochs_of(segments))
-
-
-def _epochs_of(segments: SegmentList) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for segment in segments.all:
-        for frame in frames(segment.file, 0, segment.size):
-            if frame.leader_epoch >= 0 and (not found or frame.leader_epoch > found[-1][0]):
-                found.append((frame.leader_epoch, frame.base_offset))
-    return found
-
-
-def _offline(directory: str, what: str, why: object) -> LogOfflineError:
-    return LogOfflineError(
-        expected="a log in service",
-        seen=str(why),
-        where=f"{what} {directory}",
-        hint="open it anew, which recovers it",
-    )

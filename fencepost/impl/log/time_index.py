@@ -34,6 +34,11 @@ class TimeIndex(IndexFile):
         count = self.count_while(lambda entry: entry[0] <= timestamp_ms)
         return self.base_offset + (self.entry(count - 1)[1] if count else 0)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether one more entry would leave no room for the one that ends the index."""
+        return len(self.entries) + 2 * self.FORMAT.size > self.max_bytes
+
     def last(self) -> tuple[int, int]:
         """(timestamp, offset) of the last entry; (NO_TIMESTAMP, base offset) if there is none."""
         if not len(self):

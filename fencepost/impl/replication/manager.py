@@ -62,7 +62,8 @@ class ReplicaManager:
 
     def _create(self, key: TopicPartition) -> Partition:
         log = self.logs.open(
-            key, LogOptions(flush_messages=self.shell.topic_options(key.topic).flush_messages)
+            key,
+            LogOptions(flush_messages=self.shell.topic_options(key.topic).flush_messages, contiguous=True),
         )
         high_watermark = min(self.checkpointed.get(key, 0), log.log_end_offset)
         partition = Partition(self.shell, key, log, max(log.log_start_offset, high_watermark))

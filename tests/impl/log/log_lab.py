@@ -15,8 +15,8 @@ def disk_of(seed: int = 1) -> Disk:
 
 
 def options(**changes) -> LogOptions:
-    """Three small batches to a segment, an index entry for every second one."""
-    return LogOptions(**{"segment_bytes": 260, "index_interval_bytes": 60, **changes})
+    """Three small batches to a segment, an index entry for every second one; a gap is damage, as in the brokers."""
+    return LogOptions(**{"contiguous": True, "segment_bytes": 260, "index_interval_bytes": 60, **changes})
 
 
 def batch(*values, keys=None, at: int = 0, base: int = 0, epoch: int = -1, **producer) -> bytes:

@@ -1,0 +1,38 @@
+"""The leader epochs of a log that was just opened: its checkpoint, and its batches where they know better.
+
+Owns which of the two is believed. Must not know how either is stored.
+"""
+
+from collections.abc import Sequence
+
+from fencepost.impl.log.batch_file import frames
+from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.log.segment import Segment
+
+
+def restore_epochs(
+    epochs: LeaderEpochCache,
+    segments: Sequence[Segment],
+    recovered_from: int | None,
+    read: list[tuple[int, int]],
+    start: int,
+    end: int,
+) -> None:
+    """The checkpoint is right below what was recovered; from there on the batches are. Where it says nothing of the first records (it is lost, or
+    ahead of the checkpoint of the log start) all batches are asked."""
+    if recovered_from is not None:
+        kept = [entry for entry in epochs.entries if entry[1] < recovered_from]
+        latest = kept[-1][0] if kept else -1
+        epochs.rebuild([*kept, *(entry for entry in read if entry[0] > latest)])
+    epochs.truncate_from_end(end)
+    if start < end and not (epochs.entries and epochs.entries[0][1] <= start):
+        epochs.rebuild(_epochs_of(segments))
+
+
+def _epochs_of(segments: Sequence[Segment]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for segment in segments:
+        for frame in frames(segment.file, 0, segment.size):
+            if frame.leader_epoch >= 0 and (not found or frame.leader_epoch > found[-1][0]):
+                found.append((frame.leader_epoch, frame.base_offset))
+    return found

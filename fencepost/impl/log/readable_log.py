@@ -1,0 +1,124 @@
+"""The log of one replica as it is read: whether it is in service, its offsets, batches, times and transactions.
+
+Owns what a reader may ask. Must not know how the log came to be or grows (segmented_log.py), nor high watermarks: whoever asks says up to where.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from attrs import define, field
+
+from fencepost.impl.files import FileSystem
+from fencepost.impl.log.batch_header import BatchHeader
+from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.log.index_file import CorruptIndexError
+from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.producer_files import find_aborted_again
+from fencepost.impl.log.producer_state import ProducerState
+from fencepost.impl.log.record_batch import Record
+from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segments import SegmentList
+from fencepost.impl.log.transaction_index import AbortedTransaction, aborted_between
+from fencepost.traces.errors import FencepostError
+
+
+class LogOfflineError(FencepostError):
+    """KAFKA_STORAGE_ERROR: a file call failed; the log takes no part until it is opened anew."""
+
+
+@define(eq=False, kw_only=True)
+class ReadableLog:
+    """log_start_offset: the first offset that may be read; goes up only (but for a full truncation). log_end_offset: the next record's. recovery_point:
+    all below it is synced. offline: why the log is out of service, "" while it is in. segments: never empty; the last one is appended to."""
+
+    files: FileSystem
+    directory: str
+    options: LogOptions
+    segments: SegmentList
+    epochs: LeaderEpochCache
+    producers: ProducerState
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    recovery_point: int = 0
+    offline: str = field(default="")
+
+    # ---- service
+
+    @contextmanager
+    def in_service(self, what: str) -> Iterator[None]:
+        """Refuses work while the log is offline, and takes it offline when the file system fails inside."""
+        if self.offline:
+            raise offline_error(self.directory, what, self.offline)
+        try:
+            yield
+        except OSError as error:
+            self.offline = f"{what}: {error}"
+            raise offline_error(self.directory, what, error) from error
+
+    # ---- reading
+
+    def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
+        """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit `max_bytes` (at least one) and stand in one
+        segment. A compacted log answers with the next batch there is."""
+        end_offset = min(end_offset, self.log_end_offset)
+        if offset >= end_offset and not self.offline:
+            return b""
+        with self.in_service("read"):
+            for segment in self.segments.from_offset(offset):
+                if offset >= end_offset or segment.base_offset >= end_offset:
+                    break
+                data = segment.read(offset, max_bytes=max_bytes, end_offset=end_offset)
+                if data:
+                    return data
+        return b""
+
+    def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> Record | None:
+        """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps unfinished transactions and what is not
+        committed out (KAFKA-5522)."""
+        with self.in_service("look up a timestamp"):
+            for segment in self.segments.from_offset(self.log_start_offset):
+                if segment.largest_timestamp_ms >= timestamp_ms:
+                    found = segment.find_timestamp(timestamp_ms, self.log_start_offset)
+                    if found is not None:
+                        return found if found.offset < end_offset else None
+        return None
+
+    def batches(self, *, check_crc: bool = False) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Every batch, with the buffer that holds it. Raises CorruptBatchError, LogOfflineError."""
+        with self.in_service("read"):
+            for segment in self.segments.all:
+                yield from segment.batches(check_crc=check_crc)
+
+    # ---- transactions
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where a reader of committed records may read: the first record whose transaction is not decided, or the high watermark."""
+        unstable = self.producers.first_unstable_offset(high_watermark)
+        return (
+            high_watermark if unstable is None else min(max(unstable, self.log_start_offset), high_watermark)
+        )
+
+    def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Those that a reader of the committed records from `offset` to below `end_offset`, at most the last stable offset, has to skip."""
+        with self.in_service("look up transactions"):
+            for segment in self.segments.from_offset(offset):
+                self.believe_aborted(segment)
+            indexes = (segment.transactions for segment in self.segments.from_offset(offset))
+            return aborted_between(indexes, offset, end_offset)
+
+    def believe_aborted(self, segment: Segment) -> None:
+        """Look at a segment's transaction index, and make it again if it cannot be one."""
+        try:
+            len(segment.transactions)
+        except CorruptIndexError:
+            find_aborted_again(self.files, self.directory, self.segments.all, segment, type(self.producers))
+
+
+def offline_error(directory: str, what: str, why: object) -> LogOfflineError:
+    """The error to raise."""
+    return LogOfflineError(
+        expected="a log in service",
+        seen=str(why),
+        where=f"{what} {directory}",
+        hint="open it anew, which recovers it",
+    )
