@@ -144,7 +144,7 @@ def test_two_runs_under_one_id(fencepost, tmp_path, planted) -> None:
 
 def test_memory_does_not_grow_with_the_number_of_traces(fencepost, tmp_path, monkeypatch) -> None:
     """Traces are written as they are read: never more than two are alive at once."""
-    import gc
+    from weakref import ref
 
     from fencepost.traces.trace import Trace
 
@@ -161,18 +161,14 @@ def test_memory_does_not_grow_with_the_number_of_traces(fencepost, tmp_path, mon
         }
         lines += [json.dumps(head), json.dumps(row)]
     (tmp_path / "many.jsonl").write_text("\n".join(lines))
+    seen: list[ref[Trace]] = []
     most = 0
-    real = digest_of
 
     def counted(trace: Trace) -> str:
         nonlocal most
-        gc.collect()
-        alive = sum(
-            isinstance(thing, Trace) and thing.software_version == "" and bool(thing.operations)
-            for thing in gc.get_objects()
-        )
-        most = max(most, alive)
-        return real(trace)
+        seen.append(ref(trace))
+        most = max(most, sum(one() is not None for one in seen))
+        return digest_of(trace)
 
     monkeypatch.setattr("fencepost.traces.digest.digest_of", counted)
     for out in ("a", "a.jsonl"):
