@@ -379,6 +379,42 @@ ANOMALIES: tuple[Anomaly, ...] = (
         allowed="a commit before processing, loss, retention and compaction explain a gap: then it is a fact with its cause",
     ),
     Anomaly(
+        name="log_start_regressed",
+        rank=63,
+        breaks="HW-MONO",
+        definition="a log start that was shown is above the log start of a read that began later (session: of one process within one leader epoch)",
+    ),
+    Anomaly(
+        name="log_start_above_end",
+        rank=64,
+        breaks="HW-MONO",
+        definition="a reply claims a log start above the end that it claims",
+    ),
+    Anomaly(
+        name="read_below_log_start",
+        rank=65,
+        breaks="HW-MONO",
+        definition="in the strong profile, a read that began after a log start was shown returned a record below it",
+    ),
+    Anomaly(
+        name="last_stable_offset_regressed",
+        rank=66,
+        breaks="TXN-ATOM",
+        definition="a last stable offset that was shown is above that of a read that began later (session: of one process within one leader epoch)",
+    ),
+    Anomaly(
+        name="last_stable_above_end",
+        rank=67,
+        breaks="TXN-ATOM",
+        definition="a reply claims a last stable offset above the end that it claims",
+    ),
+    Anomaly(
+        name="open_transaction_read",
+        rank=68,
+        breaks="TXN-ATOM",
+        definition="a read_committed read, or a claimed last stable offset, went beyond a record whose transaction was still being written",
+    ),
+    Anomaly(
         name="no_progress",
         rank=70,
         breaks="LIVE",
