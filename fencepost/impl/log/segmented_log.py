@@ -92,7 +92,9 @@ class SegmentedLog(ReadableLog):
             epochs = epoch_cache(files, directory)
             epochs.load()
             start = max(log_start_offset, segments.first.base_offset)
-            restore_epochs(epochs, segments.all, loaded.recovered_from, loaded.epochs, start, end)
+            restore_epochs(
+                epochs, segments.all, loaded.recovered_from, loaded.epochs, start, end, gaps=options.has_gaps
+            )
             cls.remove_snapshots_beyond(files, directory, end)
             producers = load_producers(
                 files, directory, segments.all, end, producer_state, recovered_from=loaded.recovered_from
