@@ -8,30 +8,31 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute
 from attrs import frozen
 
-from fencepost.traces.errors import TraceError
+from fencepost.checkers.arrow_arrays import NEVER as NEVER
+from fencepost.checkers.arrow_arrays import NONE as NONE
+from fencepost.checkers.arrow_arrays import Array as Array
+from fencepost.checkers.arrow_arrays import (
+    Arrow,
+    arrow,
+    enum_codes,
+    integer_array,
+    list_children,
+    recoded,
+    slice_starts,
+    string_codes,
+    struct_field,
+    table_column,
+)
+from fencepost.checkers.statements import Statements, statements_of_operations, statements_of_table
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Trace
 
-Array = npt.NDArray[Any]
-
-arrow: Any = pyarrow.compute
-
-Arrow = Any
-"""An Arrow array; the stubs are too strict for its compute functions."""
-
-NEVER = int(np.iinfo(np.int64).max)
-"""The completion time of an operation that never completed."""
-
-NONE = -1
-"""Not said."""
-
 FUNCTIONS = tuple(Function)
 OUTCOMES = tuple(Outcome)
+_TXN = FUNCTIONS.index(Function.TXN)
 
 
 @frozen(kw_only=True, eq=False)
@@ -61,7 +62,7 @@ class PositionColumns:
 @frozen(kw_only=True, eq=False)
 class OperationColumns:
     """Operations in row order. trace: index into `traces`; function and outcome: index into FUNCTIONS and OUTCOMES;
-    topic: index into `topics` (sorted by name), -1 where there is none."""
+    topic: index into `topics` (sorted by name), -1 where there is none; statements: None where there are none that matter."""
 
     traces: tuple[Trace, ...]
     topics: tuple[str, ...]
@@ -83,6 +84,7 @@ class OperationColumns:
     strong: Array
     records: RecordColumns
     positions: PositionColumns
+    statements: Statements | None = None
 
 
 _PLAIN = ("op_id", "process", "session", "clock_id", "invoke_time")
@@ -106,7 +108,7 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
         return np.array([codes[item.topic] for item in items], np.int64)
 
     def starts(name: str) -> Array:
-        return _starts(np.array([len(getattr(operation, name)) for operation in operations], np.int64))
+        return slice_starts(np.array([len(getattr(operation, name)) for operation in operations], np.int64))
 
     integers = {name: column(operations, name) for name in (*_PLAIN, *_OPTIONAL)}
     completion = column(operations, "completion_time")
@@ -133,6 +135,7 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
                 for name in ("partition", "offset", "end_offset", "leader_epoch")
             },
         ),
+        statements=statements_of_operations(traces, operations, positions),
         **integers,
     )
 
@@ -145,23 +148,27 @@ def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] =
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    nested = {name: _nested(_column(table, name)) for name in ("records", "positions")}
-    topic_columns = [_column(table, "topic"), *(_field(children, "topic") for _, children in nested.values())]
+    nested = {name: list_children(table_column(table, name)) for name in ("records", "positions")}
+    topic_columns = [
+        table_column(table, "topic"),
+        *(struct_field(children, "topic") for _, children in nested.values()),
+    ]
     topics, coded = _topic_codes(topic_columns)
-    headers, trace = _trace_index(_integers(_column(table, "trace_id")), tuple(traces))
+    headers, trace = _trace_index(integer_array(table_column(table, "trace_id")), tuple(traces))
+    function = enum_codes(table_column(table, "function"), FUNCTIONS, "function")
 
     def children(name: str, fields: tuple[str, ...]) -> dict[str, Array]:
-        return {field: _integers(_field(nested[name][1], field)) for field in fields}
+        return {field: integer_array(struct_field(nested[name][1], field)) for field in fields}
 
     return OperationColumns(
         traces=headers,
         topics=topics,
         trace=trace,
-        function=_enum_codes(_column(table, "function"), FUNCTIONS, "function"),
-        outcome=_enum_codes(_column(table, "outcome"), OUTCOMES, "outcome"),
-        completion_time=_integers(_column(table, "completion_time"), null=NEVER),
+        function=function,
+        outcome=enum_codes(table_column(table, "outcome"), OUTCOMES, "outcome"),
+        completion_time=integer_array(table_column(table, "completion_time"), null=NEVER),
         topic=coded[0],
-        strong=arrow.fill_null(_column(table, "strong"), False).to_numpy(zero_copy_only=False),
+        strong=arrow.fill_null(table_column(table, "strong"), False).to_numpy(zero_copy_only=False),
         records=RecordColumns(
             start=nested["records"][0],
             topic=coded[1],
@@ -172,78 +179,21 @@ def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] =
             topic=coded[2],
             **children("positions", ("partition", "offset", "end_offset", "leader_epoch")),
         ),
-        **{name: _integers(_column(table, name)) for name in (*_PLAIN, *_OPTIONAL)},
+        statements=statements_of_table(
+            table, headers, nested["positions"][1], transactions=bool((function == _TXN).any())
+        ),
+        **{name: integer_array(table_column(table, name)) for name in (*_PLAIN, *_OPTIONAL)},
     )
-
-
-def _starts(lengths: Array) -> Array:
-    starts = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
-
-
-def _column(table: pa.Table, name: str) -> Arrow:
-    if name not in table.column_names:
-        raise TraceError(
-            expected=f"a column {name}", seen=", ".join(table.column_names), where="operations table"
-        )
-    chunks: Arrow = table.column(name)
-    return (
-        chunks.chunk(0)
-        if chunks.num_chunks == 1
-        else pa.concat_arrays(chunks.chunks or [pa.array([], chunks.type)])
-    )
-
-
-def _field(structs: Arrow, name: str) -> Arrow:
-    if structs.type.get_field_index(name) < 0:
-        raise TraceError(expected=f"a field {name}", seen=str(structs.type), where="operations table")
-    return arrow.struct_field(structs, name)
-
-
-def _integers(array: Arrow, null: int = NONE) -> Array:
-    if array.type != pa.int64():
-        array = array.cast(pa.int64())
-    numbers: Array = (arrow.fill_null(array, null) if array.null_count else array).to_numpy(
-        zero_copy_only=False
-    )
-    return numbers
-
-
-def _nested(lists: Arrow) -> tuple[Array, Arrow]:
-    """Slice starts and the flat structs of a list column; a null list is an empty one."""
-    lengths = arrow.fill_null(arrow.list_value_length(lists), 0)
-    return _starts(lengths.to_numpy(zero_copy_only=False).astype(np.int64)), lists.flatten()
-
-
-def _dictionary(array: Arrow) -> tuple[list[str], Array]:
-    """Distinct strings and the index of each row into them, -1 for null."""
-    encoded = array if pa.types.is_dictionary(array.type) else arrow.dictionary_encode(array)
-    return encoded.dictionary.to_pylist(), _integers(encoded.indices)
-
-
-def _recode(indices: Array, codes: list[int]) -> Array:
-    """codes[index] for each index; -1 stays -1 (it picks the extra entry at the end)."""
-    return np.array([*codes, NONE], np.int64)[indices]
-
-
-def _enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
-    names, indices = _dictionary(array)
-    known = {str(member): code for code, member in enumerate(members)}
-    strange = sorted(name for name in names if name not in known)
-    if strange:
-        raise TraceError(expected=f"one of {', '.join(known)}", seen=strange[0], where=f"column {what}")
-    return _recode(indices, [known[name] for name in names]).astype(np.int8)
 
 
 def _topic_codes(columns: list[Arrow]) -> tuple[tuple[str, ...], list[Array]]:
     """The topics that the columns name, sorted, and each column as indices into them."""
-    encoded = [_dictionary(column) for column in columns]
+    encoded = [string_codes(column) for column in columns]
     used = {names[i] for names, indices in encoded for i in np.unique(indices).tolist() if i >= 0}
     topics = tuple(sorted(used))
     position = {topic: code for code, topic in enumerate(topics)}
     return topics, [
-        _recode(indices, [position.get(name, NONE) for name in names]) for names, indices in encoded
+        recoded(indices, [position.get(name, NONE) for name in names]) for names, indices in encoded
     ]
 
 

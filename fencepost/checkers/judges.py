@@ -81,6 +81,7 @@ CHECKS: dict[str, Check] = {
                 ),
                 *("completion_time", "topic", "partition", "acks", "offset", "end_offset", "leader_epoch"),
                 *("strong", "records", "positions"),
+                *("key", "argument", "isolation", "last_stable_offset", "log_start_offset"),
             ),
         ),
         Check(name="invariants", judge=_invariants, reads_events=True),

@@ -5,6 +5,7 @@ each other. Must not know the rules of judgement. Rows are sorted by group and k
 The relations are named tuples of read-only arrays because that is what a compiled kernel takes whole.
 """
 
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.columns import FUNCTIONS, NEVER, NONE, OUTCOMES, Array, OperationColumns
+from fencepost.checkers.log.extras import Extras, Rows, extras_of, no_extras
+from fencepost.checkers.log.parts import Parts, gather, read_parts
+from fencepost.checkers.statements import Statements
 from fencepost.traces.operations import ACKS_ALL, Function, Outcome
 from fencepost.traces.trace import Trace
 
@@ -68,7 +72,7 @@ class Reads(NamedTuple):
 @frozen(kw_only=True, eq=False)
 class LogColumns:
     """Groups in order of trace, topic, partition. trace, topic, partition: of each group (trace and topic are indices).
-    broken: trace index -> how the trace contradicts itself."""
+    extras: what few logs need beside; broken: trace index -> how the trace contradicts itself."""
 
     traces: tuple[Trace, ...]
     topics: tuple[str, ...]
@@ -77,6 +81,7 @@ class LogColumns:
     partition: Array
     appends: Appends
     reads: Reads
+    extras: Extras
     broken: dict[int, str]
 
     @property
@@ -93,7 +98,7 @@ def log_columns(operations: OperationColumns) -> LogColumns:
     )
     answered = (operations.outcome == _OK) & (operations.completion_time != NEVER)
     reads = np.flatnonzero(((operations.function == _POLL) | (operations.function == _LIST)) & answered)
-    parts = _read_parts(operations, reads, topic, partition)
+    parts = read_parts(operations, reads, topic, partition)
     width = int(max(partition.max(initial=0), parts.partition.max(initial=0))) + 1
 
     def key(rows: Array, topics: Array, partitions: Array) -> Array:
@@ -103,16 +108,62 @@ def log_columns(operations: OperationColumns) -> LogColumns:
     keys, group = _ranks(np.concatenate((append_key, key(parts.row, parts.topic, parts.partition))))
     of_append, of_read = group[: len(appends)], group[len(appends) :]
     per_trace = max(len(operations.topics), 1) * width
+    trace_of, topic_of = keys // per_trace, keys % per_trace // width
+    extras = no_extras(len(keys))
+    if operations.statements is not None:
+        append_order, read_order = (_group_order(of, len(keys))[0] for of in (of_append, of_read))
+        claimed, log_started = _log_starts(
+            operations, operations.statements, topic, partition, (key, keys, width)
+        )
+        rows = Rows(
+            append=appends[append_order],
+            read=parts.row[read_order],
+            of_append=of_append[append_order],
+            of_read=of_read[read_order],
+            log_start=parts.log_start[read_order],
+            stable=parts.stable[read_order],
+            claimed=claimed,
+            log_started=log_started,
+        )
+        extras = extras_of(operations, operations.statements, rows, trace_of, topic_of)
     return LogColumns(
         traces=operations.traces,
         topics=operations.topics,
-        trace=keys // per_trace,
-        topic=keys % per_trace // width,
+        trace=trace_of,
+        topic=topic_of,
         partition=keys % width,
         appends=_appends(operations, appends, of_append, len(keys)),
         reads=_reads(operations, parts, of_read, len(keys)),
+        extras=extras,
         broken=_contradictions(operations),
     )
+
+
+def _log_starts(
+    operations: OperationColumns,
+    said: Statements,
+    topic: Array,
+    partition: Array,
+    grouping: tuple[Callable[[Array, Array, Array], Array], Array, int],
+) -> tuple[Array, Array]:
+    """Every log start that any operation states, whatever its outcome: the group (-1: nobody appended to or read it), and the offset.
+
+    grouping: the code of a partition's log, the codes of the groups in order, and the bound on partitions that codes are made for.
+    """
+    key, keys, width = grouping
+    positions = operations.positions
+    earliest = said.earliest & (operations.function == _LIST) & (said.log_start_offset < 0)
+    rows = np.concatenate((np.arange(len(topic)), np.repeat(np.arange(len(topic)), np.diff(positions.start))))
+    topics = np.concatenate((topic, positions.topic))
+    partitions = np.concatenate((partition, positions.partition))
+    started = np.concatenate(
+        (np.where(earliest, operations.offset, said.log_start_offset), said.position_log_start_offset)
+    )
+    told = np.flatnonzero((started >= 0) & (topics >= 0) & (partitions >= 0) & (partitions < width))
+    codes = key(rows[told], topics[told], partitions[told])
+    at = np.minimum(np.searchsorted(keys, codes), max(len(keys) - 1, 0))
+    known = keys[at] == codes if len(keys) else np.zeros(len(codes), np.bool_)
+    return np.where(known, at, NONE), started[told]
 
 
 def _own_partition(operations: OperationColumns) -> tuple[Array, Array]:
@@ -146,18 +197,6 @@ def _group_order(group: Array, groups: int) -> tuple[Array | slice, Array]:
     return np.argsort(group, kind="stable"), first
 
 
-def _gather(start: Array, rows: Array) -> tuple[Array, Array | slice]:
-    """The slices of `rows` one after another: their new starts, and which flat positions they are (a slice if all of them in order)."""
-    lengths = start[rows + 1] - start[rows]
-    starts = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    if not len(rows):
-        return starts, slice(0, 0)
-    if starts[-1] == start[rows[-1] + 1] - start[rows[0]] and (rows[1:] > rows[:-1]).all():
-        return starts, slice(int(start[rows[0]]), int(start[rows[-1] + 1]))
-    return starts, np.repeat(start[rows] - starts[:-1], lengths) + np.arange(starts[-1])
-
-
 def _sealed(array: Array) -> Array:
     """A contiguous, read-only view: one array type for every source, so that kernels compile once."""
     view = np.ascontiguousarray(array).view()
@@ -171,7 +210,7 @@ def _appends(operations: OperationColumns, rows: Array, group: Array, groups: in
     outcome, acks = operations.outcome[rows], operations.acks[rows]
     kind = np.where(outcome == _FAIL, Kind.FAILED, Kind.SOFT)
     kind[(outcome == _OK) & (acks == ACKS_ALL)] = Kind.FIRM
-    start, records = _gather(operations.records.start, rows)
+    start, records = gather(operations.records.start, rows)
     return Appends(*map(_sealed, Appends(
         first=first,
         op_id=operations.op_id[rows],
@@ -186,94 +225,11 @@ def _appends(operations: OperationColumns, rows: Array, group: Array, groups: in
     )))  # fmt: skip
 
 
-@frozen(kw_only=True, eq=False)
-class _Parts:
-    """One row per read of one partition: the operation's row, and its records as positions in the flat records."""
-
-    row: Array
-    topic: Array
-    partition: Array
-    position: Array
-    end: Array
-    epoch: Array
-    start: Array
-    record: Array | slice
-
-
-def _read_parts(operations: OperationColumns, reads: Array, topic: Array, partition: Array) -> _Parts:
-    """The reads split by partition. The usual case, one partition per operation, needs no split."""
-    records, positions = operations.records, operations.positions
-    start, flat = _gather(records.start, reads)
-    of_record = np.repeat(reads, np.diff(start))
-    if (
-        not np.diff(positions.start)[reads].any()
-        and (
-            (records.topic[flat] == topic[of_record]) & (records.partition[flat] == partition[of_record])
-        ).all()
-    ):
-        named = topic[reads] >= 0
-        if not named.all():
-            reads = reads[named]
-            start, flat = _gather(records.start, reads)
-        listed = operations.function[reads] == _LIST
-        offset, end = operations.offset[reads], operations.end_offset[reads]
-        return _Parts(
-            row=reads,
-            topic=topic[reads],
-            partition=partition[reads],
-            position=np.where(listed, NONE, offset),
-            end=np.where(listed & (end < 0), offset, end),
-            epoch=operations.leader_epoch[reads],
-            start=start,
-            record=flat,
-        )
-    return _split_parts(operations, reads, topic, partition)
-
-
-def _split_parts(operations: OperationColumns, reads: Array, topic: Array, partition: Array) -> _Parts:
-    """Reads with positions, or with records of several partitions: one part for each (operation, partition) that is named."""
-    records, positions = operations.records, operations.positions
-    counted = np.diff(positions.start)
-    own = reads[(counted[reads] == 0) & (topic[reads] >= 0)]
-    placed = _gather(positions.start, reads)[1]
-    of_place = np.repeat(reads, counted[reads])
-    starts, flat = _gather(records.start, reads)
-    of_record = np.repeat(reads, np.diff(starts))
-    listed = operations.function[own] == _LIST
-    # columns: operation row, topic, partition, position, end, epoch; named parts first, then those only records name
-    parts = [
-        (own, topic[own], partition[own], np.where(listed, NONE, operations.offset[own]),
-         np.where(listed & (operations.end_offset[own] < 0), operations.offset[own], operations.end_offset[own]),
-         operations.leader_epoch[own]),
-        (of_place, positions.topic[placed], positions.partition[placed],
-         np.where(operations.function[of_place] == _LIST, NONE, positions.offset[placed]),
-         positions.end_offset[placed], positions.leader_epoch[placed]),
-        (of_record, records.topic[flat], records.partition[flat], *[np.full(len(of_record), NONE)] * 3),
-    ]  # fmt: skip
-    stacked = np.array([np.concatenate(column) for column in zip(*parts, strict=True)], np.int64)
-    _, kept, part = np.unique(stacked[:3], axis=1, return_index=True, return_inverse=True)
-    part_of_record = part.reshape(-1)[stacked.shape[1] - len(of_record) :]
-    start = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum(np.bincount(part_of_record, minlength=len(kept)), out=start[1:])
-    positions_of_records = np.arange(len(records.value))[flat]
-    row, topics, partitions, position, end, epoch = stacked[:, kept]
-    return _Parts(
-        row=row,
-        topic=topics,
-        partition=partitions,
-        position=position,
-        end=end,
-        epoch=epoch,
-        start=start,
-        record=positions_of_records[np.argsort(part_of_record, kind="stable")],
-    )
-
-
-def _reads(operations: OperationColumns, parts: _Parts, group: Array, groups: int) -> Reads:
+def _reads(operations: OperationColumns, parts: Parts, group: Array, groups: int) -> Reads:
     order, first = _group_order(group, groups)
     row, record, start = parts.row[order], parts.record, parts.start
     if not isinstance(order, slice):
-        start, moved = _gather(start, order)
+        start, moved = gather(start, order)
         record = np.arange(len(operations.records.value))[record][moved]
     records = operations.records
     return Reads(*map(_sealed, Reads(

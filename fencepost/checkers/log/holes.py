@@ -12,7 +12,7 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.columns import Array
-from fencepost.checkers.log.chain import Bounds, acknowledgements, shows
+from fencepost.checkers.log.bounds import Bounds, acknowledgements, shows
 from fencepost.checkers.log.columns import Kind
 from fencepost.checkers.log.group import Group
 from fencepost.checkers.verdict import Finding
@@ -54,7 +54,8 @@ def hole_finding(group: Group) -> tuple[Finding | None, str]:
 def _holes(group: Group) -> Holes:
     appends, placed, reads = group.appends, group.placements, group.reads
     ends = reads.end[group.strong]
-    known = int(max(placed.last.max(initial=-1) + 1, ends.max(initial=0)))
+    beside = max(group.log_start.max(initial=0), group.stable.max(initial=0))  # neither is above the end
+    known = int(max(placed.last.max(initial=-1) + 1, ends.max(initial=0), beside))
     # offsets where a run of holes may begin: after a batch, at a claimed end, at 0; covered: how far batches reach before it
     begin = np.unique(np.concatenate(([0], placed.last + 1, ends)))
     begin = begin[begin < known]

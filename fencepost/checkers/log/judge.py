@@ -18,6 +18,7 @@ from fencepost.checkers.log.holes import hole_finding
 from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
 from fencepost.checkers.log.screen import screen
 from fencepost.checkers.log.session import session_findings
+from fencepost.checkers.log.side_chains import side_findings
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
 
@@ -64,7 +65,7 @@ def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tu
 
 def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
     """The groups that the screen does not pass, in order."""
-    return np.flatnonzero(screen(columns.appends, columns.reads, rules))
+    return np.flatnonzero(screen(columns.appends, columns.reads, rules) | columns.extras.special)
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:
@@ -76,6 +77,7 @@ def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], s
     findings = list(content_findings(group))
     if group.timed:
         findings += chain_findings(group)
+    findings += side_findings(group)
     hole, undecided = hole_finding(group)
     if hole is not None:
         findings.append(hole)

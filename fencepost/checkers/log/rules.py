@@ -24,8 +24,8 @@ class Profile(IntEnum):
 
 
 class Rules(NamedTuple):
-    """Per group. dense, duplicates, unique: as in Claims and Trace; keyed: loss is allowed somewhere in this log; profile: a Profile;
-    uncertainty: of clocks, nanoseconds."""
+    """Per group. dense: as in Claims, and neither compaction nor control records leave holes; duplicates, unique: as in Claims and Trace;
+    keyed: loss is allowed somewhere in this log; profile: a Profile; uncertainty: of clocks, nanoseconds."""
 
     profile: Array
     dense: Array
@@ -53,7 +53,9 @@ def rules_of(columns: LogColumns, profile: str | None = None) -> Rules:
     of = columns.trace
     return Rules(
         profile=profiles[of],
-        dense=np.array([claim.dense for claim in claims], np.bool_)[of],
+        dense=np.array([claim.dense for claim in claims], np.bool_)[of]
+        & ~columns.extras.compacted
+        & ~columns.extras.transactional,
         duplicates=np.array([claim.duplicates for claim in claims], np.bool_)[of],
         unique=np.array([trace.unique_values for trace in columns.traces], np.bool_)[of],
         keyed=np.array(lossy, np.bool_)[of],

@@ -25,10 +25,16 @@ def session_findings(columns: LogColumns, rules: Rules) -> Iterator[tuple[int, F
     if not len(rows):
         return
     concurrent = np.array([trace.concurrent_processes for trace in columns.traces], np.bool_)[columns.trace]
-    for column, anomaly, what in (
+    compared = [
         (reads.end, "high_watermark_regressed", "an end"),
         (reads.position, "position_regressed", "a position"),
-    ):
+    ]
+    if columns.extras.special.any():
+        compared += [
+            (columns.extras.log_start, "log_start_regressed", "a log start"),
+            (columns.extras.stable, "last_stable_offset_regressed", "a last stable offset"),
+        ]
+    for column, anomaly, what in compared:
         said = rows[column[rows] >= 0]
         key = np.array((group[said], reads.process[said], reads.session[said], reads.epoch[said]))
         earlier = regressions(

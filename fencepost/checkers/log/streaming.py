@@ -13,7 +13,7 @@ from typing import Any
 from attrs import Factory, define, evolve, field, frozen
 
 from fencepost.checkers.columns import NONE
-from fencepost.checkers.log.chain import clearing
+from fencepost.checkers.log.bounds import clearing
 from fencepost.checkers.log.group import CHECK
 from fencepost.checkers.log.rules import loss_in
 from fencepost.checkers.verdict import Decision, Finding, Verdict

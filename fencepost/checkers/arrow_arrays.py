@@ -1,0 +1,91 @@
+"""Arrow columns as NumPy arrays: integers, strings as codes, lists as slices of flat children.
+
+Owns the reading of single Arrow columns. Must not know which columns an operations table has or what they mean.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+
+from fencepost.traces.errors import TraceError
+
+Array = npt.NDArray[Any]
+
+arrow: Any = pyarrow.compute
+
+Arrow = Any
+"""An Arrow array; the stubs are too strict for its compute functions."""
+
+NEVER = int(np.iinfo(np.int64).max)
+"""The completion time of an operation that never completed."""
+
+NONE = -1
+"""Not said."""
+
+
+def slice_starts(lengths: Array) -> Array:
+    """Where each of consecutive slices begins, and the end."""
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def table_column(table: pa.Table, name: str) -> Arrow:
+    """A column as one array. Raises TraceError if the table has none of that name."""
+    if name not in table.column_names:
+        raise TraceError(
+            expected=f"a column {name}", seen=", ".join(table.column_names), where="operations table"
+        )
+    chunks: Arrow = table.column(name)
+    return (
+        chunks.chunk(0)
+        if chunks.num_chunks == 1
+        else pa.concat_arrays(chunks.chunks or [pa.array([], chunks.type)])
+    )
+
+
+def struct_field(structs: Arrow, name: str) -> Arrow:
+    """A field of structs. Raises TraceError if they have none of that name."""
+    if structs.type.get_field_index(name) < 0:
+        raise TraceError(expected=f"a field {name}", seen=str(structs.type), where="operations table")
+    return arrow.struct_field(structs, name)
+
+
+def integer_array(array: Arrow, null: int = NONE) -> Array:
+    """64-bit integers, with `null` for nulls."""
+    if array.type != pa.int64():
+        array = array.cast(pa.int64())
+    numbers: Array = (arrow.fill_null(array, null) if array.null_count else array).to_numpy(
+        zero_copy_only=False
+    )
+    return numbers
+
+
+def list_children(lists: Arrow) -> tuple[Array, Arrow]:
+    """Slice starts and the flat structs of a list column; a null list is an empty one."""
+    lengths = arrow.fill_null(arrow.list_value_length(lists), 0)
+    return slice_starts(lengths.to_numpy(zero_copy_only=False).astype(np.int64)), lists.flatten()
+
+
+def string_codes(array: Arrow) -> tuple[list[str], Array]:
+    """Distinct strings and the index of each row into them, -1 for null."""
+    encoded = array if pa.types.is_dictionary(array.type) else arrow.dictionary_encode(array)
+    return encoded.dictionary.to_pylist(), integer_array(encoded.indices)
+
+
+def recoded(indices: Array, codes: list[int]) -> Array:
+    """codes[index] for each index; -1 stays -1 (it picks the extra entry at the end)."""
+    return np.array([*codes, NONE], np.int64)[indices]
+
+
+def enum_codes(array: Arrow, members: tuple[Any, ...], what: str) -> Array:
+    """The index of each string into `members`. Raises TraceError for a string that is none of them."""
+    names, indices = string_codes(array)
+    known = {str(member): code for code, member in enumerate(members)}
+    strange = sorted(name for name in names if name not in known)
+    if strange:
+        raise TraceError(expected=f"one of {', '.join(known)}", seen=strange[0], where=f"column {what}")
+    return recoded(indices, [known[name] for name in names]).astype(np.int8)

@@ -1,0 +1,118 @@
+"""Step 6: batches stand whole, side by side, and no end lies inside one.
+
+Owns the anomaly `torn_batch` in its four forms. Must not know anything of time.
+"""
+
+import numpy as np
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.log.columns import Kind
+from fencepost.checkers.log.evidence import conflict, how_of, pair_finding
+from fencepost.checkers.log.group import Group
+from fencepost.checkers.verdict import Finding
+
+
+def torn_batch(group: Group) -> Finding | None:
+    """A batch that is cut, overlapped or apart."""
+    return _torn_below(group) or _torn_end(group) or _torn_apart(group) or _torn_over(group)
+
+
+def _torn_below(group: Group) -> Finding | None:
+    """A batch whose first records would stand below offset 0."""
+    placed, appends = group.placements, group.appends
+    below = np.flatnonzero(placed.base < 0)
+    if not len(below):
+        return None
+    batch = int(below[0])
+    append = int(appends.op_id[placed.append[batch]])
+    shown = np.flatnonzero(
+        (group.evidence.offset - group.evidence.nth == placed.base[batch]) & (group.evidence.row >= 0)
+    )
+    return group.finding(
+        "torn_batch",
+        offset=int(group.evidence.offset[shown[0]]),
+        operations=(int(group.evidence.op_id[shown[0]]), append),
+        expected=f"room for all records of operation {append}",
+        seen=f"{how_of(group, int(shown[0]))}, so that its batch begins at {placed.base[batch]}",
+    )
+
+
+def _torn_end(group: Group) -> Finding | None:
+    """A claimed end inside a batch."""
+    placed, reads = group.placements, group.reads
+    batches = np.flatnonzero((placed.last > placed.base) & (placed.append >= 0))
+    strong = np.flatnonzero(group.strong)
+    if not len(batches) or not len(strong):
+        return None
+    at = np.searchsorted(placed.base[batches], reads.end[strong], side="left") - 1
+    torn = np.flatnonzero((at >= 0) & (reads.end[strong] <= placed.last[batches][np.maximum(at, 0)]))
+    if not len(torn):
+        return None
+    r, b = int(strong[torn[0]]), int(batches[at[torn[0]]])
+    append = int(group.appends.op_id[placed.append[b]])
+    return group.finding(
+        "torn_batch",
+        offset=int(reads.end[r]),
+        operations=(int(reads.op_id[r]), append),
+        expected=f"an end outside the batch [{placed.base[b]}, {placed.last[b] + 1}) of operation {append}",
+        seen=f"operation {reads.op_id[r]} claimed end {reads.end[r]}",
+    )
+
+
+def _torn_apart(group: Group) -> Finding | None:
+    """Two records of one batch that do not stand as far apart as they were sent."""
+    seen = group.evidence
+    if group.duplicates or not group.unique:
+        return None
+    rows = np.flatnonzero((seen.sender >= 0) & ~seen.keyed & ~seen.soft)
+    rows = rows[group.appends.kind[seen.sender[rows]] == Kind.SOFT]
+    base, nth, sender = (seen.offset - seen.nth)[rows], seen.nth[rows], seen.sender[rows]
+    several = np.isin(sender, sender[_differs(sender, base)]) & np.isin(sender, sender[_differs(sender, nth)])
+    if not several.any():
+        return None
+    first = sender[several].min()
+    of = np.flatnonzero(sender == first)
+    i, j = next((i, j) for i in of for j in of if nth[i] != nth[j] and base[i] != base[j])
+    return pair_finding(
+        group,
+        "torn_batch",
+        (int(rows[i]), int(rows[j])),
+        "the records of one batch side by side, in the order sent",
+    )
+
+
+def _differs(key: Array, what: Array) -> Array:
+    """Rows whose key has rows with another `what`."""
+    order = np.lexsort((what, key))
+    rows: Array = order[1:][(np.diff(key[order]) == 0) & (np.diff(what[order]) != 0)]
+    return rows
+
+
+def _torn_over(group: Group) -> Finding | None:
+    """A batch that was seen in part, and something else where the rest of it must stand."""
+    seen, placed, appends = group.evidence, group.placements, group.appends
+    plain = np.flatnonzero(~seen.keyed & ~seen.soft)
+    batches = np.flatnonzero((placed.last > placed.base) & (placed.append >= 0))
+    if not len(batches):
+        return None
+    count = (placed.last - placed.base + 1)[batches]
+    inner = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    owner = np.repeat(placed.append[batches], count)
+    offset = np.concatenate((seen.offset[plain], np.repeat(placed.base[batches], count) + inner))
+    value = np.concatenate((seen.value[plain], appends.value[appends.start[owner] + inner]))
+    op = np.concatenate((seen.op_id[plain], appends.op_id[owner]))
+    settled = np.unique(
+        seen.offset[plain][_differs(seen.offset[plain], seen.value[plain])]
+    )  # these are inconsistent, not torn
+    open_ = np.flatnonzero(~np.isin(offset, settled))
+    pair = conflict((offset[open_],), value[open_])
+    if pair is None:
+        return None
+    i, j = (int(open_[k]) for k in pair)
+    return group.finding(
+        "torn_batch",
+        offset=int(offset[i]),
+        operations=(int(op[i]), int(op[j])),
+        expected="the records of one batch side by side, in the order sent",
+        seen=f"offset {offset[i]} must hold value {value[i]} by operation {op[i]} and value {value[j]} by operation {op[j]}",
+    )

@@ -1,0 +1,167 @@
+"""Who sent and who showed what in one log: statements "this value stood at this offset", and the batches that follow from them.
+
+Owns these two relations, which the rules of content and time share. Must not know the rules themselves. Nothing here addresses by
+offset: everything is sorted, so any offsets will do.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.log.columns import Kind
+from fencepost.checkers.verdict import Finding
+
+if TYPE_CHECKING:
+    from fencepost.checkers.log.group import Group
+
+
+@frozen(kw_only=True, eq=False)
+class Evidence:
+    """One row per statement "this value stood at this offset". sender: the append row that sent the value (-1: nobody), nth: which of its
+    records; row: the read row that showed it (-1: an acknowledgement); keyed: loss is allowed at that offset; soft: said by an append that is
+    not firm, so it holds only under its (epoch, offset)."""
+
+    offset: Array
+    value: Array
+    epoch: Array
+    op_id: Array
+    sender: Array
+    nth: Array
+    row: Array
+    keyed: Array
+    soft: Array
+
+
+@frozen(kw_only=True, eq=False)
+class Placements:
+    """One row per batch that stands in the log where no loss is allowed, in order of base. append: its row (-1: a record whose append cannot be
+    told); last: the offset of its last record; acknowledged: its append is firm and was told this base."""
+
+    base: Array
+    last: Array
+    append: Array
+    acknowledged: Array
+
+    def slot_of(self, offset: Array) -> tuple[Array, Array]:
+        """Base and last offset of the batch that holds each offset; the offset itself where none does."""
+        if not len(self.base):
+            return offset, offset
+        at = np.maximum(np.searchsorted(self.base, offset, side="right") - 1, 0)
+        inside = (self.base[at] <= offset) & (offset <= self.last[at])
+        return np.where(inside, self.base[at], offset), np.where(inside, self.last[at], offset)
+
+
+def evidence_of(group: "Group") -> Evidence:
+    """What acknowledgements and reads say of a log."""
+    appends, reads = group.appends, group.reads
+    told = np.flatnonzero((appends.kind != Kind.FAILED) & (appends.base >= 0))
+    told = told[(appends.kind[told] == Kind.FIRM) | (appends.epoch[told] >= 0)]
+    sent = np.flatnonzero(np.isin(group.append_of_value, told))
+    by = group.append_of_value[sent]
+    nth = sent - appends.start[by]
+    offset = np.concatenate((appends.base[by] + nth, reads.offset))
+    sender, sender_nth = _senders(group, by, appends.base[by] + nth, appends.value[sent])
+    shown = group.read_of_record
+    return Evidence(
+        offset=offset,
+        value=np.concatenate((appends.value[sent], reads.value)),
+        epoch=np.concatenate((appends.epoch[by], reads.record_epoch)),
+        op_id=np.concatenate((appends.op_id[by], reads.op_id[shown])),
+        sender=np.concatenate((by, sender)),
+        nth=np.concatenate((nth, sender_nth)),
+        row=np.concatenate((np.full(len(by), -1), shown)),
+        keyed=group.loss_allowed(offset),
+        soft=np.concatenate((appends.kind[by] != Kind.FIRM, np.zeros(len(shown), np.bool_))),
+    )
+
+
+def _senders(group: "Group", by: Array, told_offset: Array, told_value: Array) -> tuple[Array, Array]:
+    """Who sent each record that was read: the earliest append of that value that did not fail (else one that did); where values repeat,
+    rather the firm append that was told that very offset."""
+    appends, values = group.appends, group.reads.value
+    failed = appends.kind[group.append_of_value] == Kind.FAILED
+    order = np.lexsort((appends.invoke[group.append_of_value], failed, appends.value))
+    at = np.searchsorted(appends.value[order], values)
+    found = at < len(order)
+    found[found] = appends.value[order[at[found]]] == values[found]
+    flat = np.where(found, order[np.minimum(at, len(order) - 1)] if len(order) else -1, -1)
+    sender = np.where(found, group.append_of_value[flat] if len(order) else -1, -1)
+    nth = np.where(found, flat - appends.start[sender], 0)
+    if not group.unique:
+        firm = appends.kind[by] == Kind.FIRM
+        exact = {(o, v): (a, n) for o, v, a, n in zip(
+            told_offset[firm].tolist(), told_value[firm].tolist(), by[firm].tolist(),
+            (told_offset - appends.base[by])[firm].tolist(), strict=True)}  # fmt: skip
+        for i, key in enumerate(zip(group.reads.offset.tolist(), values.tolist(), strict=True)):
+            sender[i], nth[i] = exact.get(key, (sender[i], nth[i]))
+    return sender, nth
+
+
+def placements_of(group: "Group") -> Placements:
+    """Where batches stand, by the evidence."""
+    seen = group.evidence
+    appends = group.appends
+    rows = np.flatnonzero(~seen.keyed & ~seen.soft)
+    sender = seen.sender[rows]
+    acknowledged = seen.row[rows] < 0
+    whole = (sender >= 0) & (acknowledged | (group.unique & (appends.kind[sender] != Kind.FAILED)))
+    if not group.unique:  # a read of a firm append's own offset names that append
+        whole |= (
+            (sender >= 0)
+            & (appends.base[sender] + seen.nth[rows] == seen.offset[rows])
+            & (appends.kind[sender] == Kind.FIRM)
+        )
+    base = np.where(whole, seen.offset[rows] - seen.nth[rows], seen.offset[rows])
+    count = (
+        np.where(whole, np.diff(appends.start)[sender], 1)
+        if len(appends.kind)
+        else np.ones(len(rows), np.int64)
+    )
+    append = np.where(whole, sender, -1)
+    table = np.unique(np.array((base, base + count - 1, append, ~acknowledged), np.int64), axis=1)
+    kept = np.ones(table.shape[1], np.bool_)
+    kept[1:] = (np.diff(table[:3], axis=1) != 0).any(
+        axis=0
+    )  # acknowledged placements sort before merely shown ones
+    base, last, append, unacknowledged = table[:, kept]
+    clear = ~group.loss_allowed(last)
+    return Placements(
+        base=base[clear], last=last[clear], append=append[clear], acknowledged=unacknowledged[clear] == 0
+    )
+
+
+def conflict(keys: tuple[Array, ...], what: Array) -> tuple[int, int] | None:
+    """Two rows with equal keys and different `what`, the first in order of the keys; None if there are none."""
+    if not len(what):
+        return None
+    order = np.lexsort((what, *reversed(keys)))
+    same = np.ones(len(order) - 1, np.bool_)
+    for key in keys:
+        same &= key[order][1:] == key[order][:-1]
+    found = np.flatnonzero(same & (what[order][1:] != what[order][:-1]))
+    return (int(order[found[0]]), int(order[found[0] + 1])) if len(found) else None
+
+
+def how_of(group: "Group", i: int) -> str:
+    """Evidence `i` in words."""
+    seen = group.evidence
+    verb = "was told that value" if seen.row[i] < 0 else "read value"
+    epoch = f" (leader epoch {seen.epoch[i]})" if seen.epoch[i] >= 0 else ""
+    return f"operation {seen.op_id[i]} {verb} {seen.value[i]} {'is ' if seen.row[i] < 0 else ''}at offset {seen.offset[i]}{epoch}"
+
+
+def pair_finding(group: "Group", anomaly: str, pair: tuple[int, int] | None, expected: str) -> Finding | None:
+    """A finding about two pieces of evidence; None where there is no pair."""
+    if pair is None:
+        return None
+    i, j = pair
+    seen = group.evidence
+    return group.finding(
+        anomaly,
+        offset=int(seen.offset[i]),
+        operations=(int(seen.op_id[i]), int(seen.op_id[j])),
+        expected=expected,
+        seen=f"{how_of(group, i)}; {how_of(group, j)}",
+    )

@@ -1,0 +1,154 @@
+"""Reads split by partition: one part for each partition that an operation read or asked about.
+
+Owns which position, end, log start and last stable offset a reply states about which partition. Must not know the rules of judgement.
+"""
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.columns import FUNCTIONS, NONE, Array, OperationColumns
+from fencepost.checkers.statements import READ_COMMITTED
+from fencepost.traces.operations import Function
+
+_LIST = FUNCTIONS.index(Function.LIST_OFFSETS)
+
+
+def gather(start: Array, rows: Array) -> tuple[Array, Array | slice]:
+    """The slices of `rows` one after another: their new starts, and which flat positions they are (a slice if all of them in order)."""
+    lengths = start[rows + 1] - start[rows]
+    starts = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    if not len(rows):
+        return starts, slice(0, 0)
+    if starts[-1] == start[rows[-1] + 1] - start[rows[0]] and (rows[1:] > rows[:-1]).all():
+        return starts, slice(int(start[rows[0]]), int(start[rows[-1] + 1]))
+    return starts, np.repeat(start[rows] - starts[:-1], lengths) + np.arange(starts[-1])
+
+
+@frozen(kw_only=True, eq=False)
+class Parts:
+    """One row per read of one partition: the operation's row, and its records as positions in the flat records. log_start, stable: the log
+    start and the last stable offset that the reply claims; without rows where the operations have no statements."""
+
+    row: Array
+    topic: Array
+    partition: Array
+    position: Array
+    end: Array
+    epoch: Array
+    log_start: Array
+    stable: Array
+    start: Array
+    record: Array | slice
+
+
+def read_parts(operations: OperationColumns, reads: Array, topic: Array, partition: Array) -> Parts:
+    """The reads split by partition. The usual case, one partition per operation, needs no split."""
+    records, positions = operations.records, operations.positions
+    start, flat = gather(records.start, reads)
+    of_record = np.repeat(reads, np.diff(start))
+    if (
+        not np.diff(positions.start)[reads].any()
+        and (
+            (records.topic[flat] == topic[of_record]) & (records.partition[flat] == partition[of_record])
+        ).all()
+    ):
+        named = topic[reads] >= 0
+        if not named.all():
+            reads = reads[named]
+            start, flat = gather(records.start, reads)
+        position, end, epoch, *told = _own_claims(operations, reads)
+        log_start, stable = told or (_EMPTY, _EMPTY)
+        return Parts(
+            row=reads,
+            topic=topic[reads],
+            partition=partition[reads],
+            position=position,
+            end=end,
+            epoch=epoch,
+            log_start=log_start,
+            stable=stable,
+            start=start,
+            record=flat,
+        )
+    return _split_parts(operations, reads, topic, partition)
+
+
+_EMPTY = np.empty(0, np.int64)
+
+
+def _own_claims(operations: OperationColumns, rows: Array) -> tuple[Array, ...]:
+    """Position, end and epoch that operations on one partition state; log start and last stable offset too where there are statements.
+
+    What list_offsets returned is the end, unless it asked for the earliest offset (the log start), or for the latest one of a
+    read_committed reader (the last stable offset).
+    """
+    listed = operations.function[rows] == _LIST
+    offset, end = operations.offset[rows], operations.end_offset[rows]
+    position, epoch = np.where(listed, NONE, offset), operations.leader_epoch[rows]
+    returned = listed & (end < 0)
+    said = operations.statements
+    if said is None:
+        return position, np.where(returned, offset, end), epoch
+    earliest = returned & said.earliest[rows]
+    committed = returned & ~earliest & (said.isolation[rows] == READ_COMMITTED)
+    log_start, stable = said.log_start_offset[rows], said.last_stable_offset[rows]
+    return (
+        position,
+        np.where(returned & ~earliest & ~committed, offset, end),
+        epoch,
+        np.where(earliest & (log_start < 0), offset, log_start),
+        np.where(committed & (stable < 0), offset, stable),
+    )
+
+
+def _place_claims(operations: OperationColumns, placed: Array | slice, of_place: Array) -> tuple[Array, ...]:
+    """The same for the positions of polls of several partitions."""
+    positions, said = operations.positions, operations.statements
+    listed = operations.function[of_place] == _LIST
+    claims = (
+        np.where(listed, NONE, positions.offset[placed]),
+        positions.end_offset[placed],
+        positions.leader_epoch[placed],
+    )
+    if said is None:
+        return claims
+    return (*claims, said.position_log_start_offset[placed], said.position_last_stable_offset[placed])
+
+
+def _split_parts(operations: OperationColumns, reads: Array, topic: Array, partition: Array) -> Parts:
+    """Reads with positions, or with records of several partitions: one part for each (operation, partition) that is named."""
+    records, positions = operations.records, operations.positions
+    counted = np.diff(positions.start)
+    own = reads[(counted[reads] == 0) & (topic[reads] >= 0)]
+    placed = gather(positions.start, reads)[1]
+    of_place = np.repeat(reads, counted[reads])
+    starts, flat = gather(records.start, reads)
+    of_record = np.repeat(reads, np.diff(starts))
+    own_claims = _own_claims(operations, own)
+    # columns: operation row, topic, partition, claims; named parts first, then those only records name
+    parts = [
+        (own, topic[own], partition[own], *own_claims),
+        (of_place, positions.topic[placed], positions.partition[placed], *_place_claims(operations, placed, of_place)),
+        (of_record, records.topic[flat], records.partition[flat], *[np.full(len(of_record), NONE)] * len(own_claims)),
+    ]  # fmt: skip
+    stacked = np.array([np.concatenate(column) for column in zip(*parts, strict=True)], np.int64)
+    _, kept, part = np.unique(stacked[:3], axis=1, return_index=True, return_inverse=True)
+    part_of_record = part.reshape(-1)[stacked.shape[1] - len(of_record) :]
+    start = np.zeros(len(kept) + 1, np.int64)
+    np.cumsum(np.bincount(part_of_record, minlength=len(kept)), out=start[1:])
+    positions_of_records = np.arange(len(records.value))[flat]
+    row, topics, partitions, position, end, epoch, *told = stacked[:, kept]
+    log_start, stable = told or (_EMPTY, _EMPTY)
+    return Parts(
+        row=row,
+        topic=topics,
+        partition=partitions,
+        position=position,
+        end=end,
+        epoch=epoch,
+        log_start=log_start,
+        stable=stable,
+        start=start,
+        record=positions_of_records[np.argsort(part_of_record, kind="stable")],
+    )

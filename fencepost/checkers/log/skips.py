@@ -1,0 +1,262 @@
+"""Step 1, the skip rule: what a read passed over held nothing, or is gone for a reason that was claimed.
+
+Owns the anomaly `skipped_offset` and the reasons: retention (below the log start), compaction (a later record of the key stands, or could have
+stood when the read completed; or a tombstone), and transactions (a read_committed read passes over what was aborted). Of the later records of a
+key the next one decides, because the log grew in order: it could have stood at t unless some lower bound at or below it is after t. An
+append of the key that nobody saw excuses from its invocation on, wherever it stands; so nobody is blamed wrongly, and a skip may pass.
+"""
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.columns import NEVER, NONE, Array
+from fencepost.checkers.log.bounds import Bounds, appended, claimed_ends
+from fencepost.checkers.log.columns import Kind
+from fencepost.checkers.log.extras import LONG_AGO, Fate
+from fencepost.checkers.log.group import Group
+from fencepost.checkers.verdict import Finding
+
+INFINITE = float("inf")
+
+
+@frozen(kw_only=True, eq=False)
+class Occupied:
+    """Offsets that hold a record where no loss is allowed, in order. by: an operation that says so; append: who sent it (-1: cannot be told)."""
+
+    offset: Array
+    by: Array
+    append: Array
+
+
+@frozen(kw_only=True, eq=False)
+class Excuses:
+    """For each occupied offset. gone: excused whatever the time; hidden: excused to read_committed reads; next: the offset of the next record of its
+    key (NEVER: none); since: the moment from which it is excused, if clocks are exact (NEVER: never); loose: appends whose place nobody saw."""
+
+    gone: Array
+    hidden: Array
+    key: Array
+    next: Array
+    since: Array
+    loose: Array
+
+
+def skipped_offset(group: Group) -> Finding | None:
+    """A read that jumped over an offset that holds a record, without an excuse."""
+    before, told = _steps(group)
+    gap = np.flatnonzero(told & (group.reads.offset > before + 1))
+    if not len(gap):
+        return None
+    occupied = occupied_of(group)
+    at = np.searchsorted(occupied.offset, before[gap] + 1)
+    stop = np.searchsorted(occupied.offset, group.reads.offset[gap])
+    held = np.flatnonzero(at < stop)
+    if group.compacted or group.extras.transactional:
+        return _unexcused(group, occupied, gap[held], at[held], stop[held])
+    if len(held):
+        return _skip(
+            group, int(gap[held[0]]), int(occupied.offset[at[held[0]]]), (int(occupied.by[at[held[0]]]),)
+        )
+    return _skip(group, int(gap[0]), int(before[gap[0]]) + 1, ()) if group.dense else None
+
+
+def replaceable(group: Group) -> Array:
+    """Which appends wrote records that compaction may remove: tombstones, and those with another append of their key."""
+    if not group.compacted:
+        return np.zeros(len(group.appends.kind), np.bool_)
+    key = group.extras.key
+    counted = np.bincount(key[(key >= 0) & _written(group)], minlength=group.extras.keys + 1)
+    others: Array = group.extras.tombstone | ((key >= 0) & ((counted[key] > 1) | group.duplicates))
+    return others
+
+
+def _written(group: Group) -> Array:
+    """Appends whose records may stand in the log and delete older ones of their key."""
+    written: Array = (group.appends.kind != Kind.FAILED) & (group.extras.fate != Fate.ABORTED)
+    return written
+
+
+def _of(column: Array, append: Array, default: object) -> Array:
+    """The column at each append row; the default at -1."""
+    extended: Array = np.append(column, np.array([default], column.dtype))[append]
+    return extended
+
+
+def _steps(group: Group) -> tuple[Array, Array]:
+    """Pairs (before, at): for each record read, the offset that the read stood at before it (retention may have moved it from where it began);
+    no pair for a first record whose read does not say where it began."""
+    reads = group.reads
+    offset, row = reads.offset, group.read_of_record
+    before = np.empty_like(offset)
+    before[1:] = offset[:-1]
+    head = reads.start[:-1][np.diff(reads.start) > 0]
+    begin = np.maximum(reads.position, group.licence)
+    before[head] = begin[row[head]] - 1
+    told = np.ones(len(offset), np.bool_)
+    told[head] = reads.position[row[head]] >= 0
+    return before, told
+
+
+def occupied_of(group: Group) -> Occupied:
+    """What the evidence says to be occupied."""
+    seen, placed, appends = group.evidence, group.placements, group.appends
+    plain = np.flatnonzero(~seen.keyed & ~seen.soft)
+    whole = placed.append >= 0
+    count = (placed.last - placed.base + 1)[whole]
+    start = np.cumsum(count) - count
+    inner = np.repeat(placed.base[whole] - start, count) + np.arange(count.sum())
+    owner = np.repeat(placed.append[whole], count)
+    offset, at = np.unique(np.concatenate((seen.offset[plain], inner)), return_index=True)
+    by = np.concatenate((seen.op_id[plain], appends.op_id[owner]))
+    return Occupied(offset=offset, by=by[at], append=np.concatenate((seen.sender[plain], owner))[at])
+
+
+def _skip(
+    group: Group, record: int, offset: int, witness: tuple[int, ...], excuse: str = "", clears: int = NONE
+) -> Finding:
+    """The finding that the read of flat record `record` passed over `offset`."""
+    reads, r = group.reads, group.read_of_record[record]
+    first = record == reads.start[r]
+    start = (
+        f"{reads.position[r] if reads.position[r] > 0 else 'the start'}"
+        if first
+        else f"{reads.offset[record - 1] + 1}"
+    )
+    why = (
+        f"which operation {witness[0]} proves to hold a record"
+        if witness
+        else "though every offset holds a record"
+    )
+    return group.finding(
+        "skipped_offset",
+        offset=offset,
+        operations=(int(reads.op_id[r]), *witness),
+        expected=f"offset {offset} before offset {reads.offset[record]}",
+        seen=f"operation {reads.op_id[r]} went from {start} to {reads.offset[record]} past offset {offset}, {why}{excuse}",
+        uncertainty=clears,
+    )
+
+
+def _unexcused(group: Group, occupied: Occupied, gap: Array, at: Array, stop: Array) -> Finding | None:
+    """Of the gaps (records at their upper ends; slices of `occupied` within), the worst one that nothing excuses."""
+    if not len(gap) or not group.unique:  # where values repeat, whose record it was cannot be told
+        return None
+    excuses = _excuses(group, occupied)
+    row = group.read_of_record[gap]
+    bound = group.reads.completion[row] if group.timed else np.zeros(len(row), np.int64)
+    since = np.where(excuses.gone, LONG_AGO, excuses.since)
+    latest = [
+        np.maximum.reduceat(np.append(times, LONG_AGO), np.ravel((at, stop), order="F"))[::2]
+        for times in (since, np.where(excuses.hidden, LONG_AGO, since))
+    ]
+    suspects = np.flatnonzero(np.where(group.committed[row], latest[1], latest[0]) > bound)
+    worst, severity = None, float(group.uncertainty)
+    for s in suspects.tolist():
+        inside = np.arange(at[s], stop[s])
+        wrong = inside[since[inside] > bound[s]]
+        if group.committed[row[s]]:
+            wrong = wrong[~excuses.hidden[wrong]]
+        clears = _clearing(group, excuses, int(row[s]), wrong)
+        n = int(np.argmax(clears))
+        if clears[n] > severity:
+            worst, severity = (int(gap[s]), int(wrong[n])), float(clears[n])
+        if severity == INFINITE:
+            break
+    if worst is None:
+        return None
+    record, i = worst
+    excuse = ", and nothing newer of its key stood there in time" if group.compacted else ""
+    clears_at = NONE if severity == INFINITE else int(severity)
+    return _skip(group, record, int(occupied.offset[i]), (int(occupied.by[i]),), excuse, clears_at)
+
+
+def _excuses(group: Group, occupied: Occupied) -> Excuses:
+    extras, count = group.extras, len(occupied.offset)
+    fate = _of(extras.fate, occupied.append, Fate.PLAIN)
+    hidden = (fate == Fate.ABORTED) | (
+        (fate == Fate.OPEN) & ~_of(_shown_committed(group), occupied.append, False)
+    )
+    excuses = Excuses(
+        gone=np.zeros(count, np.bool_),
+        hidden=hidden,
+        key=np.full(count, NONE),
+        next=np.full(count, NEVER),
+        since=np.full(count, NEVER),
+        loose=np.empty(0, np.int64),
+    )
+    if not group.compacted:
+        return excuses
+    written = _of(_written(group), occupied.append, False)
+    key = np.where(written, _of(extras.key, occupied.append, NONE), NONE)
+    order = np.lexsort((occupied.offset, key))
+    following = np.full(count, NEVER)
+    same = (key[order][1:] == key[order][:-1]) & (key[order][1:] >= 0)
+    following[order[:-1][same]] = occupied.offset[order[1:][same]]
+    unseen = _written(group) & (extras.key >= 0)
+    if not group.duplicates:  # with them, a copy that nobody saw may stand anywhere
+        unseen &= ~np.isin(np.arange(len(unseen)), group.placements.append)
+    loose = np.flatnonzero(unseen)
+    since = _standing(group, following)
+    earliest = np.full(extras.keys + 1, NEVER)
+    np.minimum.at(earliest, extras.key[loose], group.appends.invoke[loose] if group.timed else LONG_AGO)
+    return Excuses(
+        gone=hidden | _of(extras.tombstone, occupied.append, False),
+        hidden=hidden,
+        key=key,
+        next=following,
+        since=np.minimum(since, earliest[key]),  # key -1 picks the extra entry at the end
+        loose=loose,
+    )
+
+
+def _shown_committed(group: Group) -> Array:
+    """Appends of a transaction of which a read_committed read showed a record: it was committed."""
+    seen = group.evidence
+    by = seen.sender[(seen.row >= 0) & (seen.sender >= 0) & group.committed[seen.row]]
+    transactions = group.extras.transaction[by]
+    return np.isin(group.extras.transaction, transactions[transactions >= 0])
+
+
+def _lower(group: Group) -> Bounds:
+    """All lower bounds on the moments at which the log grew, in order of offset."""
+    parts = (appended(group), claimed_ends(group))
+    names = ("index", "time", "clock", "row")
+    low = Bounds(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    return low.where(np.argsort(low.index, kind="stable"))
+
+
+def _standing(group: Group, offset: Array) -> Array:
+    """The earliest moment at which each offset may have stood, if clocks are exact; NEVER for NEVER."""
+    if not group.timed:
+        return np.where(offset == NEVER, NEVER, LONG_AGO)
+    low = _lower(group)
+    latest = np.concatenate(([LONG_AGO], np.maximum.accumulate(low.time)))
+    return np.where(offset == NEVER, NEVER, latest[np.searchsorted(low.index, offset, side="right")])
+
+
+def _clearing(group: Group, excuses: Excuses, read: int, wrong: Array) -> Array:
+    """The smallest uncertainty that excuses each of these occupied offsets to a read; infinite where none does."""
+    clock, bound = group.reads.clock[read], group.reads.completion[read]
+    if not group.timed or not group.compacted:
+        return np.full(len(wrong), INFINITE)
+    low = _lower(group)
+    steps = np.maximum.accumulate(_severity(low.time, low.clock == clock, bound))
+    steps = np.concatenate(([0.0], steps))
+    following = excuses.next[wrong]
+    known = np.where(following == NEVER, INFINITE, steps[np.searchsorted(low.index, following, side="right")])
+    loose, appends = excuses.loose, group.appends
+    unseen = np.full(group.extras.keys + 1, INFINITE)
+    np.minimum.at(
+        unseen,
+        group.extras.key[loose],
+        _severity(appends.invoke[loose], appends.clock[loose] == clock, bound),
+    )
+    clears: Array = np.minimum(known, unseen[excuses.key[wrong]])
+    return clears
+
+
+def _severity(time: Array, same_clock: Array, bound: int) -> Array:
+    """The uncertainty that clears each lower bound against the upper one `bound`."""
+    gap = time - bound
+    severity: Array = np.where(gap <= 0, 0.0, np.where(same_clock, INFINITE, (gap + 1) // 2))
+    return severity

@@ -1,0 +1,121 @@
+"""What only some operations say: log starts, last stable offsets, isolation, keys, tombstones. As columns beside `OperationColumns`.
+
+Owns these columns and whether anybody needs them: a run that claims neither retention nor compaction, and has no transactions and no
+read_committed reads, has none, and costs nothing. Must not know what any judge does with them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from fencepost.checkers.arrow_arrays import (
+    NONE,
+    Array,
+    Arrow,
+    integer_array,
+    recoded,
+    string_codes,
+    struct_field,
+    table_column,
+)
+from fencepost.traces.operations import Function, Operation, Position
+from fencepost.traces.trace import Trace
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+ISOLATIONS = ("read_uncommitted", "read_committed")
+TOMBSTONE, EARLIEST = "tombstone", "earliest"
+"""Arguments: of an append that deletes its key; of a list_offsets that asks for the log start."""
+
+
+@frozen(kw_only=True, eq=False)
+class Statements:
+    """Per operation, in row order; -1 where nothing was said. isolation: index into ISOLATIONS; key: index into the keys in order, of
+    which there are `keys`. position_*: per position (flat), as in PositionColumns."""
+
+    log_start_offset: Array
+    last_stable_offset: Array
+    isolation: Array
+    key: Array
+    keys: int
+    tombstone: Array
+    earliest: Array
+    position_log_start_offset: Array
+    position_last_stable_offset: Array
+
+
+def statements_of_operations(
+    traces: Sequence[Trace], operations: Sequence[Operation], positions: Sequence[Position]
+) -> Statements | None:
+    """The statements of these operations and their positions; None where no judge would look at them."""
+    stable = _said(operations, "last_stable_offset")
+    position_stable = _said(positions, "last_stable_offset")
+    claimed = _claimed(traces)
+    committed = any(operation.isolation == ISOLATIONS[READ_COMMITTED] for operation in operations)
+    transactions = any(operation.function is Function.TXN for operation in operations)
+    if not (claimed or committed or transactions or _any(stable) or _any(position_stable)):
+        return None
+    names = sorted({operation.key for operation in operations if operation.key is not None})
+    codes: dict[str | None, int] = {name: code for code, name in enumerate(names)}
+    isolations: dict[str | None, int] = {name: code for code, name in enumerate(ISOLATIONS)}
+    return Statements(
+        log_start_offset=_said(operations, "log_start_offset"),
+        last_stable_offset=stable,
+        isolation=np.array([isolations.get(o.isolation, NONE) for o in operations], np.int8),
+        key=np.array([codes.get(o.key, NONE) for o in operations], np.int64),
+        keys=len(names),
+        tombstone=np.array([o.argument == TOMBSTONE for o in operations], np.bool_),
+        earliest=np.array([o.argument == EARLIEST for o in operations], np.bool_),
+        position_log_start_offset=_said(positions, "log_start_offset"),
+        position_last_stable_offset=position_stable,
+    )
+
+
+def statements_of_table(
+    table: pa.Table, traces: Sequence[Trace], positions: Arrow, *, transactions: bool
+) -> Statements | None:
+    """The statements of the rows of an `operations` table, whose flat positions are `positions` (structs); None as above.
+
+    Raises TraceError where a column is missing.
+    """
+    stable = integer_array(table_column(table, "last_stable_offset"))
+    position_stable = integer_array(struct_field(positions, "last_stable_offset"))
+    isolation = _coded(table, "isolation", ISOLATIONS)
+    committed = bool((isolation == READ_COMMITTED).any())
+    if not (_claimed(traces) or committed or transactions or _any(stable) or _any(position_stable)):
+        return None
+    names, indices = string_codes(table_column(table, "key"))
+    used = sorted({names[i] for i in np.unique(indices[indices >= 0]).tolist()})
+    codes = {name: code for code, name in enumerate(used)}
+    argument = _coded(table, "argument", (TOMBSTONE, EARLIEST))
+    return Statements(
+        log_start_offset=integer_array(table_column(table, "log_start_offset")),
+        last_stable_offset=stable,
+        isolation=isolation,
+        key=recoded(indices, [codes.get(name, NONE) for name in names]),
+        keys=len(used),
+        tombstone=argument == 0,
+        earliest=argument == 1,
+        position_log_start_offset=integer_array(struct_field(positions, "log_start_offset")),
+        position_last_stable_offset=position_stable,
+    )
+
+
+def _claimed(traces: Sequence[Trace]) -> bool:
+    return any(trace.claims.retention or trace.claims.compacted for trace in traces)
+
+
+def _any(offsets: Array) -> bool:
+    return bool((offsets >= 0).any())
+
+
+def _said(items: Sequence[Operation] | Sequence[Position], name: str) -> Array:
+    return np.array([NONE if (v := getattr(item, name)) is None else v for item in items], np.int64)
+
+
+def _coded(table: pa.Table, name: str, known: tuple[str, ...]) -> Array:
+    """The index of each string into `known`; -1 for another one and for null."""
+    names, indices = string_codes(table_column(table, name))
+    codes = recoded(indices, [known.index(word) if word in known else NONE for word in names])
+    return codes.astype(np.int8)
