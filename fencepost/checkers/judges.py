@@ -33,6 +33,18 @@ def _log_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Ve
     return dict(judge_columns(log_columns(columns_of_table(operations, traces))))
 
 
+def _kafka(trace: Trace) -> Verdict:
+    from fencepost.checkers.kafka import judge_trace
+
+    return judge_trace(trace)
+
+
+def _kafka_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
+    from fencepost.checkers.kafka import judge_columns, kafka_columns_of_table
+
+    return dict(judge_columns(kafka_columns_of_table(operations, traces)))
+
+
 def _invariants(trace: Trace) -> Verdict:
     from fencepost.checkers.invariants import judge as judge_events
 
@@ -51,6 +63,7 @@ class Check:
 
     judge_table: the same over the rows of an `operations` table, for many traces at once: the verdicts that are not Ok, by
     trace id; the traces given with it lack operations and events. operation_columns: the columns that this form reads.
+    beside: checks that are asked whenever this one is, because it leaves to them what they decide.
     """
 
     name: str
@@ -58,7 +71,15 @@ class Check:
     reads_events: bool
     judge_table: Callable[[pa.Table, Sequence[Trace]], dict[int, Verdict]] | None = None
     operation_columns: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
+
+_LOG_COLUMNS = (
+    *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
+    *("completion_time", "topic", "partition", "acks", "offset", "end_offset", "leader_epoch"),
+    *("strong", "records", "positions"),
+    *("key", "argument", "isolation", "last_stable_offset", "log_start_offset"),
+)
 
 CHECKS: dict[str, Check] = {
     check.name: check
@@ -68,21 +89,15 @@ CHECKS: dict[str, Check] = {
             judge=_log,
             reads_events=False,
             judge_table=_log_of_table,
-            operation_columns=(
-                *(
-                    "trace_id",
-                    "op_id",
-                    "process",
-                    "session",
-                    "clock_id",
-                    "function",
-                    "outcome",
-                    "invoke_time",
-                ),
-                *("completion_time", "topic", "partition", "acks", "offset", "end_offset", "leader_epoch"),
-                *("strong", "records", "positions"),
-                *("key", "argument", "isolation", "last_stable_offset", "log_start_offset"),
-            ),
+            operation_columns=_LOG_COLUMNS,
+        ),
+        Check(
+            name="kafka",
+            judge=_kafka,
+            reads_events=False,
+            judge_table=_kafka_of_table,
+            operation_columns=(*_LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
+            beside=("log",),
         ),
         Check(name="invariants", judge=_invariants, reads_events=True),
         Check(name="conformance", judge=_conformance, reads_events=True),
@@ -92,13 +107,16 @@ DEFAULT_CHECKS = ("log", "invariants", "conformance")
 
 
 def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
-    """The checks called so, in that order. Raises FencepostError for a name that is none."""
+    """The checks called so, in that order, each once and behind those beside which it is asked. Raises FencepostError for a name that is none."""
     for name in names:
         if name not in CHECKS:
             raise FencepostError(
                 expected=f"checks out of {', '.join(CHECKS)}", seen=repr(name), where="the list of checks"
             )
-    return tuple(CHECKS[name] for name in names)
+    return tuple(
+        CHECKS[name]
+        for name in dict.fromkeys(other for name in names for other in (*CHECKS[name].beside, name))
+    )
 
 
 def check_profile(profile: str | None) -> None:
@@ -126,5 +144,5 @@ def guarded(check: Check, trace: Trace) -> Verdict:
 
 
 def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdict, ...]:
-    """One verdict per check, in the order of `checks`. Raises FencepostError only for an unknown check."""
+    """One verdict per check, in the order of `checks_by_name`. Raises FencepostError only for an unknown check."""
     return tuple(guarded(check, trace) for check in checks_by_name(checks))

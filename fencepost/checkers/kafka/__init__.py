@@ -1,0 +1,16 @@
+"""The kafka judge: do consumers, producers and transactions go through the logs as Kafka promises? (docs/anomalies.md)
+
+`judge_trace` judges one trace, `judge_columns` all traces of stacked columns; `measure_trace` counts what is no violation.
+"""
+
+from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns_of_table, kafka_columns_of_traces
+from fencepost.checkers.kafka.judge import judge_columns, judge_trace, judge_traces
+
+__all__ = [
+    "KafkaColumns",
+    "judge_columns",
+    "judge_trace",
+    "judge_traces",
+    "kafka_columns_of_table",
+    "kafka_columns_of_traces",
+]

@@ -1,0 +1,225 @@
+"""Consumers: from poll to poll they go on where they were, within one assignment; within a transaction always.
+
+Owns poll_skip, position_regressed, and what the polls of one transaction add to skipped_offset and unordered_read. Must not know how a single
+poll's records must stand (the log judge). Only consumers are judged: polls that do not say where they began, polls of members, and polls of
+processes that assigned, subscribed or joined; who names the offset itself may read where it likes.
+"""
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.columns import NONE, Array
+from fencepost.checkers.kafka.columns import ASSIGN, CRASH, FAIL, JOIN, OK, SUBSCRIBE, KafkaColumns
+from fencepost.checkers.kafka.findings import Found, finding, op
+from fencepost.checkers.kafka.placements import Placements, excused
+from fencepost.checkers.kafka.walks import (
+    ASSIGNED,
+    CRASHED,
+    JOINED,
+    KEPT,
+    NEXT,
+    NEXT_SUBSCRIBED,
+    POLLED,
+    SUBSCRIBED,
+    WITHIN,
+    consumer_walk,
+)
+
+
+@frozen(kw_only=True, eq=False)
+class Steps:
+    """From one poll of a consumer to its next poll of the same log: rows of the operations, the last offset of the one, the first of the other. how: of the
+    walk; skipped: an occupied row between them (-1: none); back: the other began at or below the last."""
+
+    log: Array
+    row: Array
+    before: Array
+    first: Array
+    last: Array
+    how: Array
+    skipped: Array
+    back: Array
+
+
+def steps_of(columns: KafkaColumns, placements: Placements) -> Steps:
+    """All steps of all consumers, in no special order."""
+    turns = _turns(columns)
+    order = np.lexsort((turns.sub, turns.row, turns.invoke, turns.process))
+    pair = np.zeros(len(order), np.int64)
+    if len(order):
+        _, pair = np.unique(turns.process * (columns.logs + 1) + turns.log, return_inverse=True)
+        pair = pair.reshape(-1)
+    operations, overlapping = columns.operations, _overlapping(columns)
+    row = turns.row[order]
+    txn = columns.txn[row]
+    committed = (txn < 0) | (operations.outcome[txn] == OK)
+    how, earlier = consumer_walk(
+        turns.kind[order],
+        turns.process[order],
+        pair[order],
+        turns.last[order],
+        txn,
+        committed,
+        columns.extras.generation[row],
+        operations.invoke_time[row],
+        operations.completion_time[row],
+        overlapping[operations.trace[row]],
+        columns.extras.seeks[row],
+        int(columns.process.max(initial=0)) + 1,
+        int(pair.max(initial=0)) + 1,
+    )
+    at = np.flatnonzero(earlier >= 0)
+    log, before, first = turns.log[order][at], earlier[at], turns.first[order][at]
+    last = turns.last[order][before]
+    kept = ~((how[at] == WITHIN) & _rebalanced(columns, txn[at], log))
+    return Steps(
+        log=log[kept],
+        row=row[at][kept],
+        before=row[before][kept],
+        first=first[kept],
+        last=last[kept],
+        how=how[at][kept],
+        skipped=placements.occupied.between(log[kept], last[kept], first[kept]),
+        back=first[kept] <= last[kept],
+    )
+
+
+@frozen(kw_only=True, eq=False)
+class _Turns:
+    """One row per turn: what moves a consumer, or what it was shown of one log."""
+
+    kind: Array
+    row: Array
+    sub: Array
+    log: Array
+    first: Array
+    last: Array
+    process: Array
+    invoke: Array
+
+
+def _turns(columns: KafkaColumns) -> _Turns:
+    operations, shown = columns.operations, columns.shown
+    kinds = {ASSIGN: ASSIGNED, SUBSCRIBE: SUBSCRIBED, JOIN: JOINED, CRASH: CRASHED}
+    moves = np.flatnonzero(
+        np.isin(operations.function, list(kinds))
+        & ((operations.outcome != FAIL) | (operations.function == CRASH))
+    )
+    kind = np.array([kinds[int(f)] for f in operations.function[moves].tolist()], np.int64)
+    assigning = moves[(kind == ASSIGNED) | (kind == SUBSCRIBED)]
+    start = operations.positions.start
+    of_position = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    named = np.flatnonzero((columns.log_of_position >= 0) & np.isin(of_position, assigning))
+    in_poll = np.flatnonzero(_by_consumer(columns, moves)[shown.row])
+    order = in_poll[np.lexsort((in_poll, shown.log[in_poll], shown.row[in_poll]))]
+    same = (np.diff(shown.row[order]) == 0) & (np.diff(shown.log[order]) == 0)
+    heads = np.flatnonzero(np.concatenate((np.ones(min(len(order), 1), np.bool_), ~same)))
+    tails = np.append(heads[1:], len(order))[: len(heads)] - 1
+    polled = order[heads]
+    row = np.concatenate((moves, of_position[named], shown.row[polled]))
+    nothing = np.full(len(moves) + len(named), NONE)
+    return _Turns(
+        kind=np.concatenate((kind, np.full(len(named), KEPT), np.full(len(polled), POLLED))),
+        row=row,
+        sub=np.concatenate((np.zeros(len(moves), np.int64), named + 1, np.arange(len(polled)))),
+        log=np.concatenate(
+            (np.full(len(moves), columns.logs), columns.log_of_position[named], shown.log[polled])
+        ),
+        first=np.concatenate((nothing, shown.offset[polled])),
+        last=np.concatenate((nothing, shown.offset[order[tails]])),
+        process=columns.process[row],
+        invoke=operations.invoke_time[row],
+    )
+
+
+def positioned(columns: KafkaColumns) -> Array:
+    """Which rows say where they began to read."""
+    positions = columns.operations.positions
+    told = np.concatenate(([0], np.cumsum(positions.offset >= 0)))
+    some: Array = (columns.operations.offset >= 0) | (np.diff(told[positions.start]) > 0)
+    return some
+
+
+def _by_consumer(columns: KafkaColumns, moves: Array) -> Array:
+    consumers = np.zeros(int(columns.process.max(initial=0)) + 1, np.bool_)
+    consumers[columns.process[moves]] = True
+    some: Array = consumers[columns.process] | columns.extras.member | ~positioned(columns)
+    return some
+
+
+def _overlapping(columns: KafkaColumns) -> Array:
+    return np.array([trace.concurrent_processes for trace in columns.traces], np.bool_)
+
+
+def _rebalanced(columns: KafkaColumns, txn: Array, log: Array) -> Array:
+    """Which (transaction, log) had a rebalance within the transaction that names the log, or no log at all."""
+    joins = np.flatnonzero((columns.operations.function == JOIN) & (columns.txn >= 0))
+    excused_pairs: set[tuple[int, int]] = set()
+    whole: set[int] = set()
+    start = columns.operations.positions.start
+    for row in joins.tolist():
+        logs = columns.log_of_position[start[row] : start[row + 1]].tolist()
+        excused_pairs.update((int(columns.txn[row]), g) for g in logs)
+        if not logs:
+            whole.add(int(columns.txn[row]))
+    pairs = zip(txn.tolist(), log.tolist(), strict=True)
+    return np.array([pair in excused_pairs or pair[0] in whole for pair in pairs], np.bool_)
+
+
+def consumer_findings(columns: KafkaColumns, placements: Placements, steps: Steps) -> Found:
+    """At most one finding for each log and anomaly."""
+    for how, skip, back in (
+        (NEXT, "poll_skip", "position_regressed"),
+        (WITHIN, "skipped_offset", "unordered_read"),
+    ):
+        asked = steps.how == how
+        yield from _skips(columns, placements, steps, np.flatnonzero(asked & (steps.skipped >= 0)), skip)
+        behind = np.flatnonzero(asked & steps.back)
+        for i in behind[np.unique(steps.log[behind], return_index=True)[1]].tolist():
+            yield finding(
+                columns,
+                back,
+                int(steps.log[i]),
+                offset=int(steps.first[i]),
+                rows=(int(steps.row[i]), int(steps.before[i])),
+                expected=f"records beyond offset {steps.last[i]}, where the consumer was after {op(columns, int(steps.before[i]))}",
+                seen=f"{op(columns, int(steps.row[i]))} began at offset {steps.first[i]}",
+            )
+
+
+def _skips(columns: KafkaColumns, placements: Placements, steps: Steps, rows: Array, anomaly: str) -> Found:
+    occupied, done = placements.occupied, set()
+    for i in rows.tolist():
+        g = int(steps.log[i])
+        missing = -1 if g in done else _unexcused(columns, placements, steps, i)
+        if missing < 0:
+            continue
+        done.add(g)
+        offset, witness = int(occupied.offset[missing]), int(occupied.witness[missing])
+        yield finding(
+            columns,
+            anomaly,
+            g,
+            offset=offset,
+            rows=(int(steps.row[i]), int(steps.before[i]), witness),
+            expected=f"offset {offset}, which {op(columns, witness)} proves to hold a record, after offset {steps.last[i]} of "
+            f"{op(columns, int(steps.before[i]))}",
+            seen=f"{op(columns, int(steps.row[i]))} began at offset {steps.first[i]}",
+        )
+
+
+def _unexcused(columns: KafkaColumns, placements: Placements, steps: Steps, i: int) -> int:
+    """The first occupied row that step `i` skipped and that no claim excuses; -1 if there is none."""
+    occupied, g = placements.occupied, int(steps.log[i])
+    row = int(steps.skipped[i])
+    while row < len(occupied.log) and occupied.log[row] == g and occupied.offset[row] < steps.first[i]:
+        if not excused(columns, placements, g, int(occupied.offset[row])):
+            return row
+        row += 1
+    return -1
+
+
+def allowed_steps(steps: Steps) -> tuple[Array, Array]:
+    """Logs in which a subscribed consumer skipped, and went back, between polls: rebalances may explain it, so it is only counted."""
+    loose = steps.how == NEXT_SUBSCRIBED
+    return steps.log[loose & (steps.skipped >= 0)], steps.log[loose & steps.back]

@@ -1,0 +1,92 @@
+"""What consumers, producers and groups say beside `OperationColumns`: one array per column, in row order.
+
+Owns these columns, from `Operation` values and from rows of an `operations` table. Must not know what is asked of them.
+Null becomes -1.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from fencepost.checkers.arrow_arrays import (
+    NONE,
+    Array,
+    arrow,
+    integer_array,
+    list_children,
+    string_codes,
+    struct_field,
+    table_column,
+)
+from fencepost.traces.trace import Trace
+
+COLUMNS = (
+    *("argument", "generation", "group", "key", "log_start_offset"),
+    *("positions", "producer_epoch", "producer_id"),
+)
+"""Columns of the `operations` table that this reads, beside those of `OperationColumns`."""
+SEEK, TOMBSTONE = "seek_to_beginning", "tombstone"
+
+
+@frozen(kw_only=True, eq=False)
+class Extras:
+    """Per operation. member: it names a group; key: a code, equal for equal keys; seeks: an assign that starts over; position_log_start: per
+    position (flat)."""
+
+    member: Array
+    generation: Array
+    producer_id: Array
+    producer_epoch: Array
+    log_start: Array
+    key: Array
+    seeks: Array
+    tombstone: Array
+    position_log_start: Array
+
+
+def extras_of_traces(traces: Sequence[Trace]) -> Extras:
+    """The extras of the operations of traces, in order."""
+    operations = [operation for trace in traces for operation in trace.operations]
+    codes: dict[str | None, int] = {None: NONE}
+    for operation in operations:
+        codes.setdefault(operation.key, len(codes))
+
+    def column(name: str) -> Array:
+        return np.array([NONE if (v := getattr(o, name)) is None else v for o in operations], np.int64)
+
+    starts = [position.log_start_offset for operation in operations for position in operation.positions]
+    return Extras(
+        member=np.array([operation.group is not None for operation in operations], np.bool_),
+        generation=column("generation"),
+        producer_id=column("producer_id"),
+        producer_epoch=column("producer_epoch"),
+        log_start=column("log_start_offset"),
+        key=np.array([codes[operation.key] for operation in operations], np.int64),
+        seeks=np.array([operation.argument == SEEK for operation in operations], np.bool_),
+        tombstone=np.array([operation.argument == TOMBSTONE for operation in operations], np.bool_),
+        position_log_start=np.array([NONE if start is None else start for start in starts], np.int64),
+    )
+
+
+def extras_of_table(table: pa.Table) -> Extras:
+    """The extras of the rows of an `operations` table, in order. Raises TraceError where a column is missing."""
+    argument = table_column(table, "argument")
+
+    def says(word: str) -> Array:
+        return np.asarray(arrow.fill_null(arrow.equal(argument, word), False)).astype(np.bool_)
+
+    return Extras(
+        member=np.asarray(arrow.is_valid(table_column(table, "group"))).astype(np.bool_),
+        generation=integer_array(table_column(table, "generation")),
+        producer_id=integer_array(table_column(table, "producer_id")),
+        producer_epoch=integer_array(table_column(table, "producer_epoch")),
+        log_start=integer_array(table_column(table, "log_start_offset")),
+        key=string_codes(table_column(table, "key"))[1],
+        seeks=says(SEEK),
+        tombstone=says(TOMBSTONE),
+        position_log_start=integer_array(
+            struct_field(list_children(table_column(table, "positions"))[1], "log_start_offset")
+        ),
+    )

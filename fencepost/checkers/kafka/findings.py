@@ -1,0 +1,43 @@
+"""How the kafka judge names what it found: one log, one anomaly, operations by their ids.
+
+Owns the making of findings. Must not know the rules.
+"""
+
+from collections.abc import Iterator
+
+from fencepost.checkers.kafka.columns import KafkaColumns
+from fencepost.checkers.verdict import Finding
+
+CHECK = "kafka"
+
+Found = Iterator[tuple[int, Finding]]
+"""(log, finding): a rule yields at most one for each log and anomaly."""
+
+
+def finding(
+    columns: KafkaColumns,
+    anomaly: str,
+    log: int,
+    *,
+    offset: int,
+    rows: tuple[int, ...],
+    expected: str,
+    seen: str,
+) -> tuple[int, Finding]:
+    """A finding about one log. rows: the convicting operations, by row; one that convicts itself is named once."""
+    operations = columns.operations
+    return log, Finding(
+        anomaly=anomaly,
+        check=CHECK,
+        expected=expected,
+        seen=seen,
+        topic=operations.topics[columns.log_topic[log]],
+        partition=int(columns.log_partition[log]),
+        offset=int(offset),
+        operations=tuple(int(operations.op_id[row]) for row in dict.fromkeys(rows)),
+    )
+
+
+def op(columns: KafkaColumns, row: int) -> str:
+    """An operation in words."""
+    return f"operation {columns.operations.op_id[row]}"

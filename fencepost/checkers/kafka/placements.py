@@ -1,0 +1,141 @@
+"""Where records are known to stand, and which of them may be missing from what a consumer got.
+
+Owns: occupied offsets of each log with a witness, the offset of each record sent as far as known, and what the claims excuse (loss, retention,
+compaction). Must not know the rules that use them.
+"""
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.columns import NONE, Array
+from fencepost.checkers.kafka.columns import FAIL, KafkaColumns
+from fencepost.checkers.log.rules import loss_in
+
+
+@frozen(kw_only=True, eq=False)
+class Occupied:
+    """One row per (log, offset) that is known to hold a record where no loss is allowed, in order. witness: a row of the operations that proves it.
+    offsets: the distinct offsets; key: log and rank of the offset among them, as one number."""
+
+    log: Array
+    offset: Array
+    witness: Array
+    offsets: Array
+    key: Array
+
+    def after(self, log: Array, offset: Array) -> Array:
+        """For each (log, offset): the first occupied row of that log above it; len(self.log) or another log's row if there is none."""
+        ranks = np.searchsorted(self.offsets, offset, side="right")
+        found: Array = np.searchsorted(self.key, log * (len(self.offsets) + 1) + ranks)
+        return found
+
+    def between(self, log: Array, after: Array, before: Array) -> Array:
+        """For each span (after, before) of a log: the first occupied row strictly inside; -1 if there is none."""
+        if not len(self.log):
+            return np.full(len(log), NONE)
+        at = self.after(log, after)
+        row = np.minimum(at, len(self.log) - 1)
+        inside = (at < len(self.log)) & (self.log[row] == log) & (self.offset[row] < before)
+        found: Array = np.where(inside, row, NONE)
+        return found
+
+
+@frozen(kw_only=True, eq=False)
+class Placements:
+    """occupied: as above. offset: of each record sent (-1: not known); read: some poll showed it there; unread: no poll showed the record anywhere."""
+
+    occupied: Occupied
+    offset: Array
+    read: Array
+    unread: Array
+
+
+def placements_of(columns: KafkaColumns) -> Placements:
+    """The placements of all logs."""
+    sent, shown = columns.sent, columns.shown
+    unique = np.array([trace.unique_values for trace in columns.traces], np.bool_)
+    by_value = _first_shown(columns)
+    at_value = np.where(by_value >= 0, shown.offset[by_value] if len(shown.offset) else NONE, NONE)
+    at_value[~unique[columns.log_trace[sent.log]]] = NONE
+    offset = np.where(sent.firm, sent.told, at_value)
+    return Placements(
+        occupied=_occupied(columns),
+        offset=offset,
+        read=(at_value >= 0) & (at_value == offset),
+        unread=(by_value < 0),
+    )
+
+
+def _first_shown(columns: KafkaColumns) -> Array:
+    """For each record sent, a row of `shown` with its value in its log: that of the lowest offset; -1 if there is none."""
+    sent, shown = columns.sent, columns.shown
+    if not len(shown.log) or not len(sent.log):
+        return np.full(len(sent.log), NONE)
+    values, code = np.unique(np.concatenate((shown.value, sent.value)), return_inverse=True)
+    code = code.reshape(-1)
+    key = np.concatenate((shown.log, sent.log)) * len(values) + code
+    read, asked = key[: len(shown.log)], key[len(shown.log) :]
+    order = np.lexsort((shown.offset, read))
+    at = np.minimum(np.searchsorted(read[order], asked), len(order) - 1)
+    found: Array = np.where(read[order][at] == asked, order[at], NONE)
+    return found
+
+
+def _occupied(columns: KafkaColumns) -> Occupied:
+    sent, shown = columns.sent, columns.shown
+    firm = np.flatnonzero(sent.firm)
+    log = np.concatenate((shown.log, sent.log[firm]))
+    offset = np.concatenate((shown.offset, sent.told[firm]))
+    row = np.concatenate((shown.row, sent.row[firm]))
+    kept = ~loss_allowed(columns, log, offset)
+    log, offset, row = log[kept], offset[kept], row[kept]
+    offsets, rank = np.unique(offset, return_inverse=True)
+    key, first = np.unique(log * (len(offsets) + 1) + rank.reshape(-1), return_index=True)
+    return Occupied(log=log[first], offset=offset[first], witness=row[first], offsets=offsets, key=key)
+
+
+def loss_allowed(columns: KafkaColumns, log: Array, offset: Array) -> Array:
+    """Which offsets of logs lie where the claims allow loss."""
+    allowed = np.zeros(len(log), np.bool_)
+    lossy = [bool(trace.claims.loss) or trace.claims.content_by_epoch for trace in columns.traces]
+    of_log = np.array(lossy, np.bool_)[columns.log_trace] if lossy else np.zeros(columns.logs, np.bool_)
+    for g in np.flatnonzero(of_log).tolist():
+        trace, topic = columns.traces[columns.log_trace[g]], columns.operations.topics[columns.log_topic[g]]
+        of = np.flatnonzero(log == g)
+        for start, end in loss_in(trace.claims, topic, int(columns.log_partition[g])):
+            allowed[of] |= (start <= offset[of]) & (offset[of] < end)
+    return allowed
+
+
+def excused(columns: KafkaColumns, placements: Placements, log: int, offset: int) -> bool:
+    """Whether a record at this offset may be missing from reads: below a log start under retention, or gone by compaction."""
+    claims = columns.traces[columns.log_trace[log]].claims
+    topic = columns.operations.topics[columns.log_topic[log]]
+    return (claims.retention and _below_log_start(columns, log, offset)) or (
+        topic in claims.compacted and _compacted(columns, placements, log, offset)
+    )
+
+
+def _below_log_start(columns: KafkaColumns, log: int, offset: int) -> bool:
+    """Whether a log start above the offset was claimed; also if no log start of this log was claimed at all, for then nothing is known."""
+    operations, extras = columns.operations, columns.extras
+    own = (operations.trace == columns.log_trace[log]) & (operations.topic == columns.log_topic[log])
+    own &= operations.partition == columns.log_partition[log]
+    several = extras.position_log_start[columns.log_of_position == log]
+    highest = max(extras.log_start[own].max(initial=NONE), several.max(initial=NONE))
+    return bool(highest < 0 or offset < highest)
+
+
+def _compacted(columns: KafkaColumns, placements: Placements, log: int, offset: int) -> bool:
+    """Whether the record's key has another record that may stand above it, or the record may be a tombstone, or nobody knows its key."""
+    sent, extras = columns.sent, columns.extras
+    rows = np.flatnonzero((sent.log == log) & (columns.operations.outcome[sent.row] != FAIL))
+    here = rows[placements.offset[rows] == offset]
+    if not len(here):
+        return True
+    key = extras.key[sent.row[here[0]]]
+    if extras.tombstone[sent.row[here[0]]]:
+        return True
+    others = rows[(extras.key[sent.row[rows]] == key) & (rows != here[0])]
+    later = (placements.offset[others] < 0) | (placements.offset[others] > offset)
+    return bool(key >= 0 and later.any())

@@ -1,0 +1,99 @@
+"""Transactions: what one must not see of itself, and how its own records stand to each other.
+
+Owns precommitted_read, int_nonmonotonic_send and the count of int_send_skip. Must not know polls of one transaction among each other (consumers).
+"""
+
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+
+from fencepost.checkers.kafka.columns import FAIL, OK, KafkaColumns
+from fencepost.checkers.kafka.findings import Found, finding, op
+from fencepost.checkers.kafka.placements import Placements, loss_allowed
+
+
+def transaction_findings(columns: KafkaColumns, placements: Placements) -> Found:
+    """At most one finding for each log and anomaly."""
+    if (columns.txn >= 0).any():
+        yield from _precommitted(columns)
+        yield from _nonmonotonic(columns, placements)
+
+
+def _precommitted(columns: KafkaColumns) -> Found:
+    sent, shown = columns.sent, columns.shown
+    parts = np.flatnonzero(columns.txn[sent.row] >= 0)
+    own: dict[tuple[int, int, int], int] = {}
+    for txn, g, value, row in zip(
+        columns.txn[sent.row[parts]].tolist(),
+        sent.log[parts].tolist(),
+        sent.value[parts].tolist(),
+        sent.row[parts].tolist(),
+        strict=True,
+    ):
+        own.setdefault((txn, g, value), row)
+    done: set[int] = set()
+    for i in np.flatnonzero(columns.txn[shown.row] >= 0).tolist():
+        txn, g, value = int(columns.txn[shown.row[i]]), int(shown.log[i]), int(shown.value[i])
+        sender = own.get((txn, g, value))
+        if sender is None or g in done:
+            continue
+        done.add(g)
+        poll = int(shown.row[i])
+        yield finding(
+            columns,
+            "precommitted_read",
+            g,
+            offset=int(shown.offset[i]),
+            rows=(poll, sender, txn),
+            expected=f"nothing of {op(columns, sender)} before its transaction, {op(columns, txn)}, has committed",
+            seen=f"{op(columns, poll)} of the same transaction read value {value} at offset {shown.offset[i]}",
+        )
+
+
+def pairs_sent(columns: KafkaColumns, placements: Placements) -> list[tuple[int, int, int]]:
+    """(log, i, j): records of one transaction and log that it sent one after the other, by their rows in `sent`; both have a known place."""
+    sent, operations = columns.sent, columns.operations
+    txn = columns.txn[sent.row]
+    committed = (txn >= 0) & (operations.outcome[sent.row] == OK) & (sent.told >= 0)
+    offset = placements.offset
+    usable = (
+        (txn >= 0)
+        & (operations.outcome[sent.row] != FAIL)
+        & (offset >= 0)
+        & (placements.read | sent.firm | committed)
+    )
+    usable &= ~loss_allowed(columns, sent.log, offset)
+    by_txn: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for i in np.flatnonzero(usable).tolist():
+        by_txn[int(txn[i]), int(sent.log[i])].append(i)
+    return [(g, i, j) for (_, g), members in by_txn.items() for i, j in pairwise(members)]
+
+
+def _nonmonotonic(columns: KafkaColumns, placements: Placements) -> Found:
+    sent, offset, done = columns.sent, placements.offset, set()
+    for g, i, j in pairs_sent(columns, placements):
+        if offset[j] > offset[i] or sent.row[i] == sent.row[j] or g in done:
+            continue
+        done.add(g)
+        earlier, later = int(sent.row[i]), int(sent.row[j])
+        yield finding(
+            columns,
+            "int_nonmonotonic_send",
+            g,
+            offset=int(offset[j]),
+            rows=(later, earlier, int(columns.txn[later])),
+            expected=f"offsets above {offset[i]}, where {op(columns, earlier)} of the same transaction stands",
+            seen=f"{op(columns, later)}, sent after it, stands at offset {offset[j]}",
+        )
+
+
+def skipped_sends(columns: KafkaColumns, placements: Placements) -> list[int]:
+    """The log of each pair of a transaction's records between which somebody else's is known to stand (int_send_skip)."""
+    pairs = pairs_sent(columns, placements) if (columns.txn >= 0).any() else []
+    if not pairs:
+        return []
+    log, i, j = (np.array(column) for column in zip(*pairs, strict=True))
+    between = placements.occupied.between(log, placements.offset[i], placements.offset[j])
+    skipped: list[int] = log[between >= 0].tolist()
+    return skipped

@@ -1,0 +1,114 @@
+"""Compiled walks: what came before each turn of a consumer, and before each send of a producer.
+
+Owns the loops over turns in process order. Must not know offsets' occupants, claims or findings.
+"""
+
+import numpy as np
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.log.kernels import compiled
+
+POLLED, ASSIGNED, SUBSCRIBED, KEPT, JOINED, CRASHED = range(6)
+"""Kinds of turns. KEPT follows an assignment, once for each log that it names."""
+FIRST, NEXT, NEXT_SUBSCRIBED, WITHIN = range(4)
+"""What a poll follows: nothing that it must go on from; the last poll; the same, but rebalances between are not recorded; one of the same transaction."""
+
+
+@compiled
+def consumer_walk(
+    kind: Array,
+    process: Array,
+    pair: Array,
+    last_offset: Array,
+    txn: Array,
+    committed: Array,
+    generation: Array,
+    invoke: Array,
+    completion: Array,
+    overlapping: Array,
+    fresh: Array,
+    processes: int,
+    pairs: int,
+) -> tuple[Array, Array]:
+    """For each turn, in process order: what it follows, and which turn that was (-1: none).
+
+    pair: a (process, log), dense; committed: what the poll read moves the consumer; fresh: the assignment starts over. A consumer
+    remembers where it is in a log as long as each assignment names that log; a join, a crash or another generation makes it forget.
+    """
+    follows = np.zeros(len(kind), np.int8)
+    before = np.full(len(kind), -1, np.int64)
+    stamp = np.zeros(processes, np.int64)
+    subscribed = np.zeros(processes, np.bool_)
+    pair_stamp = np.full(pairs, -1, np.int64)
+    at = np.full(pairs, -1, np.int64)  # the turn that moved the consumer last
+    inner = np.full(pairs, -1, np.int64)  # the last turn, whether it counts or not
+    for n in range(len(kind)):
+        p, q = process[n], pair[n]
+        if kind[n] == ASSIGNED or kind[n] == SUBSCRIBED:
+            stamp[p] += 1
+            subscribed[p] = kind[n] == SUBSCRIBED
+        elif kind[n] == KEPT:
+            if pair_stamp[q] == stamp[p] - 1 and not fresh[n]:
+                pair_stamp[q] = stamp[p]
+        elif kind[n] == JOINED or kind[n] == CRASHED:
+            stamp[p] += 2  # one that no KEPT refers to
+        else:
+            known = pair_stamp[q] == stamp[p]
+            earlier = inner[q]
+            if txn[n] >= 0 and known and earlier >= 0 and txn[earlier] == txn[n]:
+                follows[n], before[n] = WITHIN, earlier
+            elif known and at[q] >= 0:
+                earlier = at[q]
+                if generation[earlier] == generation[n] and (
+                    not overlapping[n] or completion[earlier] < invoke[n]
+                ):
+                    loose = subscribed[p] and generation[n] < 0
+                    follows[n], before[n] = NEXT_SUBSCRIBED if loose else NEXT, earlier
+            if not known:
+                pair_stamp[q], at[q] = stamp[p], -1
+            inner[q] = n
+            if committed[n]:
+                at[q] = n
+    return follows, before
+
+
+@compiled
+def producer_walk(
+    key: Array,
+    offset_first: Array,
+    offset_last: Array,
+    firm: Array,
+    settled: Array,
+    invoke: Array,
+    completion: Array,
+    overlapping: Array,
+) -> Array:
+    """For each send, in the order of `key` (producer and log) and time: an earlier one that stands at or above it, -1 if there is none.
+
+    settled: nothing of the send can happen after it; only such sends count as earlier. Of two firm sends the log judge knows. Where sends of
+    a process overlap, only what completed before counts, as far as one buffer of overlapping sends tells.
+    """
+    before = np.full(len(key), -1, np.int64)
+    best_firm, best_loose = -1, -1
+    wait_firm, wait_loose, wait_until = -1, -1, -1
+    for n in range(len(key)):
+        if n == 0 or key[n] != key[n - 1]:
+            best_firm, best_loose, wait_firm, wait_loose, wait_until = -1, -1, -1, -1, -1
+        if not overlapping[n] or wait_until < invoke[n]:
+            if wait_firm >= 0 and (best_firm < 0 or offset_last[wait_firm] > offset_last[best_firm]):
+                best_firm = wait_firm
+            if wait_loose >= 0 and (best_loose < 0 or offset_last[wait_loose] > offset_last[best_loose]):
+                best_loose = wait_loose
+            wait_firm, wait_loose, wait_until = -1, -1, -1
+        if best_loose >= 0 and offset_last[best_loose] >= offset_first[n]:
+            before[n] = best_loose
+        elif not firm[n] and best_firm >= 0 and offset_last[best_firm] >= offset_first[n]:
+            before[n] = best_firm
+        wait_until = max(wait_until, completion[n])
+        if settled[n]:
+            if firm[n]:
+                if wait_firm < 0 or offset_last[n] > offset_last[wait_firm]:
+                    wait_firm = n
+            elif wait_loose < 0 or offset_last[n] > offset_last[wait_loose]:
+                wait_loose = n
+    return before

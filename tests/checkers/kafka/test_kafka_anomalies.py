@@ -1,0 +1,284 @@
+"""For each anomaly of Jepsen's Kafka workload, and for those that it lacks, a minimal history that convicts and the nearest legal one."""
+
+import pytest
+from kafka_histories import FAIL, OK, UNKNOWN, assign, moved, op, poll, send, subscribe, trace, txn
+
+from fencepost.checkers.judges import judge
+from fencepost.checkers.kafka import judge_trace
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.anomalies import ANOMALIES
+from fencepost.traces.operations import Function
+from fencepost.traces.trace import Trace
+
+THREE = (send(1, 10, 0), send(2, 20, 1), send(3, 30, 2))
+
+# anomaly, who decides, its convicting operations, the history, the nearest legal history
+CASES: list[tuple[str, str, tuple[int, ...], Trace, Trace]] = [
+    (
+        "inconsistent_offsets",
+        "log",
+        (1, 2),
+        trace(send(1, 10, 0), poll(2, [(0, 20)]), send(3, 20, None, at=(0, None))),
+        trace(send(1, 10, 0), poll(2, [(0, 10), (1, 20)]), send(3, 20, None, at=(0, None))),
+    ),
+    (
+        "duplicate",
+        "log",
+        (1, 2),
+        trace(send(1, 10, 0), poll(2, [(1, 10)])),
+        trace(send(1, 10, 0), poll(2, [(1, 10)]), duplicates=True),
+    ),
+    (
+        "lost_write",
+        "kafka",
+        (1, 4),
+        trace(*THREE, poll(4, [(1, 20)])),
+        trace(*THREE, poll(4, [(0, 10)])),
+    ),
+    (
+        "failed_append_visible",
+        "log",
+        (2, 1),
+        trace(send(1, 10, None, outcome=FAIL), poll(2, [(0, 10)])),
+        trace(send(1, 10, None), poll(2, [(0, 10)])),
+    ),
+    (
+        "precommitted_read",
+        "kafka",
+        (3, 2, 1),
+        trace(txn(1, OK, send(2, 10, 0), poll(3, [(0, 10)]))),
+        trace(txn(1, OK, send(2, 10, 0)), poll(3, [(0, 10)], at=(30, 31))),
+    ),
+    (
+        "unseen",
+        "kafka",
+        (1, 3, 2),
+        trace(send(1, 10, 0), assign(2, 0, argument="seek_to_beginning"), poll(3, [])),
+        trace(send(1, 10, 0), assign(2, 0), poll(3, [])),
+    ),
+    (
+        "poll_skip",
+        "kafka",
+        (6, 5, 4),
+        trace(*THREE, poll(4, [(0, 10), (1, 20)], process=2), poll(5, [(0, 10)]), poll(6, [(2, 30)])),
+        trace(send(1, 10, 0), send(3, 30, 2), poll(5, [(0, 10)]), poll(6, [(2, 30)])),
+    ),
+    (
+        "position_regressed",
+        "kafka",
+        (5, 4),
+        trace(*THREE, poll(4, [(0, 10), (1, 20)]), poll(5, [(1, 20)])),
+        trace(*THREE, poll(4, [(0, 10), (1, 20)]), poll(5, [(2, 30)])),
+    ),
+    (
+        "skipped_offset",
+        "log",
+        (4, 2),
+        trace(*THREE, poll(4, [(0, 10), (2, 30)]), poll(5, [(1, 20)], process=2)),
+        trace(*THREE, poll(4, [(0, 10), (1, 20), (2, 30)])),
+    ),
+    (
+        "skipped_offset",
+        "kafka",
+        (6, 5, 7),
+        trace(*THREE, poll(7, [(1, 20)], process=2), txn(4, OK, poll(5, [(0, 10)]), poll(6, [(2, 30)]))),
+        trace(*THREE, txn(4, OK, poll(5, [(0, 10)]), poll(6, [(1, 20), (2, 30)]))),
+    ),
+    (
+        "unordered_read",
+        "log",
+        (4,),
+        trace(*THREE, poll(4, [(1, 20), (0, 10)])),
+        trace(*THREE, poll(4, [(0, 10), (1, 20)])),
+    ),
+    (
+        "unordered_read",
+        "kafka",
+        (6, 5),
+        trace(*THREE, txn(4, OK, poll(5, [(0, 10), (1, 20)]), poll(6, [(0, 10)]))),
+        trace(*THREE, txn(4, OK, poll(5, [(0, 10), (1, 20)]), poll(6, [(2, 30)]))),
+    ),
+    (
+        "nonmonotonic_send",
+        "kafka",
+        (2, 1),
+        trace(send(1, 10, 5, acks=1), send(2, 20, 3), poll(3, [(3, 20), (5, 10)])),
+        trace(send(1, 10, 5, acks=1), send(2, 20, 3), poll(3, [(3, 20)])),  # what acks=1 told and nobody read says nothing
+    ),
+    (
+        "nonmonotonic_send",
+        "kafka",
+        (2, 1),
+        trace(
+            send(1, 10, None, producer_id=7, producer_epoch=0),
+            send(2, 20, 3, producer_id=7, producer_epoch=0),
+            poll(3, [(3, 20), (5, 10)]),
+        ),
+        trace(send(1, 10, None), send(2, 20, 3), poll(3, [(3, 20), (5, 10)])),  # without idempotence it may happen later
+    ),
+    (
+        "append_inversion",
+        "log",
+        (2, 1),
+        trace(send(1, 10, 5), send(2, 20, 3)),
+        trace(send(1, 10, 5, at=(10, 25)), send(2, 20, 3, at=(20, 24), process=8)),
+    ),
+    (
+        "int_nonmonotonic_send",
+        "kafka",
+        (3, 2, 1),
+        trace(txn(1, OK, send(2, 10, 5), send(3, 20, 3))),
+        trace(txn(1, OK, send(2, 10, 3), send(3, 20, 5))),
+    ),
+    (
+        "phantom_record",
+        "log",
+        (2,),
+        trace(send(1, 10, 0), poll(2, [(0, 10), (1, 99)])),
+        trace(send(1, 10, 0), send(3, 99, None, at=(0, None)), poll(2, [(0, 10), (1, 99)])),
+    ),
+    (
+        "stale_read",
+        "log",
+        (2, 1),
+        trace(
+            send(1, 10, 0),
+            poll(2, [], topic="t", partition=0, offset=0, end_offset=0, strong=True),
+            poll(3, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
+        ),
+        trace(
+            send(1, 10, 0),
+            poll(2, [], topic="t", partition=0, offset=0, end_offset=0),
+            poll(3, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
+        ),
+    ),
+    (
+        "high_watermark_regressed",
+        "log",
+        (3, 2),
+        trace(
+            send(1, 10, None, at=(0, None)),
+            poll(2, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
+            poll(3, [], topic="t", partition=0, offset=0, end_offset=0, strong=True),
+        ),
+        trace(
+            send(1, 10, None, at=(0, None)),
+            poll(2, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
+            poll(3, [(0, 10)], topic="t", partition=0, offset=0, end_offset=1, strong=True),
+        ),
+    ),
+    (
+        "torn_batch",
+        "log",
+        (2, 1),
+        trace(send(1, [10, 11], 0), poll(2, [], topic="t", partition=0, offset=0, end_offset=1, strong=True, at=(0, 30))),
+        trace(send(1, [10, 11], 0), poll(2, [], topic="t", partition=0, offset=0, end_offset=0, strong=True, at=(0, 30))),
+    ),
+    (
+        "epoch_regressed_in_log",
+        "log",
+        (1, 2),
+        trace(send(1, 10, 0, leader_epoch=3), send(2, 20, 1, leader_epoch=2)),
+        trace(send(1, 10, 0, leader_epoch=2), send(2, 20, 1, leader_epoch=3)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "anomaly,check,operations,illegal,legal", CASES, ids=[f"{case[0]}-{n}" for n, case in enumerate(CASES)]
+)
+def test_each_anomaly_has_its_history(anomaly, check, operations, illegal, legal) -> None:
+    """Each rule convicts its minimal history by exactly these operations, under one name, and passes the nearest legal one."""
+    verdicts = judge(illegal, ("kafka",))
+    found = [finding for verdict in verdicts for finding in verdict.findings]
+    assert [(f.anomaly, f.check, f.operations) for f in found] == [(anomaly, check, operations)]
+    assert all(verdict.decision is Decision.OK for verdict in judge(legal, ("kafka",)))
+
+
+def test_jepsens_names_are_all_known() -> None:
+    """Every anomaly of Jepsen's Kafka workload has a row in the table."""
+    workload = {
+        *(
+            "inconsistent-offsets",
+            "duplicate",
+            "lost-write",
+            "G1a",
+            "precommitted-read",
+            "unseen",
+            "poll-skip",
+        ),
+        *("nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll", "nonmonotonic-send"),
+        *("int-nonmonotonic-send", "int-send-skip"),
+    }
+    assert {anomaly.jepsen for anomaly in ANOMALIES if anomaly.jepsen} == workload
+
+
+SKIPPING = (poll(5, [(0, 10)]), poll(7, [(2, 30)]))
+SEEN = poll(4, [(0, 10), (1, 20)], process=2)
+ALLOWED: list[tuple[str, Trace]] = [
+    ("an assignment to another partition between the polls", trace(*THREE, SEEN, SKIPPING[0], assign(6, 1), SKIPPING[1])),
+    ("subscribed, and rebalances are not recorded", trace(*THREE, SEEN, subscribe(0, 0), *SKIPPING)),
+    ("a join between the polls", trace(*THREE, SEEN, SKIPPING[0], moved(6, Function.JOIN, 0), SKIPPING[1])),
+    ("another generation", trace(*THREE, SEEN, *(
+        poll(n, r, group="g", member="m", generation=n) for n, r in ((5, [(0, 10)]), (7, [(2, 30)]))))),
+    ("a crash between the polls", trace(*THREE, SEEN, SKIPPING[0], op(6, Function.CRASH, 1, (60, 61), outcome=UNKNOWN), SKIPPING[1])),
+    ("another incarnation", trace(*THREE, SEEN, SKIPPING[0], poll(7, [(2, 30)], session=1))),
+    ("who names the offset reads where it likes", trace(*THREE, *(
+        poll(n, r, topic="t", partition=0, offset=o) for n, r, o in ((5, [(2, 30)], 2), (7, [(0, 10)], 0))))),
+    ("loss of the offset", trace(*THREE, SEEN, *SKIPPING, loss=(1, 2))),
+    ("retention, and no log start is known", trace(*THREE, SEEN, *SKIPPING, retention=True)),
+    ("retention, and a log start above it was claimed", trace(*THREE, SEEN, *SKIPPING[:1], poll(
+        7, [(2, 30)], log_start_offset=2, topic="t", partition=0), retention=True)),
+    ("compaction: a later record of its key", trace(
+        send(1, 10, 0, key="a"), send(2, 20, 1, key="b"), send(3, 30, 2, key="b"), SEEN, *SKIPPING, compacted=("t",))),
+    ("lost with acks=1", trace(send(1, 10, 0, acks=1), send(2, 20, 1), poll(4, [(1, 20)]))),
+    ("lost where loss is allowed", trace(*THREE[:2], poll(4, [(1, 20)]), loss=(0, 1))),
+    ("who began above it has not passed it", trace(*THREE[:2], poll(4, [(1, 20)], topic="t", partition=0, offset=1))),
+    ("an aborted transaction's poll is rolled back", trace(
+        *THREE, txn(4, FAIL, poll(5, [(0, 10), (1, 20)])), txn(6, OK, poll(7, [(0, 10), (1, 20), (2, 30)])))),
+    ("a rebalance within the transaction", trace(*THREE, poll(8, [(1, 20)], process=2), txn(
+        4, OK, moved(9, Function.JOIN, 0), poll(5, [(0, 10)]), poll(6, [(2, 30)])))),
+    ("retries without idempotence", trace(
+        send(1, 10, 5, acks=1), send(2, 20, 3), poll(3, [(3, 20), (5, 10)]), duplicates=True)),
+    ("a record between two of a transaction", trace(txn(1, OK, send(2, 10, 0), send(3, 20, 2)), send(4, 15, 1))),
+    ("the last look brought something", trace(send(1, 10, 0), send(2, 20, 1), assign(
+        3, 0, argument="seek_to_beginning"), poll(4, [(0, 10)]))),
+    ("acknowledged after the last look began", trace(assign(0, 0, argument="seek_to_beginning"), send(1, 10, 0), poll(3, []))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("history", [case[1] for case in ALLOWED], ids=[case[0] for case in ALLOWED])
+def test_what_claims_and_facts_allow(history) -> None:
+    """What the claims or recorded facts explain is no finding."""
+    assert judge_trace(history).findings == ()
+
+
+FORBIDDEN: list[tuple[str, str, Trace]] = [
+    ("an assignment that keeps the partition", "poll_skip", trace(*THREE, SEEN, SKIPPING[0], assign(6, 0, 1), SKIPPING[1])),
+    ("an assignment that failed", "poll_skip", trace(*THREE, SEEN, SKIPPING[0], assign(6, 1, outcome=FAIL), SKIPPING[1])),
+    ("members within one generation", "poll_skip", trace(*THREE, SEEN, *(
+        poll(n, r, group="g", member="m", generation=1) for n, r in ((5, [(0, 10)]), (7, [(2, 30)]))))),
+    ("retention below the claimed log start only", "poll_skip", trace(*THREE, SEEN, SKIPPING[0], poll(
+        7, [(2, 30)], log_start_offset=1, topic="t", partition=0), retention=True)),
+    ("compaction keeps the last record of a key", "poll_skip", trace(
+        send(1, 10, 0, key="b"), send(2, 20, 1, key="b"), send(3, 30, 2, key="a"), SEEN, *SKIPPING, compacted=("t",))),
+    ("an aborted transaction's poll goes on from the last committed one", "poll_skip", trace(
+        *THREE, SEEN, txn(4, OK, poll(5, [(0, 10)])), txn(6, FAIL, poll(7, [(2, 30)])))),
+    ("a transaction of which a record was read has committed as a whole", "lost_write", trace(
+        txn(1, UNKNOWN, send(2, 10, None, outcome=UNKNOWN, partition=1), send(3, 20, 0, outcome=UNKNOWN)),
+        send(5, 30, 1), poll(6, [(0, 1, 30), (1, 0, 10)]))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("_,anomaly,history", FORBIDDEN, ids=[case[0] for case in FORBIDDEN])
+def test_what_is_not_allowed_after_all(_, anomaly, history) -> None:
+    """An excuse covers what it explains and no more."""
+    assert judge_trace(history).anomaly == anomaly
+
+
+def test_a_trace_too_weak_is_no_verdict() -> None:
+    """A broken assumption is answered as such, whatever was found."""
+    assert (
+        judge_trace(trace(*THREE, poll(4, [(1, 20)]), assumption_broken="x")).decision
+        is Decision.ASSUMPTION_BROKEN
+    )
