@@ -59,6 +59,10 @@ sweep: $(READY) ## hours, resumable: 2,000 healthy seeds must find nothing, the 
 	$(BIN)/fencepost campaign --seeds 0:2000 --out out/sweep-healthy --resume $(ARGS)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)
 
+.PHONY: exact
+exact: $(READY) ## an hour, resumable: 200,000 random small histories per model and judge against naive references (into out/exact)
+	$(BIN)/python -m tools.exact $(ARGS)
+
 # Whose rules `make mutation` changes: names of tools/mutation/checkers.py, or all.
 CHECKERS ?= all
 

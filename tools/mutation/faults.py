@@ -322,7 +322,8 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
-        if not (_is_words(node.left) or _is_words(node.right)):
+        types = isinstance(node.op, ast.BitOr) and self.depth == 0  # a | b of a type's name
+        if not (_is_words(node.left) or _is_words(node.right) or types):
             other = COMPUTED.get(type(node.op))
             if other is not None:
                 self._replace("computed", node, ast.BinOp(node.left, other(), node.right))

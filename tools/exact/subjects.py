@@ -1,0 +1,101 @@
+"""What is compared with what. Each comparison lives beside its tests and is a function of a seed and a number of histories.
+
+Owns: their names, and how one is found. Must not know processes or results of others.
+"""
+
+import sys
+from collections.abc import Callable
+from importlib import util
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+TOP = Path(__file__).parents[2]
+
+
+@frozen(kw_only=True)
+class Counted:
+    """What a stretch of seeds gave. wrong: histories on which the two differ; illegal: histories that are illegal, None where it is not told."""
+
+    histories: int
+    wrong: int
+    illegal: int | None
+
+
+@frozen(kw_only=True)
+class Subject:
+    """sources: what a result depends on, below the top; module: the test module; compare: its work for (module, seed, count)."""
+
+    name: str
+    says: str
+    module: str
+    sources: tuple[str, ...]
+    compare: Callable[[Any, int, int], Counted]
+
+    def load(self, top: Path = TOP) -> Any:
+        """The test module, its neighbours importable as its conftest makes them."""
+        path = top / self.module
+        for folder in (str(top), str(path.parent)):
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        name = f"exact_{path.stem}"
+        if name not in sys.modules:
+            spec = util.spec_from_file_location(name, path)
+            assert spec is not None and spec.loader is not None, f"no module at {path}"
+            made = util.module_from_spec(spec)
+            sys.modules[name] = made
+            spec.loader.exec_module(made)
+        return sys.modules[name]
+
+    def files(self, top: Path = TOP) -> list[Path]:
+        """Every source, in order."""
+        paths = [top / source for source in (*self.sources, str(Path(self.module).parent))]
+        found = {file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])}
+        return sorted(found)
+
+
+def counted(answer: Any, histories: int) -> Counted:
+    """What a `sweep` answers, in one form: a number or a collection of mismatches, or (those, illegal)."""
+    illegal = None
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], int):
+        answer, illegal = answer
+    return Counted(
+        histories=histories, wrong=answer if isinstance(answer, int) else len(answer), illegal=illegal
+    )
+
+
+def _engine(model: str) -> Subject:
+    def compare(module: Any, seed: int, count: int) -> Counted:
+        return counted(module.mismatches(model, range(seed, seed + count)), count)
+
+    return Subject(
+        name=model,
+        says=f"the linearizability engine with the model {model}, against every order",
+        module="tests/checkers/linearizability/test_engine_differential.py",
+        sources=("fencepost/checkers/linearizability", "fencepost/checkers/models"),
+        compare=compare,
+    )
+
+
+def _sweep(name: str, says: str, module: str, *sources: str) -> Subject:
+    def compare(module: Any, seed: int, count: int) -> Counted:
+        return counted(module.sweep(seed, count), count)
+
+    return Subject(name=name, says=says, module=module, sources=sources, compare=compare)
+
+
+MODELS = ("register", "cas-register", "key-value", "set", "queue", "mutex", "fenced-lock", "counter", "log")
+SUBJECTS: dict[str, Subject] = {
+    subject.name: subject
+    for subject in (
+        *map(_engine, MODELS),
+        _sweep(
+            "log-judge",
+            "the linear log judge, against every log that could explain a history",
+            "tests/checkers/log/test_log_differential.py",
+            "fencepost/checkers/log",
+            "fencepost/checkers/columns.py",
+        ),
+    )
+}

@@ -1,0 +1,55 @@
+"""A process that sweeps stretches of seeds: tasks as JSON lines on standard input, counts on standard output.
+
+Must not know which stretches there are. It ignores Ctrl-C: whoever started it closes the pipe.
+"""
+
+import os
+import signal
+import sys
+import time
+
+import msgspec
+from attrs import frozen
+
+from tools.exact.ledger import Stretch
+from tools.exact.subjects import SUBJECTS
+
+
+@frozen(kw_only=True)
+class Task:
+    """A stretch of a subject."""
+
+    subject: str
+    source: str
+    seed: int
+    histories: int
+
+
+def swept(task: Task) -> Stretch:
+    """The stretch, compared. seconds: of processor time."""
+    subject = SUBJECTS[task.subject]
+    module = subject.load()
+    began = time.process_time()
+    counted = subject.compare(module, task.seed, task.histories)
+    return Stretch(
+        source=task.source,
+        seed=task.seed,
+        histories=counted.histories,
+        wrong=counted.wrong,
+        illegal=counted.illegal,
+        seconds=round(time.process_time() - began, 3),
+    )
+
+
+def main() -> None:
+    """Entry of the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for line in sys.stdin.buffer:
+        results.write(msgspec.json.encode(swept(msgspec.json.decode(line, type=Task))) + b"\n")
+        results.flush()
+
+
+if __name__ == "__main__":
+    main()
