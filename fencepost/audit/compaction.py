@@ -4,6 +4,9 @@ Owns the records that one replica has and another has not, until a later record 
 compacts at its own time, so that a record may be gone on one and still be there on another; but of every key the latest committed record stays, unless it is a
 tombstone, whose time may be over (KIP-58, KIP-534). Records without a key go, and those of aborted transactions.
 
+A tombstone that is over could have stood in any hole above the end of the replicas that still have the record: where the accused has one there, nothing is
+said. Below that end it could not: who compacts with a tombstone drops the record first.
+
 A transaction's records count when its marker is seen; until then they neither supersede nor are missed.
 """
 
@@ -14,6 +17,7 @@ from attrs import define, field
 
 from fencepost.audit.cursor import Cursor, Held
 from fencepost.audit.findings import Findings
+from fencepost.audit.replica import ReplicaWalk
 from fencepost.impl.log.control_records import end_transaction_of
 from fencepost.impl.log.record_batch import Record
 
@@ -26,11 +30,12 @@ _SHOWN_KEY = 60
 
 @define
 class _Seen:
-    """A record. lacking: brokers that do not have it."""
+    """A record. lacking: brokers that do not have it; holders: those that do."""
 
     offset: int
     tombstone: bool
     lacking: tuple[str, ...]
+    holders: tuple[str, ...]
     shown: str
     where: str
 
@@ -67,6 +72,7 @@ class CompactionCheck:
             offset,
             held.is_tombstone,
             tuple(cursor.replica.broker for cursor in lacking),
+            tuple(cursor.replica.broker for cursor in here),
             held.key.decode("utf-8", "backslashreplace")[:_SHOWN_KEY],
             here[0].where,
         )
@@ -93,16 +99,26 @@ class CompactionCheck:
             if marker is not None and marker.commit:
                 self._count(key, seen)
 
-    def end(self, findings: Findings) -> None:
-        """There are no more records; of those that wait no later one is anywhere."""
+    def end(self, findings: Findings, walks: Sequence[ReplicaWalk]) -> None:
+        """There are no more records; of those that wait no later one is anywhere. walks: of all replicas, read to their ends."""
         if self.overflown:
             findings.note(
                 f"more than {MOST_WAITING} records wait for a later one of their key: what compaction took was not judged"
             )
+        replicas = {walk.broker: walk for walk in walks}
+        undecided = 0
         for seen in sorted(self.waiting.values(), key=lambda one: one.offset):
-            findings.add(
-                "compaction_lost_record",
-                expected=f"the latest record of key '{seen.shown}', at offset {seen.offset} in {seen.where}, in every replica",
-                seen=f"neither it nor a later one at {' and '.join(seen.lacking)}",
-                offset=seen.offset,
+            end = max(replicas[broker].end_offset for broker in seen.holders)
+            guilty = [broker for broker in seen.lacking if replicas[broker].holes_below <= end]
+            undecided += len(seen.lacking) - len(guilty)
+            if guilty:
+                findings.add(
+                    "compaction_lost_record",
+                    expected=f"the latest record of key '{seen.shown}', at offset {seen.offset} in {seen.where}, in every replica",
+                    seen=f"neither it nor a later one at {' and '.join(guilty)}",
+                    offset=seen.offset,
+                )
+        if undecided:
+            findings.note(
+                f"{undecided} records are gone whose tombstones may be: the replicas that have them end below holes of those that have not"
             )

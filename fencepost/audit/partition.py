@@ -78,7 +78,7 @@ def audit_partition(found: Survey, key: TopicNumber, progress: Progress) -> Part
             findings,
         )
     if compacted and watcher is not None:
-        watcher.end(findings)
+        watcher.end(findings, walks)
     elif compacted and comparison.absent:
         findings.note(
             f"{comparison.absent} records are gone from some replicas and not from others, as compaction leaves them; --deep asks whether it might take them"

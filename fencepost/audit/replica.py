@@ -25,7 +25,8 @@ MOST_GAPS = 1000
 """Gaps that are kept until it is known whether the topic is compacted."""
 LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 """An index entry has four bytes for an offset, so that no segment reaches further."""
-PROGRESS_BATCHES = 256
+PROGRESS_BYTES = 1 << 20
+"""Progress is told about that often."""
 
 
 @define
@@ -47,17 +48,20 @@ class Gap:
 
 @define(kw_only=True)
 class ReplicaWalk:
-    """next_offset: where the next batch should begin; None before the first. epoch: of the last batch. doubtful: something before here could not be read.
-    sparse: a batch holds fewer records than it spans offsets, which only compaction makes. tail_offset: where an unfinished tail was left out."""
+    """told_bytes: of the current segment, for progress. next_offset: where the next batch should begin; None before the first. epoch: of the last batch.
+    doubtful: something before here could not be read. sparse: a batch holds fewer records than it spans offsets, which only compaction makes.
+    holes_below: above this offset nothing is missing."""
 
     files: ReplicaFiles
     findings: Findings
     compacted: bool = False
     read: Callable[[int], None] = lambda size: None
+    told_bytes: int = 0
     next_offset: int | None = None
     epoch: int = -1
     doubtful: bool = False
     sparse: bool = False
+    holes_below: int = 0
     batches: int = 0
     records: int = 0
     gaps: list[Gap] = field(factory=list)
@@ -107,59 +111,69 @@ class ReplicaWalk:
         self._check_offsets()
 
     def _segment(self, segment: SegmentFile, following: int | None) -> Iterator[Known]:
+        """following: where the next segment begins; None for the last one."""
         tail = following is None and not self.files.clean
         indexes = SegmentIndexes(segment, self.findings, tail)
-        bound, held, seen_batch, told = following, None, False, 0
-        if bound is None:
-            bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1
-        floor = segment.base_offset
+        bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1 if following is None else following
+        held: Batch | None = None
+        seen_batch = False
         with RealSource(segment.path) as source:
             indexes.load()
             for item in walk_segment(source, segment.path):
-                if not isinstance(item, Batch):
-                    if isinstance(item, Old) and not seen_batch:
-                        self._old(item, segment)
-                    else:
-                        self._bad(item, segment, tail)
-                    self.doubtful = True
-                    if isinstance(item, Bad) and item.header is not None:
+                self._progress(item, segment)
+                if isinstance(item, Batch):
+                    seen_batch = True
+                    if held is not None:
+                        yield from self._decide(held, item, indexes)
+                        held = None
+                    if not segment.base_offset <= item.header.base_offset <= item.header.last_offset < bound:
+                        self._outside(item, bound, segment)
                         indexes.see(item.header, damaged=True)
+                    elif item.header.base_offset > self._expected(segment) and not self.doubtful:
+                        held = item
                     else:
-                        indexes.checks.clear()  # what lies there cannot be followed
-                    continue
-                seen_batch = True
-                header = item.header
-                indexes.see(header)
-                if header.position - told > 1 << 20:
-                    self.read(header.position - told)
-                    told = header.position
-                if not floor <= header.base_offset < bound or header.last_offset >= bound:
-                    self._outside(item, floor, bound, segment)
+                        yield from self._take(item, indexes)
                     continue
                 if held is not None:
-                    if header.base_offset < held.header.next_offset and header.base_offset >= self._expected(
-                        floor
-                    ):
-                        self._jumped(held, item)
-                    else:
-                        yield from self._take(held)
+                    yield from self._take(held, indexes)
                     held = None
-                if header.base_offset > self._expected(floor) and not self.doubtful:
-                    held = item
+                if isinstance(item, Old) and not seen_batch:
+                    self._old(item, segment)
                 else:
-                    yield from self._take(item)
+                    self._bad(item, segment, tail)
+                self.doubtful = True
+                if isinstance(item, Bad) and item.header is not None:
+                    indexes.see(item.header, damaged=True)
+                else:
+                    indexes.checks.clear()  # what lies there cannot be followed
             if held is not None:
-                yield from self._take(held)
-            self.read(source.size() - told)
+                yield from self._take(held, indexes)
+            self.read(source.size() - self.told_bytes)
+            self.told_bytes = 0
         indexes.end()
 
-    def _expected(self, floor: int) -> int:
-        return floor if self.next_offset is None else max(floor, self.next_offset)
+    def _progress(self, item: Batch | Bad | Old, segment: SegmentFile) -> None:
+        position = item.header.position if isinstance(item, Batch) else item.position
+        if position - self.told_bytes >= PROGRESS_BYTES:
+            self.read(position - self.told_bytes)
+            self.told_bytes = position
+
+    def _decide(self, held: Batch, following: Batch, indexes: SegmentIndexes) -> Iterator[Known]:
+        """Whether a batch that jumped ahead is where it belongs."""
+        if self._expected(indexes.segment) <= following.header.base_offset < held.header.next_offset:
+            self._jumped(held, following)
+            indexes.see(held.header, damaged=True)
+        else:
+            yield from self._take(held, indexes)
+
+    def _expected(self, segment: SegmentFile) -> int:
+        return segment.base_offset if self.next_offset is None else max(segment.base_offset, self.next_offset)
 
     # ---- a batch
 
-    def _take(self, batch: Batch) -> Iterator[Known]:
+    def _take(self, batch: Batch, indexes: SegmentIndexes) -> Iterator[Known]:
         header = batch.header
+        indexes.see(header)
         if self.next_offset is not None and header.base_offset < self.next_offset:
             self.findings.add(
                 "offset_regressed_in_log",
@@ -175,6 +189,7 @@ class ReplicaWalk:
         self.producers.see(batch)
         if header.count <= header.last_offset_delta or header.delete_horizon_ms is not None:
             self.sparse = True
+            self.holes_below = header.next_offset
         self.batches += 1
         self.records += header.count
         self.next_offset, self.doubtful = header.next_offset, False
@@ -183,8 +198,10 @@ class ReplicaWalk:
     def _gap(self, batch: Batch) -> int:
         """Notes a hole before this batch; returns from where on the replica is known."""
         first = self.start_offset if self.next_offset is None else self.next_offset
-        if first < batch.header.base_offset and len(self.gaps) < MOST_GAPS:
-            self.gaps.append(Gap(first, batch.header.base_offset, batch.where))
+        if first < batch.header.base_offset:
+            self.holes_below = batch.header.base_offset
+            if len(self.gaps) < MOST_GAPS:
+                self.gaps.append(Gap(first, batch.header.base_offset, batch.where))
         return first
 
     def _epoch(self, batch: Batch) -> None:
@@ -200,12 +217,12 @@ class ReplicaWalk:
 
     # ---- what is no good batch
 
-    def _outside(self, batch: Batch, floor: int, bound: int, segment: SegmentFile) -> None:
+    def _outside(self, batch: Batch, bound: int, segment: SegmentFile) -> None:
         self.findings.add(
             "offset_regressed_in_log",
-            expected=f"offsets from {floor} to below {bound} in this segment",
+            expected=f"offsets from {segment.base_offset} to below {bound} in this segment",
             seen=f"{batch.header.base_offset} to {batch.header.last_offset} in {batch.where}",
-            offset=self._expected(floor),
+            offset=self._expected(segment),
         )
         self.doubtful = True
 

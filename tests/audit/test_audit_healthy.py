@@ -1,0 +1,121 @@
+"""Whatever healthy replicas look like, an audit finds nothing: other boundaries, codecs, ends, starts, and compaction at other times."""
+
+import tempfile
+from pathlib import Path
+
+import attrs
+from audit_lab import SMALL, Stamped, audit, replica
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fencepost.impl.log.cleaner import Cleaner
+from fencepost.impl.log.control_records import EndTransaction, end_transaction_batch
+from fencepost.impl.log.record_batch import CODECS, encode_batch, read_header, read_records
+
+KEYS = tuple(b"k%d" % number for number in range(4))
+
+
+@st.composite
+def leader_logs(draw: st.DrawFn, *, keyed: bool) -> list[bytes]:
+    """What a leader wrote: epochs go up, producers write in order, in transactions or not; markers where they end."""
+    stamped, epoch, sequences, batches = Stamped(), 0, dict.fromkeys((1, 2, 3), 0), []
+    for _ in range(draw(st.integers(1, 25))):
+        epoch += draw(st.sampled_from((0, 0, 0, 1, 3)))
+        count = draw(st.integers(1, 3))
+        keys = [draw(st.sampled_from(KEYS)) for _ in range(count)] if keyed else None
+        values = [
+            None if keyed and draw(st.integers(0, 5)) == 0 else draw(st.binary(min_size=1, max_size=40))
+            for _ in range(count)
+        ]
+        producer = draw(st.sampled_from((None, 1, 2, 3)))
+        how = {}
+        if producer is not None:
+            how = {
+                "producer_id": producer,
+                "producer_epoch": 0,
+                "base_sequence": sequences[producer],
+                "transactional": producer == 3,
+            }
+            sequences[producer] += count
+        batches.append(stamped.batch(*values, keys=keys, epoch=epoch, **how))
+        if producer == 3 and draw(st.booleans()):
+            marker = EndTransaction(commit=draw(st.booleans()), coordinator_epoch=0)
+            batches.append(
+                end_transaction_batch(
+                    marker,
+                    base_offset=stamped.next_offset,
+                    leader_epoch=epoch,
+                    producer_id=3,
+                    producer_epoch=0,
+                    timestamp_ms=5,
+                )
+            )
+            stamped.next_offset += 1
+    return batches
+
+
+def recompressed(data: bytes, codec: str) -> bytes:
+    """The same batch in another codec."""
+    header = read_header(data)
+    if header.is_control:
+        return data
+    return encode_batch(
+        read_records(data, header),
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        codec=codec,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+    )
+
+
+def write_replica(draw: st.DrawFn, root: Path, broker: str, batches: list[bytes], *, compact: bool) -> None:
+    """One replica of the leader's log: of any length, begun anywhere, committed up to anywhere."""
+    kept = batches[: draw(st.integers(1, len(batches)))]
+    codec = draw(st.sampled_from(CODECS))
+    first, end = (read_header(kept[index]) for index in (0, -1))
+    watermark = draw(st.integers(first.base_offset, end.next_offset))
+    options = attrs.evolve(
+        SMALL,
+        segment_bytes=draw(st.sampled_from((150, 400, 10_000))),
+        compact=compact,
+        delete=not compact,
+        delete_retention_ms=0,
+    )
+    removed, passes = draw(st.integers(0, 3)), draw(st.integers(0, 2))
+
+    def then(log) -> None:
+        for number in range(passes if compact else 0):
+            Cleaner(log).clean(first_dirty_offset=0, high_watermark=watermark, now_ms=number * 10)
+        count = 0 if compact else min(removed, len(log.segments) - 1)
+        if count and log.segments.all[count].base_offset <= watermark:
+            log.remove_oldest(count)
+
+    replica(
+        root,
+        broker,
+        [recompressed(data, codec) for data in kept],
+        high_watermark=watermark,
+        options=options,
+        clean=draw(st.booleans()),
+        then=then,
+    )
+
+
+@given(st.data(), st.booleans(), st.booleans())
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_healthy_replicas_have_no_finding(data: st.DataObject, compact: bool, deep: bool) -> None:
+    """Rule: an audit does not cry wolf, deep or not, compacted or not, closed or killed."""
+    batches = data.draw(leader_logs(keyed=compact))
+    with tempfile.TemporaryDirectory() as folder:
+        for broker in ("a", "b", "c"):
+            write_replica(data.draw, Path(folder), broker, batches, compact=compact)
+        result = audit(Path(folder), deep=deep)
+    assert result.findings.found == [] and result.findings.unreadable == []
+    assert [one.broker for one in result.replicas] == ["a", "b", "c"]
