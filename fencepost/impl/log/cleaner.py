@@ -11,7 +11,8 @@ goes on with 4 (recovery.finish_swap).
 
 A record without a key goes; control records stay. A tombstone stays until `delete.retention.ms` after the first compaction that saw it, so that a reader
 who began at the start before that sees it; the time of its end is written into its batch (KAFKA-4529 asked the age of the wrong segment). The last
-batch of a producer stays, empty if need be: its sequence number is what recognises a duplicate (KAFKA-5490).
+batch of a producer stays, empty if need be: its sequence number is what recognises a duplicate (KAFKA-5490). Markers stay, and with them the
+entries of the transaction indexes: an entry whose records are gone does no harm, a missing one shows records that never were (KAFKA-13727).
 """
 
 from collections.abc import Iterator
@@ -21,11 +22,12 @@ from attrs import define, field, frozen
 
 from fencepost.impl.log.batch_header import BatchHeader
 from fencepost.impl.log.control_records import end_transaction_of
-from fencepost.impl.log.layout import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, segment_path
+from fencepost.impl.log.layout import CLEANED, INDEXES, LOG, SWAP, TRANSACTION_INDEX, segment_path
 from fencepost.impl.log.record_batch import Record, TimestampType, encode_batch, read_records
 from fencepost.impl.log.recovery import finish_swap
 from fencepost.impl.log.segment import LARGEST_RELATIVE_OFFSET, Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
+from fencepost.impl.log.transaction_index import TransactionIndex
 
 MOST_KEYS = 5_000_000
 """Bound on the map of one pass (log.cleaner.dedupe.buffer.size in Kafka); the rest of the dirty part waits for the next one."""
@@ -214,10 +216,11 @@ class Cleaner:
     def _replace(self, group: list[Segment]) -> int:
         """Write the cleaned segment of a group and put it in its place; returns its size."""
         log, base = self.log, group[0].base_offset
-        for kind in (LOG, INDEX, TIME_INDEX):
+        for kind in (LOG, *INDEXES):
             path = segment_path(log.directory, base, kind, CLEANED)
             if log.files.exists(path):
                 log.files.remove(path)
+        self._keep_aborted(group)
         cleaned = log.files.open(segment_path(log.directory, base, LOG, CLEANED))
         for segment in group:
             for header, data in segment.batches(check_crc=True):
@@ -240,3 +243,22 @@ class Cleaner:
             segment.close()
         log.segments.replace(group, new)
         return new.size
+
+    def _keep_aborted(self, group: list[Segment]) -> None:
+        """Write the transaction index of the cleaned segment, as `.swap`: without a log of that name it counts for nothing."""
+        log = self.log
+        for segment in group:
+            log.believe_aborted(segment)
+        aborted = [entry for segment in group for entry in segment.transactions.all()]
+        if not aborted:
+            return
+        path = segment_path(log.directory, group[0].base_offset, TRANSACTION_INDEX, SWAP)
+        if log.files.exists(path):
+            log.files.remove(path)
+        index = TransactionIndex(
+            files=log.files, path=path, base_offset=group[0].base_offset, max_bytes=len(aborted)
+        )
+        for entry in aborted:
+            index.append(entry)
+        index.write(sync=True)
+        log.files.sync_directory(log.directory)

@@ -6,6 +6,8 @@ Owns the order of start and stop and the checkpoints over all partitions. Must n
     stop    1. close every log        2. write the checkpoints  3. put the marker
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Self
 
 from attrs import define, field
@@ -20,6 +22,7 @@ from fencepost.impl.log.log_checkpoints import (
     write_offsets,
 )
 from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.readable_log import offline_error
 from fencepost.impl.log.recovery import LogRecovery
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages import TopicPartition
@@ -53,7 +56,7 @@ class LogDirectory:
         log_type: type[SegmentedLog] = SegmentedLog,
         recovery: type[LogRecovery] = LogRecovery,
     ) -> Self:
-        """Open the logs of these partitions. Raises LogOfflineError if the disk fails under one of them, OSError if it fails before."""
+        """Open the logs of these partitions. Raises LogOfflineError if the disk fails."""
         self = cls(files, log_type, recovery)
         self.begin()
         for key in sorted(options):
@@ -62,11 +65,12 @@ class LogDirectory:
         return self
 
     def begin(self) -> None:
-        """What comes before the first log is opened."""
-        self.take_marker_first()
-        self.recovery_points = read_offsets(self.files, RECOVERY_POINTS)
-        self.log_starts = read_offsets(self.files, LOG_STARTS)
-        self.first_dirty = read_offsets(self.files, CLEANER_OFFSETS)
+        """What comes before the first log is opened. Raises LogOfflineError."""
+        with _disk_of("start"):
+            self.take_marker_first()
+            self.recovery_points = read_offsets(self.files, RECOVERY_POINTS)
+            self.log_starts = read_offsets(self.files, LOG_STARTS)
+            self.first_dirty = read_offsets(self.files, CLEANER_OFFSETS)
         self.written = (dict(self.recovery_points), dict(self.log_starts), dict(self.first_dirty))
 
     def take_marker_first(self) -> None:
@@ -98,15 +102,17 @@ class LogDirectory:
             offsets.pop(key, None)
 
     def checkpoint(self) -> None:
-        """Write what a later start may rely on. Offsets of partitions that are not open stay as they were (KAFKA-1647)."""
+        """Write what a later start may rely on. Offsets of partitions that are not open stay as they were (KAFKA-1647). Raises LogOfflineError: no log of a
+        directory whose disk fails may go on (KIP-112), which is the caller's to see to."""
         points = {key: log.recovery_point for key, log in self.logs.items()}
         starts = {key: log.log_start_offset for key, log in self.logs.items()}
         self.recovery_points = {**self.recovery_points, **points}
         self.log_starts = {**self.log_starts, **starts}
         current = (self.recovery_points, self.log_starts, self.first_dirty)
-        for name, before, now in zip(CHECKPOINTS, self.written, current, strict=True):
-            if now != before:
-                write_offsets(self.files, name, now)
+        with _disk_of("checkpoint"):
+            for name, before, now in zip(CHECKPOINTS, self.written, current, strict=True):
+                if now != before:
+                    write_offsets(self.files, name, now)
         self.written = (dict(self.recovery_points), dict(self.log_starts), dict(self.first_dirty))
 
     def truncate_to(self, key: TopicPartition, offset: int) -> None:
@@ -126,7 +132,7 @@ class LogDirectory:
                 write_offsets(self.files, LOG_STARTS, self.log_starts)
 
     def close(self) -> None:
-        """Stop cleanly. If a log is offline or fails, there is no marker, and the error is raised after the others are closed."""
+        """Stop cleanly. If a log is offline or fails, there is no marker, and the error is raised after the others are closed. Raises LogOfflineError."""
         failed: Exception | None = None
         for _, log in sorted(self.logs.items()):
             try:
@@ -137,9 +143,18 @@ class LogDirectory:
         self.checkpoint()
         if failed is not None:
             raise failed
-        put_clean_shutdown_marker(self.files)
+        with _disk_of("stop"):
+            put_clean_shutdown_marker(self.files)
 
     def abandon(self) -> None:
         """Release all files as they are, as a crash does."""
         for log in self.logs.values():
             log.abandon()
+
+
+@contextmanager
+def _disk_of(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise offline_error("the log directory", what, error) from error

@@ -229,5 +229,8 @@ def finish_swap(
             path = segment_path(directory, base_offset, kind, suffix)
             if files.exists(path):
                 files.remove(path)
+    files.sync_directory(
+        directory
+    )  # the log's name comes last: while it is `.swap`, a start does all of this again
     files.rename(segment_path(directory, base_offset, LOG, SWAP), segment_path(directory, base_offset, LOG))
     files.sync_directory(directory)
