@@ -81,16 +81,12 @@ def survey(request: Request) -> Survey:
 def _refuse_same(places: Sequence[tuple[str, Path]]) -> None:
     seen: dict[Path, str] = {}
     for broker, path in places:
-        other = seen.setdefault(path.resolve(), broker)
-        if (
-            seen[path.resolve()] is not broker
-            or sum(path.resolve() == one.resolve() for _, one in places) > 1
-        ):
+        real = path.resolve()
+        if real in seen:
             raise EnvironmentError_(
-                expected="a directory of its own for each broker",
-                seen=f"the same for {other} and {broker}",
-                where=str(path),
+                expected="each directory once", seen=f"it for {seen[real]} and for {broker}", where=str(path)
             )
+        seen[real] = broker
 
 
 def _of_one_topic(replicas: list[ReplicaFiles], findings: Findings) -> list[ReplicaFiles]:
