@@ -45,6 +45,18 @@ def _kafka_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, 
     return dict(judge_columns(kafka_columns_of_table(operations, traces)))
 
 
+def _groups(trace: Trace) -> Verdict:
+    from fencepost.checkers.groups import judge_trace
+
+    return judge_trace(trace)
+
+
+def _groups_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
+    from fencepost.checkers.groups import judge_table
+
+    return judge_table(operations, traces)
+
+
 def _invariants(trace: Trace) -> Verdict:
     from fencepost.checkers.invariants import judge as judge_events
 
@@ -98,6 +110,13 @@ CHECKS: dict[str, Check] = {
             judge_table=_kafka_of_table,
             operation_columns=(*_LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
             beside=("log",),
+        ),
+        Check(
+            name="groups",
+            judge=_groups,
+            reads_events=False,
+            judge_table=_groups_of_table,
+            operation_columns=(*_LOG_COLUMNS, "group", "member", "generation"),
         ),
         Check(name="invariants", judge=_invariants, reads_events=True),
         Check(name="conformance", judge=_conformance, reads_events=True),

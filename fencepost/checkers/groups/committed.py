@@ -1,0 +1,201 @@
+"""Committed offsets: once acknowledged, a commit is what is read back, until another one replaces it.
+
+Owns committed_offset_lost, committed_offset_unexplained, committed_offset_not_linearizable and the fact older_commit_won. The first two are necessary
+conditions with short proofs; what passes them is decided exactly: first by two orders that are usually right, otherwise by the general
+linearizability engine with `CommittedOffset`, within limits. Nothing is taken to be committed when the trace begins.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from fencepost.checkers.columns import NEVER
+from fencepost.checkers.groups.findings import GroupFact, finding
+from fencepost.checkers.groups.history import NOTHING, Commit, Fetch, Group, GroupHistory, Partition
+from fencepost.checkers.groups.register import CommittedOffset
+from fencepost.checkers.linearizability.judge import judge_counted
+from fencepost.checkers.linearizability.limits import Limits
+from fencepost.checkers.models.base import IMPOSSIBLE, Call
+from fencepost.checkers.verdict import Decision, Finding
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+LIMITS = Limits(timeout_s=20.0, memory_bytes=1 << 30)
+"""For one partition of a group; beyond them it is unknown."""
+
+_LONG_AGO = -(1 << 62)
+"""When "nothing is committed" was written."""
+
+
+def committed_findings(history: GroupHistory, group: Group, partition: Partition) -> Iterator[Finding]:
+    """The first fetch of a partition that a short proof convicts."""
+    commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
+    replaced = _newest_before(commits, history.slack)
+    writers: dict[int, list[Commit]] = {}
+    for commit in commits:
+        writers.setdefault(commit.offset, []).append(commit)
+    for fetch in fetches:
+        found = _unexplained(fetch, writers, history.slack, partition) or _lost(
+            fetch, writers, replaced(fetch.invoke), history.slack, partition
+        )
+        if found is not None:
+            yield found
+            return
+
+
+def _newest_before(commits: list[Commit], slack: int) -> Callable[[int], Commit | None]:
+    """Of the commits acknowledged before a moment, the one that began last."""
+    done = sorted((commit for commit in commits if commit.ok), key=lambda commit: commit.completion)
+    newest: list[Commit] = []
+    for commit in done:
+        newest.append(commit if not newest or commit.invoke > newest[-1].invoke else newest[-1])
+    completions = [commit.completion + slack for commit in done]
+
+    def before(moment: int) -> Commit | None:
+        count = bisect_left(completions, moment)
+        return newest[count - 1] if count else None
+
+    return before
+
+
+def _unexplained(
+    fetch: Fetch, writers: dict[int, list[Commit]], slack: int, partition: Partition
+) -> Finding | None:
+    told = fetch.completion + slack
+    if fetch.offset == NOTHING or any(c.invoke <= told for c in writers.get(fetch.offset, [])):
+        return None
+    return finding(
+        "committed_offset_unexplained",
+        partition=partition,
+        offset=fetch.offset,
+        operations=(fetch.op_id, *(commit.op_id for commit in writers.get(fetch.offset, [])[:1])),
+        expected="an offset that some commit had carried by then",
+        seen=f"operation {fetch.op_id} read back {fetch.offset}",
+    )
+
+
+def _lost(
+    fetch: Fetch, writers: dict[int, list[Commit]], newest: Commit | None, slack: int, partition: Partition
+) -> Finding | None:
+    """A commit that was acknowledged before the fetch began, and began after everything that could have written what was read back."""
+    mine = [commit for commit in writers.get(fetch.offset, []) if commit.invoke <= fetch.completion + slack]
+    latest = max((commit.latest for commit in mine), default=_LONG_AGO)
+    if newest is None or latest == NEVER or newest.invoke <= latest + slack:
+        return None
+    return finding(
+        "committed_offset_lost",
+        partition=partition,
+        offset=newest.offset,
+        operations=(fetch.op_id, newest.op_id, *(commit.op_id for commit in mine[-1:])),
+        expected=f"offset {newest.offset}, whose commit (operation {newest.op_id}) was acknowledged before, or a later commit's",
+        seen=f"operation {fetch.op_id} read back {'nothing' if fetch.offset == NOTHING else fetch.offset}",
+    )
+
+
+def exact(history: GroupHistory, group: Group, partition: Partition) -> tuple[Finding | None, str]:
+    """Whether some order explains everything: a finding, or why it is not decided ("" if it is)."""
+    operations = _operations(history, group, partition)
+    if any(_legal(sorted(operations, key=order)) for order in (_by_completion, _by_invocation)):
+        return None, ""
+    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
+    verdict = judge_counted(trace, CommittedOffset(), LIMITS).verdict
+    if verdict.decision is not Decision.ILLEGAL:
+        return None, verdict.reason
+    proof = verdict.findings[0]
+    return finding(
+        "committed_offset_not_linearizable",
+        partition=partition,
+        operations=tuple(sorted({op_id >> 32 for op_id in proof.operations})),
+        expected=f"an order of the commits, generations and fetches of group {group.name} that explains what was read back",
+        seen=proof.seen,
+    ), ""
+
+
+def _operations(history: GroupHistory, group: Group, partition: Partition) -> list[Operation]:
+    """The commits, joins and fetches as operations of the model; op ids keep the original's above the lowest 32 bits."""
+
+    def made(
+        op_id: int, function: Function, invoke: int, completion: int, argument: object, result: object = None
+    ) -> Operation:
+        known = completion != NEVER
+        return Operation(
+            op_id=(op_id << 32) + len(operations),
+            process=len(operations),
+            function=function,
+            invoke_time=invoke - history.slack // 2,
+            completion_time=completion + history.slack // 2 if known else None,
+            outcome=Outcome.OK if known else Outcome.UNKNOWN,
+            argument=None if argument is None else msgspec.json.encode(argument).decode(),
+            result=None if result is None else msgspec.json.encode(result).decode(),
+        )
+
+    operations: list[Operation] = []
+    for commit in group.commits.get(partition, []):
+        argument = [commit.generation, commit.offset]
+        operations.append(
+            made(
+                commit.op_id,
+                Function.COMMIT,
+                commit.invoke,
+                commit.completion if commit.ok else NEVER,
+                argument,
+            )
+        )
+    for join in group.joins:
+        operations.append(made(join.op_id, Function.JOIN, join.invoke, join.completion, join.generation))
+    for fetch in group.fetches.get(partition, []):
+        operations.append(
+            made(fetch.op_id, Function.FETCH_COMMITTED, fetch.invoke, fetch.completion, None, fetch.offset)
+        )
+    return operations
+
+
+def _by_completion(operation: Operation) -> tuple[int, int]:
+    assert operation.completion_time is not None or operation.outcome is Outcome.UNKNOWN
+    return operation.completion_time or 0, operation.op_id
+
+
+def _by_invocation(operation: Operation) -> tuple[int, int]:
+    return operation.invoke_time, operation.op_id
+
+
+def _legal(ordered: list[Operation]) -> bool:
+    """Whether the model allows the operations in this order, those of unknown outcome left out. (By completion or by invocation an order keeps real time.)"""
+    model = CommittedOffset()
+    state = model.init()
+    for operation in ordered:
+        if operation.outcome is Outcome.UNKNOWN:
+            continue
+        call = model.call(operation)
+        assert isinstance(call, Call)
+        state = model.step(state, call)
+        if state is IMPOSSIBLE:
+            return False
+    return True
+
+
+def older_commits(group: Group, partition: Partition) -> Iterator[GroupFact]:
+    """Fetches that returned less than an acknowledged newer commit's offset, because an older commit came to pass after it."""
+    commits = group.commits.get(partition, [])
+    before = _newest_before(commits, 0)
+    hits: dict[str, list[tuple[int, ...]]] = {}
+    for fetch in group.fetches.get(partition, []):
+        newest = before(fetch.invoke)
+        if newest is None or fetch.offset >= newest.offset:
+            continue
+        older = [c for c in commits if c.offset == fetch.offset and c.invoke < newest.invoke <= c.latest]
+        if older:
+            cause = "concurrent" if older[-1].ok else "unknown_outcome"
+            hits.setdefault(cause, []).append((fetch.op_id, older[-1].op_id, newest.op_id))
+    for cause, found in sorted(hits.items()):
+        yield GroupFact(
+            kind="older_commit_won",
+            cause=cause,
+            group=group.name,
+            topic=partition[0],
+            partition=partition[1],
+            count=len(found),
+            offset=-1,
+            operations=found[0],
+        )

@@ -1,0 +1,223 @@
+"""What a consumer group did, out of the operations of one trace: joins, commits, fetches of committed offsets, polls of members.
+
+Owns these relations (docs/traces.md tells which columns carry them). Must not know the rules of judgement.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
+
+from attrs import define, evolve, field, frozen
+
+from fencepost.checkers.columns import NEVER
+from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+Partition = tuple[str, int]
+"""Topic and partition."""
+NO_GENERATION = -1
+NOTHING = -1
+"""The committed offset where none is committed."""
+_OF_GROUPS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL})
+
+
+@frozen(kw_only=True)
+class Join:
+    """A member has joined a generation. partitions: assigned to it, with the offset where it begins (-1: not told)."""
+
+    op_id: int
+    member: str
+    generation: int
+    invoke: int
+    completion: int
+    partitions: dict[Partition, int]
+
+
+@frozen(kw_only=True)
+class Commit:
+    """A commit of one partition. latest: when it can have taken effect at the latest: its completion if it was acknowledged, otherwise when a higher
+    generation was known (NEVER if none was)."""
+
+    op_id: int
+    member: str
+    generation: int
+    offset: int
+    invoke: int
+    completion: int
+    ok: bool
+    latest: int
+
+
+@frozen(kw_only=True)
+class Fetch:
+    """What was read back as the committed offset of one partition (-1: none)."""
+
+    op_id: int
+    offset: int
+    invoke: int
+    completion: int
+
+
+@frozen(kw_only=True)
+class Got:
+    """The offsets of one partition that a member got by one poll."""
+
+    op_id: int
+    process: int
+    session: int
+    member: str
+    generation: int
+    invoke: int
+    completion: int
+    offsets: tuple[int, ...]
+
+
+@define
+class Group:
+    """One group; relations in order of invocation, the last three by partition. known: (completion, generation, op id) of everything that proves a
+    generation, in order of completion; highest: the highest generation so far, for each of them."""
+
+    name: str
+    joins: list[Join] = field(factory=list)
+    known: list[tuple[int, int, int]] = field(factory=list)
+    highest: list[int] = field(factory=list)
+    commits: dict[Partition, list[Commit]] = field(factory=dict)
+    fetches: dict[Partition, list[Fetch]] = field(factory=dict)
+    got: dict[Partition, list[Got]] = field(factory=dict)
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """Every partition that anything is known of."""
+        return sorted({*self.commits, *self.fetches, *self.got})
+
+    def generation_known(self, above: int) -> tuple[int, int]:
+        """When a generation above this one was first known, and by which operation; (NEVER, -1) if none was."""
+        at = bisect_right(self.highest, above)
+        return (self.known[at][0], self.known[at][2]) if at < len(self.known) else (NEVER, -1)
+
+
+@frozen(kw_only=True)
+class GroupHistory:
+    """groups: by name. occupied: offsets that are known to hold a record, with an operation that proves it. ended: when an incarnation (process, session) was
+    over. slack: what must lie between two moments of different clocks so that their order is certain."""
+
+    groups: dict[str, Group]
+    occupied: dict[Partition, dict[int, int]]
+    ended: dict[tuple[int, int], int]
+    slack: int
+
+
+def history_of(trace: Trace) -> GroupHistory:
+    """The groups of a trace."""
+    ordered = sorted(trace.operations, key=lambda operation: (operation.invoke_time, operation.op_id))
+    groups: dict[str, Group] = {}
+    for operation in ordered:
+        if operation.group is None or operation.function not in _OF_GROUPS:
+            continue
+        if operation.outcome is not Outcome.FAIL:
+            _add(groups.setdefault(operation.group, Group(operation.group)), operation)
+    for group in groups.values():
+        group.known.sort()
+        group.highest = list(accumulate((generation for _, generation, _ in group.known), max))
+        _set_latest(group)
+    clocks = {operation.clock_id for operation in ordered if operation.group is not None}
+    return GroupHistory(
+        groups=groups,
+        occupied=_occupied(ordered),
+        ended=_ended(ordered),
+        slack=2 * trace.claims.clock_uncertainty_ns if len(clocks) > 1 else 0,
+    )
+
+
+def _add(group: Group, operation: Operation) -> None:
+    completion = NEVER if operation.completion_time is None else operation.completion_time
+    ok = operation.outcome is Outcome.OK and completion != NEVER
+    generation = NO_GENERATION if operation.generation is None else operation.generation
+    common = {"op_id": operation.op_id, "invoke": operation.invoke_time, "completion": completion}
+    who = {"member": operation.member or "", "generation": generation}
+    if operation.function is Function.COMMIT:
+        for partition, offset in _named(operation):
+            commit = Commit(**common, **who, offset=offset, ok=ok, latest=completion if ok else NEVER)  # type: ignore[arg-type]
+            group.commits.setdefault(partition, []).append(commit)
+    if not ok:
+        return
+    if operation.function is Function.JOIN:
+        group.joins.append(Join(**common, **who, partitions=dict(_named(operation))))  # type: ignore[arg-type]
+    elif operation.function is Function.FETCH_COMMITTED:
+        for partition, offset in _named(operation):
+            group.fetches.setdefault(partition, []).append(Fetch(**common, offset=offset))
+    elif operation.function is Function.POLL:
+        for partition, offsets in _offsets(operation).items():
+            got = Got(
+                **common,  # type: ignore[arg-type]
+                **who,  # type: ignore[arg-type]
+                process=operation.process,
+                session=operation.session,
+                offsets=offsets,
+            )
+            group.got.setdefault(partition, []).append(got)
+    if generation >= 0 and operation.function in (Function.JOIN, Function.COMMIT):
+        group.known.append((completion, generation, operation.op_id))
+
+
+def _named(operation: Operation) -> list[tuple[Partition, int]]:
+    """The partitions that an operation names, each with its offset (-1: none)."""
+    if operation.topic is not None and operation.partition is not None:
+        return [
+            (
+                (operation.topic, operation.partition),
+                NOTHING if operation.offset is None else operation.offset,
+            )
+        ]
+    return [((position.topic, position.partition), position.offset) for position in operation.positions]
+
+
+def _offsets(operation: Operation) -> dict[Partition, tuple[int, ...]]:
+    found: dict[Partition, list[int]] = {}
+    for record in operation.records:
+        found.setdefault((record.topic, record.partition), []).append(record.offset)
+    return {partition: tuple(offsets) for partition, offsets in found.items()}
+
+
+def _set_latest(group: Group) -> None:
+    """An unknown commit of a generation cannot take effect once a higher one is known."""
+    for partition, commits in group.commits.items():
+        group.commits[partition] = [
+            commit
+            if commit.ok or commit.generation < 0
+            else evolve(commit, latest=group.generation_known(commit.generation)[0])
+            for commit in commits
+        ]
+
+
+def _occupied(operations: Iterable[Operation]) -> dict[Partition, dict[int, int]]:
+    found: dict[Partition, dict[int, int]] = {}
+    for operation in operations:
+        if operation.outcome is not Outcome.OK:
+            continue
+        firm = operation.function is Function.APPEND and operation.acks in (None, ACKS_ALL)
+        if operation.function is Function.POLL:
+            for record in operation.records:
+                found.setdefault((record.topic, record.partition), {}).setdefault(
+                    record.offset, operation.op_id
+                )
+        elif firm and operation.offset is not None:
+            for nth, record in enumerate(operation.records):
+                place = (record.topic, record.partition)
+                found.setdefault(place, {}).setdefault(operation.offset + nth, operation.op_id)
+    return found
+
+
+def _ended(operations: Iterable[Operation]) -> dict[tuple[int, int], int]:
+    """When each incarnation was over: it crashed, or the process began another one."""
+    ended: dict[tuple[int, int], int] = {}
+    session_of: dict[int, int] = {}
+    for operation in operations:
+        process = operation.process
+        before = session_of.setdefault(process, operation.session)
+        if operation.function is Function.CRASH:
+            ended.setdefault((process, operation.session), operation.invoke_time)
+        elif operation.session > before:
+            ended.setdefault((process, before), operation.invoke_time)
+            session_of[process] = operation.session
+    return ended

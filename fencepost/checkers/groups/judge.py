@@ -1,0 +1,114 @@
+"""The groups judge: does a consumer group share partitions and keep offsets as Kafka promises? (docs/anomalies.md)
+
+Owns the order of the work, one verdict per trace, and the form over tables, which looks only at traces that have groups. The rules
+live in `membership`, `committed` and `processing`.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from attrs import evolve
+
+from fencepost.checkers.arrow_arrays import arrow, table_column
+from fencepost.checkers.groups.committed import committed_findings, exact, older_commits
+from fencepost.checkers.groups.findings import CHECK, GroupFact
+from fencepost.checkers.groups.history import Group, GroupHistory, history_of
+from fencepost.checkers.groups.membership import membership_findings
+from fencepost.checkers.groups.processing import processed
+from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.trace import Trace
+
+COLUMNS = (
+    *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
+    *("completion_time", "topic", "partition", "acks", "offset", "records", "positions"),
+    *("group", "member", "generation"),
+)
+"""Columns of the `operations` table that the judge reads."""
+
+
+def judge_trace(trace: Trace) -> Verdict:
+    """What the groups check says of one trace."""
+    if trace.claims.assumption_broken:
+        return Verdict(
+            decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
+        )
+    if not any(operation.group is not None for operation in trace.operations):
+        return Verdict(decision=Decision.OK, check=CHECK)
+    history = history_of(trace)
+    findings: list[Finding] = []
+    undecided: list[str] = []
+    for name in sorted(history.groups):
+        group = history.groups[name]
+        findings += membership_findings(history, group)
+        of_offsets, open_ = _offset_findings(history, group, findings)
+        findings += of_offsets
+        undecided += open_
+        for partition in group.partitions:
+            findings += processed(history, group, partition, trace.claims).findings
+    if findings:
+        return Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(findings))
+    if undecided:
+        return Verdict(decision=Decision.UNKNOWN, check=CHECK, reason="; ".join(undecided))
+    return Verdict(decision=Decision.OK, check=CHECK)
+
+
+def _offset_findings(
+    history: GroupHistory, group: Group, before: list[Finding]
+) -> tuple[list[Finding], list[str]]:
+    """What the committed offsets of a group convict. The exact question is asked only where no short proof has answered it."""
+    findings: list[Finding] = []
+    undecided: list[str] = []
+    broken = {(f.topic, f.partition) for f in before if f.anomaly == "stale_commit_accepted"}
+    generations_broken = any(f.anomaly == "generation_regressed" for f in before)
+    for partition in group.partitions:
+        short = list(committed_findings(history, group, partition))
+        findings += short
+        if short or partition in broken or generations_broken:
+            continue
+        found, reason = exact(history, group, partition)
+        if found is not None:
+            findings.append(found)
+        elif reason:
+            undecided.append(f"{partition[0]}-{partition[1]} of group {group.name}: {reason}")
+    return findings, undecided
+
+
+def group_facts(trace: Trace) -> tuple[GroupFact, ...]:
+    """What a correct group may show, with its cause: records got again, records never got, older commits that won."""
+    history = history_of(trace)
+    facts: list[GroupFact] = []
+    for name in sorted(history.groups):
+        group = history.groups[name]
+        for partition in group.partitions:
+            facts += older_commits(group, partition)
+            facts += processed(history, group, partition, trace.claims).facts
+    return tuple(facts)
+
+
+def judge_table(table: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
+    """The verdicts that are not Ok, by trace id. Raises TraceError where a column is missing."""
+    named = arrow.is_valid(table_column(table, "group"))
+    ids: set[int] = set(table_column(table, "trace_id").filter(named).to_pylist())
+    operations = _operations(table, ids) if ids else {}
+    verdicts = {}
+    for trace in traces:
+        if trace.trace_id in ids or trace.claims.assumption_broken:
+            verdict = judge_trace(evolve(trace, operations=tuple(operations.get(trace.trace_id, []))))
+            if verdict.decision is not Decision.OK:
+                verdicts[trace.trace_id] = verdict
+    return verdicts
+
+
+def _operations(table: pa.Table, ids: set[int]) -> dict[int, list[Operation]]:
+    """The operations of these traces, with the columns that the judge reads."""
+    wanted = arrow.is_in(table_column(table, "trace_id"), value_set=pa.array(sorted(ids), pa.int64()))
+    rows = table.select(list(COLUMNS)).filter(wanted).to_pylist()
+    found: dict[int, list[Operation]] = {}
+    for row in rows:
+        trace_id = row.pop("trace_id")
+        row["function"], row["outcome"] = Function(row["function"]), Outcome(row["outcome"])
+        row["records"] = tuple(Record(**record) for record in row["records"] or ())
+        row["positions"] = tuple(Position(**position) for position in row["positions"] or ())
+        found.setdefault(trace_id, []).append(Operation(**row))
+    return found

@@ -1,0 +1,179 @@
+"""What a group processed: records that it got again, and records that it never got, with the cause.
+
+Owns reprocessed_after_commit, processing_gap and the facts `reprocessed` and `gap`. Must not know how commits are read back. A record counts as processed
+when a member's poll returned it.
+
+At-least-once and at-most-once are the client's choice: to get a record again after a crash or a rebalance, and to miss one because somebody
+committed beyond it first, are facts. What no such cause explains is a finding.
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+
+from attrs import define, field, frozen
+
+from fencepost.checkers.columns import NEVER
+from fencepost.checkers.groups.findings import GroupFact, finding
+from fencepost.checkers.groups.history import Commit, Got, Group, GroupHistory, Partition
+from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.verdict import Finding
+from fencepost.traces.trace import Claims
+
+
+@define
+class Tally:
+    """Facts of one partition by kind and cause: how many, and the first example (offset, operations)."""
+
+    counts: Counter[tuple[str, str]] = field(factory=Counter)
+    examples: dict[tuple[str, str], tuple[int, tuple[int, ...]]] = field(factory=dict)
+
+    def add(self, kind: str, cause: str, offset: int, operations: tuple[int, ...], count: int = 1) -> None:
+        """Count records."""
+        self.counts[kind, cause] += count
+        self.examples.setdefault((kind, cause), (offset, tuple(dict.fromkeys(operations))))
+
+    def facts(self, group: str, partition: Partition) -> Iterator[GroupFact]:
+        """The facts, in order of kind and cause."""
+        for (kind, cause), count in sorted(self.counts.items()):
+            offset, operations = self.examples[kind, cause]
+            yield GroupFact(
+                kind=kind,
+                cause=cause,
+                group=group,
+                topic=partition[0],
+                partition=partition[1],
+                count=count,
+                offset=offset,
+                operations=operations,
+            )
+
+
+@frozen(kw_only=True)
+class Processed:
+    """findings: at most one of each anomaly for each partition."""
+
+    findings: tuple[Finding, ...]
+    facts: tuple[GroupFact, ...]
+
+
+def processed(history: GroupHistory, group: Group, partition: Partition, claims: Claims) -> Processed:
+    """What the group processed of one partition."""
+    tally = Tally()
+    findings = [
+        found
+        for found in (
+            _again(history, group, partition, tally),
+            _gaps(history, group, partition, claims, tally),
+        )
+        if found is not None
+    ]
+    return Processed(findings=tuple(findings), facts=tuple(tally.facts(group.name, partition)))
+
+
+def _again(history: GroupHistory, group: Group, partition: Partition, tally: Tally) -> Finding | None:
+    """Polls that returned what an earlier poll of the group had returned."""
+    last: dict[int, Got] = {}
+    convicted: Finding | None = None
+    for got in group.got.get(partition, []):
+        again = sorted(offset for offset in set(got.offsets) if offset in last)
+        if again:
+            earlier, offset = last[again[0]], again[0]
+            beyond = _committed_beyond(history, group, partition, got, offset)
+            if beyond is not None:
+                convicted = convicted or finding(
+                    "reprocessed_after_commit",
+                    partition=partition,
+                    offset=offset,
+                    operations=(got.op_id, beyond.op_id, earlier.op_id),
+                    expected=f"group {group.name} to go on from {beyond.offset}, whose commit (operation {beyond.op_id}) was acknowledged before",
+                    seen=f"operation {got.op_id} got offset {offset} again, after operation {earlier.op_id}",
+                )
+            else:
+                cause = _cause(history, earlier, got)
+                tally.add("reprocessed", cause, offset, (got.op_id, earlier.op_id), len(again))
+        last.update(dict.fromkeys(got.offsets, got))
+    return convicted
+
+
+def _cause(history: GroupHistory, earlier: Got, later: Got) -> str:
+    """Why a record came again."""
+    if history.ended.get((earlier.process, earlier.session), NEVER) <= later.invoke:
+        return "crash"
+    if earlier.generation != later.generation:
+        return "rebalance"
+    return "same_member" if earlier.member == later.member else "not_known"
+
+
+def _committed_beyond(
+    history: GroupHistory, group: Group, partition: Partition, got: Got, offset: int
+) -> Commit | None:
+    """A commit above the offset that the poll's member must have started from: acknowledged before it joined, and not replaced by a lower one since.
+
+    A member that goes back within its own assignment does so by itself: that is the kafka judge's, and needs no commit.
+    """
+    identity = (got.member, got.generation)
+    starts = [join.invoke for join in group.joins if (join.member, join.generation) == identity]
+    starts = starts or [g.invoke for g in group.got[partition] if (g.member, g.generation) == identity]
+    start = min(starts)
+    commits = group.commits.get(partition, [])
+    beyond = [c for c in commits if c.ok and c.offset > offset and c.completion + history.slack < start]
+    if not beyond:
+        return None
+    newest = max(beyond, key=lambda commit: (commit.invoke, commit.op_id))
+    lowered = any(c.offset <= offset and c.latest + history.slack >= newest.invoke for c in commits)
+    return None if lowered else newest
+
+
+def _gaps(
+    history: GroupHistory, group: Group, partition: Partition, claims: Claims, tally: Tally
+) -> Finding | None:
+    """Offsets that hold a record, and that the group passed without getting them."""
+    if claims.retention or partition[0] in claims.compacted:
+        return None
+    polls, commits = group.got.get(partition, []), group.commits.get(partition, [])
+    got = {offset for poll in polls for offset in poll.offsets}
+    begins = [o for join in group.joins if (o := join.partitions.get(partition, -1)) >= 0]
+    begins += [fetch.offset for fetch in group.fetches.get(partition, []) if fetch.offset >= 0]
+    low = min([*begins, *got], default=NEVER)
+    high = max([*got, *(c.offset - 1 for c in commits if c.ok)], default=-1)
+    reached = list(accumulate((max(poll.offsets) for poll in polls), max))
+    first = _first_beyond(commits)
+    loss = loss_in(claims, *partition)
+    convicted: Finding | None = None
+    for offset, witness in sorted(history.occupied.get(partition, {}).items()):
+        lost = any(start <= offset < end for start, end in loss)
+        if not low < offset <= high or offset in got or lost:
+            continue
+        at = bisect_right(reached, offset)
+        passed = polls[at] if at < len(polls) else None
+        jumped = first(offset)
+        if jumped is not None and (passed is None or jumped.invoke <= passed.completion):
+            tally.add("gap", "commit_before_processing", offset, (jumped.op_id, witness))
+        elif convicted is None and passed is not None:
+            convicted = finding(
+                "processing_gap",
+                partition=partition,
+                offset=offset,
+                operations=(passed.op_id, witness),
+                expected=f"offset {offset}, which operation {witness} proves to hold a record, to be got by group {group.name}",
+                seen=f"operation {passed.op_id} went beyond it; nobody got it, nor had committed beyond it",
+            )
+    return convicted
+
+
+def _first_beyond(commits: list[Commit]) -> Callable[[int], Commit | None]:
+    """Of the commits above an offset, the one that began first."""
+    by_offset = sorted(commits, key=lambda commit: commit.offset)
+    earliest: list[Commit] = []
+    for commit in reversed(by_offset):
+        sooner = not earliest or (commit.invoke, commit.op_id) < (earliest[-1].invoke, earliest[-1].op_id)
+        earliest.append(commit if sooner else earliest[-1])
+    offsets = [commit.offset for commit in by_offset]
+
+    def beyond(offset: int) -> Commit | None:
+        above = len(offsets) - bisect_right(offsets, offset)
+        return earliest[above - 1] if above else None
+
+    return beyond

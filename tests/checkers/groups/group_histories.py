@@ -1,0 +1,97 @@
+"""Builders of small histories of the group g on partition t-0."""
+
+from typing import Any
+
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.trace import Claims, LossRange, Trace
+
+OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
+
+
+def op(
+    op_id: int, function: Function, member: str, generation: int | None, at: Any = None, **more: Any
+) -> Operation:
+    """An operation of a member at its own moment, ok unless told otherwise; the process is the member's number."""
+    times = at or (10 * op_id, 10 * op_id + 5)
+    more.setdefault("outcome", OK)
+    more.setdefault("process", int(member[1:] or 0) if member else 0)
+    return Operation(
+        op_id=op_id,
+        function=function,
+        invoke_time=times[0],
+        completion_time=times[1],
+        group="g",
+        member=member,
+        generation=generation,
+        **more,
+    )
+
+
+def join(op_id: int, member: str, generation: int, *partitions: int, **more: Any) -> Operation:
+    """A join; partitions of t, begun where nobody says."""
+    positions = tuple(Position(topic="t", partition=p, offset=-1) for p in partitions)
+    return op(op_id, Function.JOIN, member, generation, positions=positions, **more)
+
+
+def commit(op_id: int, member: str, generation: int | None, offset: int, **more: Any) -> Operation:
+    """A commit of t-0."""
+    return op(op_id, Function.COMMIT, member, generation, topic="t", partition=0, offset=offset, **more)
+
+
+def fetch(op_id: int, offset: int | None, **more: Any) -> Operation:
+    """What was read back of t-0."""
+    return op(op_id, Function.FETCH_COMMITTED, "", None, topic="t", partition=0, offset=offset, **more)
+
+
+def got(
+    op_id: int, member: str, generation: int | None, *offsets: int, partition: int = 0, **more: Any
+) -> Operation:
+    """A poll of a member: offsets of t, each with its own value."""
+    records = tuple(Record(topic="t", partition=partition, offset=o, value=100 + o) for o in offsets)
+    return op(op_id, Function.POLL, member, generation, records=records, **more)
+
+
+def append(op_id: int, offset: int, **more: Any) -> Operation:
+    """An acknowledged append of one record to t-0."""
+    return Operation(
+        op_id=op_id,
+        process=99,
+        function=Function.APPEND,
+        invoke_time=0,
+        completion_time=1,
+        outcome=OK,
+        acks=-1,
+        topic="t",
+        partition=0,
+        offset=offset,
+        records=(Record(topic="t", partition=0, offset=offset, value=100 + offset),),
+        **more,
+    )
+
+
+def crash(op_id: int, member: str) -> Operation:
+    """The member's client was torn down."""
+    return Operation(
+        op_id=op_id,
+        process=int(member[1:]),
+        function=Function.CRASH,
+        invoke_time=10 * op_id,
+        completion_time=10 * op_id + 1,
+        outcome=UNKNOWN,
+    )
+
+
+def trace(
+    *operations: Operation, trace_id: int = 1, loss: tuple[int, int] | None = None, **claims: Any
+) -> Trace:
+    """A trace of these operations with these claims."""
+    if loss:
+        claims["loss"] = (LossRange(topic="t", partition=0, start=loss[0], end=loss[1], reason="a test"),)
+    return Trace(
+        trace_id=trace_id,
+        plan="",
+        seed=trace_id,
+        software_version="test",
+        operations=operations,
+        claims=Claims(**claims),
+    )
