@@ -104,6 +104,8 @@ def open_directory(broker: str, path: Path, findings: Findings) -> DataDirectory
     found.identity = _read_properties(path / BROKER_METADATA, findings)
     if unknown:
         findings.note(f"{path}: not Kafka's, left alone: {_some(unknown)}")
+    if not found.partitions:
+        findings.note(f"{path}: no partition in it")
     if found.aside:
         findings.note(f"{path}: on their way in or out, not compared: {_some(found.aside)}")
     return found
@@ -118,7 +120,7 @@ def _refuse_foreign(found: DataDirectory, unknown: list[str]) -> None:
             hint="name the directory above it, and the topic with --topic",
         )
     known = (found.path / layout.HIGH_WATERMARKS).exists() or (found.path / BROKER_METADATA).exists()
-    if not found.partitions and not found.aside and not known:
+    if unknown and not found.partitions and not found.aside and not known:
         raise EnvironmentError_(
             expected="a broker's data directory, with directories such as orders-0",
             seen="none in it",

@@ -259,6 +259,8 @@ class ReplicaWalk:
             )
             return
         span = _span(bad.header)
+        if offset < self.high_watermark:
+            span += f", below the high watermark {self.high_watermark},"
         rest = (
             ""
             if bad.header is not None
@@ -277,7 +279,8 @@ class ReplicaWalk:
             ("log start offset", self.files.log_start),
             ("recovery point", self.files.recovery_point),
         ):
-            if value is not None and (value > end or value < 0):
+            beyond = value is not None and value > end and not self.doubtful
+            if beyond or (value is not None and value < 0):
                 self.findings.add(
                     "checkpoint_outside_log",
                     expected=f"a {name} within the log of {self.broker}, from {start} to {end} in {self.files.path}",

@@ -70,9 +70,17 @@ def _exit_code(found: Survey, audited: list[PartitionAudit]) -> ExitCode:
     if any(one.count for one in everything):
         codes.add(ExitCode.FINDINGS)
     if any(one.unreadable for one in everything):
-        read_any = any(replica.batches or not replica.bytes for one in audited for replica in one.replicas)
-        codes.add(ExitCode.QUARANTINED if read_any else ExitCode.USAGE)
+        codes.add(ExitCode.QUARANTINED if any(map(_read_any, audited)) else ExitCode.USAGE)
     return strongest(codes)
+
+
+def _read_any(partition: PartitionAudit) -> bool:
+    """Whether any of its replicas could be read at all."""
+    paths = [str(one.path) for one in partition.findings.unreadable]
+    return any(
+        replica.batches or not any(path.startswith(replica.path) for path in paths)
+        for replica in partition.replicas
+    )
 
 
 # ---- for a person
@@ -105,7 +113,8 @@ def _show(partition: PartitionAudit, output: Output) -> None:
         output.say(replicas)
     _show_findings(findings, output)
     if findings.count:
-        where = shlex.quote(partition.replicas[0].path) if partition.replicas else "DIR"
+        path = partition.replicas[0].path if partition.replicas else "DIR"
+        where = printable(shlex.quote(path), LONGEST)
         output.say(f"  look closer: fencepost log dump {where} --deep --verify-index")
     output.say("")
 

@@ -100,7 +100,7 @@ def test_a_broker_may_have_several_directories(tmp_path):
     [
         (lambda path: None, "nothing there"),
         (lambda path: path.write_text("x"), "a file"),
-        (lambda path: path.mkdir(), "none in it"),
+        (lambda path: (path / "other").mkdir(parents=True), "none in it"),
     ],
 )
 def test_a_place_that_is_no_data_directory(tmp_path, make, seen):
@@ -108,6 +108,15 @@ def test_a_place_that_is_no_data_directory(tmp_path, make, seen):
     make(tmp_path / "x")
     with pytest.raises(EnvironmentError_, match=seen):
         survey_of(tmp_path) if (tmp_path / "x").exists() else survey(Request(places=(("x", tmp_path / "x"),)))
+
+
+def test_a_broker_without_partitions_is_a_note(tmp_path):
+    """Rule: it may be new; only where nobody has any there is nothing to judge."""
+    (tmp_path / "b").mkdir()
+    with pytest.raises(EnvironmentError_, match="saw none"):
+        survey_of(tmp_path)
+    replica(tmp_path, "a", plain(3))
+    assert survey_of(tmp_path).findings.notes == [f"{tmp_path / 'b'}: no partition in it"]
 
 
 def test_the_directory_of_one_partition_is_no_data_directory(tmp_path):

@@ -106,7 +106,7 @@ def write_replica(draw: st.DrawFn, root: Path, broker: str, batches: list[bytes]
 
 @given(st.data(), st.booleans(), st.booleans())
 @settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
