@@ -69,6 +69,15 @@ def test_a_leader_that_restarted_in_its_epoch_may_show_its_checkpoint() -> None:
     assert findings(read(1, POLL, 2, 5, end=5), read(2, POLL, 10, 20, end=4), events=again)
 
 
+def test_what_was_shown_since_the_restart_counts() -> None:
+    """Rule: a restart excuses what it lies between; a lower end that was shown after it still binds."""
+    again = (leads(1, 0), leads(1, 0))
+    before, since, later = read(1, POLL, 0, 0, end=9), read(2, POLL, 2, 3, end=6), read(3, POLL, 4, 5, end=5)
+    (finding,) = findings(before, since, later, events=again)
+    assert finding.operations == (2, 3)
+    assert not findings(before, since, later, events=(*again, leads(1, 0), leads(1, 0), leads(1, 0)))
+
+
 def test_clock_uncertainty_widens_pairs_of_two_clocks() -> None:
     """Rule: stamps of two clocks err by e each; those of one clock keep their order. The finding says which e would clear it."""
     earlier, later = read(1, POLL, 0, 10, end=5, clock=1), read(2, POLL, 21, 30, end=4, clock=2)

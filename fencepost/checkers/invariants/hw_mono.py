@@ -10,8 +10,8 @@ Three things are no regress:
 - stamps of two clocks that each may err by e, unless they are more than 2e apart.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from attrs import define, field, frozen
 
@@ -36,9 +36,13 @@ class Shown:
     listed: bool
 
 
+Term = tuple[int, int]
+"""A leader epoch, and how often its leader had taken over once more."""
+
+
 @define
 class HighWatermarkMono:
-    """led: (leader epoch, broker) -> time of BECAME_LEADER, per partition; led_again: leader epoch -> times at which its leader took over once more."""
+    """led: leader epochs that began, per partition; led_again: the times at which an epoch's leader took over once more, ascending."""
 
     findings: Findings
     claims: Claims
@@ -72,15 +76,15 @@ class HighWatermarkMono:
         """Go through the invocations in time; before each, note what had completed: by any clock 2e earlier, by the same clock at all."""
         margin = 2 * self.claims.clock_uncertainty_ns
         by_completion = sorted(all_shown, key=lambda shown: shown.completion_time)
-        any_clock: dict[int, Shown] = {}
-        same_clock: dict[tuple[int, int], Shown] = {}
+        any_clock: dict[Term, Shown] = {}
+        same_clock: dict[int, dict[Term, Shown]] = {}
         noted_any = noted_same = 0
         for shown in sorted(all_shown, key=lambda shown: shown.invoke_time):
             while (
                 noted_any < len(by_completion)
                 and by_completion[noted_any].completion_time + margin < shown.invoke_time
             ):
-                _note(any_clock, by_completion[noted_any].leader_epoch, by_completion[noted_any])
+                self._note(key, any_clock, by_completion[noted_any])
                 noted_any += 1
             self._compare(key, any_clock, shown)
             if not margin:
@@ -90,30 +94,31 @@ class HighWatermarkMono:
                 and by_completion[noted_same].completion_time < shown.invoke_time
             ):
                 earlier = by_completion[noted_same]
-                _note(same_clock, (earlier.clock_id, earlier.leader_epoch), earlier)
+                self._note(key, same_clock.setdefault(earlier.clock_id, {}), earlier)
                 noted_same += 1
-            mine = {
-                epoch: earlier for (clock, epoch), earlier in same_clock.items() if clock == shown.clock_id
-            }
-            self._compare(key, mine, shown)
+            self._compare(key, same_clock.get(shown.clock_id, {}), shown)
 
-    def _compare(self, key: Key, before: dict[int, Shown], shown: Shown) -> None:
-        """`before`: the highest end shown earlier, by leader epoch."""
-        same = before.get(shown.leader_epoch)
-        if same is not None and same.end_offset > shown.end_offset and not self._led_again(key, same, shown):
-            self._regressed(key, same, shown)
+    def _compare(self, key: Key, before: dict[Term, Shown], shown: Shown) -> None:
+        """`before`: the highest end shown earlier, by term."""
         if not shown.listed:
+            # a poll owes nothing to what was shown before its leader may have restarted
+            taken_over = bisect_right(self._times(key, shown.leader_epoch), shown.completion_time)
+            same = before.get((shown.leader_epoch, taken_over))
+            if same is not None and same.end_offset > shown.end_offset:
+                self._regressed(key, same, shown)
             return
-        for epoch, earlier in before.items():
-            if epoch < shown.leader_epoch and earlier.end_offset > shown.end_offset:
+        for (epoch, _), earlier in before.items():
+            if epoch <= shown.leader_epoch and earlier.end_offset > shown.end_offset:
                 self._regressed(key, earlier, shown)
 
-    def _led_again(self, key: Key, earlier: Shown, later: Shown) -> bool:
-        """Whether the leader may have restarted between the two."""
-        if later.listed:
-            return False
-        times = self.led_again.get((key, later.leader_epoch), ())
-        return any(earlier.invoke_time <= time <= later.completion_time for time in times)
+    def _times(self, key: Key, epoch: int) -> list[int]:
+        return self.led_again.get((key, epoch), [])
+
+    def _note(self, key: Key, highest: dict[Term, Shown], shown: Shown) -> None:
+        term = shown.leader_epoch, bisect_left(self._times(key, shown.leader_epoch), shown.invoke_time)
+        before = highest.get(term)
+        if before is None or shown.end_offset > before.end_offset:
+            highest[term] = shown
 
     def _regressed(self, key: Key, earlier: Shown, later: Shown) -> None:
         if end_of_loss(self.claims.loss, key, later.end_offset) >= earlier.end_offset:
@@ -132,12 +137,6 @@ class HighWatermarkMono:
             operations=(earlier.op_id, later.op_id),
             uncertainty_ns=-1 if earlier.clock_id == later.clock_id else (gap + 1) // 2,
         )
-
-
-def _note(highest: dict[Any, Shown], key: Any, shown: Shown) -> None:
-    before = highest.get(key)
-    if before is None or shown.end_offset > before.end_offset:
-        highest[key] = shown
 
 
 def _told(shown: Shown) -> str:
