@@ -319,6 +319,9 @@ class _Finder(ast.NodeVisitor):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Not | ast.Invert):
             self._replace("compared", node, node.operand)
+        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+            self._add("constant", node, "0")  # -1 stands for "none" almost everywhere; -2 would, too
+            return
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
@@ -351,6 +354,12 @@ class _Finder(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Load) and SWAPPED.get(node.attr) in self.known:
             self._replace("swapped names", node, ast.Attribute(node.value, SWAPPED[node.attr], node.ctx))
         self.visit(node.value)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        at = node.slice
+        if isinstance(at, ast.UnaryOp) and isinstance(at.operand, ast.Constant):
+            self._add("constant", at, "-2" if at.operand.value == 1 else "-1")
+        self.generic_visit(node)
 
     def visit_Slice(self, node: ast.Slice) -> None:
         if node.lower is not None and node.upper is not None and node.step is None:
