@@ -5,12 +5,19 @@
 
 from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns_of_table, kafka_columns_of_traces
 from fencepost.checkers.kafka.judge import judge_columns, judge_trace, judge_traces
+from fencepost.checkers.kafka.lags import Lags
+from fencepost.checkers.kafka.measurements import Measurements, Unseen, measure_columns, measure_trace
 
 __all__ = [
     "KafkaColumns",
+    "Lags",
+    "Measurements",
+    "Unseen",
     "judge_columns",
     "judge_trace",
     "judge_traces",
     "kafka_columns_of_table",
     "kafka_columns_of_traces",
+    "measure_columns",
+    "measure_trace",
 ]

@@ -1,0 +1,203 @@
+"""Realtime lag: how far behind the log a poll left its consumer, as a range.
+
+Owns where consumers stand after each poll, and the range. Must not know what is done with it.
+
+Realtime lag is a range, because nobody recorded when the log grew. After a poll a consumer stands at offset n: that was the end of the log until a record
+at n or above was there. That moment lies between `lo`, the latest invocation of an append known to stand at n or below, and `hi`, the
+earliest completion of anything that proves a record at n or above; the poll looked at the log between its own invocation and completion. So it
+lagged by at least (invocation - hi) and at most (completion - lo), neither below 0; and by [0, 0] where no record at n or above is known.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.columns import NEVER, Array
+from fencepost.checkers.kafka.columns import (
+    ASSIGN,
+    CRASH,
+    FAIL,
+    JOIN,
+    OK,
+    POLL,
+    SUBSCRIBE,
+    KafkaColumns,
+)
+from fencepost.checkers.kafka.placements import Placements
+
+_LONG_AGO = int(np.iinfo(np.int64).min) // 4
+
+
+@frozen(kw_only=True, eq=False)
+class Lags:
+    """One row per answered poll and partition in which its consumer stands, in order of invocation. topic: index into `topics`; time: of the
+    invocation; at_least_ns, at_most_ns: the range."""
+
+    topics: tuple[str, ...]
+    op_id: Array
+    process: Array
+    topic: Array
+    partition: Array
+    time: Array
+    at_least_ns: Array
+    at_most_ns: Array
+
+    def worst(self) -> int:
+        """The row with the highest `at_least_ns` (the first of them); -1 where there is none."""
+        return int(np.argmax(self.at_least_ns)) if len(self.at_least_ns) else -1
+
+
+def lags_of(columns: KafkaColumns, placements: Placements) -> list[Lags]:
+    """The lags of each trace, in order."""
+    operations = columns.operations
+    stands = np.array(list(_stands(columns)), np.int64).reshape(-1, 3)
+    row, log, next_offset = stands[:, 0], stands[:, 1], stands[:, 2]
+    at_least, at_most = _ranges(columns, placements, row, log, next_offset)
+    by_time = np.lexsort((log, row, operations.invoke_time[row], operations.trace[row]))
+    cuts = np.searchsorted(operations.trace[row][by_time], np.arange(len(columns.traces) + 1))
+    return [
+        Lags(
+            topics=operations.topics,
+            op_id=operations.op_id[row[own]],
+            process=operations.process[row[own]],
+            topic=columns.log_topic[log[own]],
+            partition=columns.log_partition[log[own]],
+            time=operations.invoke_time[row[own]],
+            at_least_ns=at_least[own],
+            at_most_ns=at_most[own],
+        )
+        for own in (by_time[start:end] for start, end in pairwise(cuts.tolist()))
+    ]
+
+
+def _stands(columns: KafkaColumns) -> Iterator[tuple[int, int, int]]:
+    """(row of the poll, log, the offset that comes next) after each answered poll.
+
+    After an assign a consumer stands at the beginning of what is new to it; after a subscribe, a join or a crash nobody knows. Polls of a transaction that
+    did not commit leave it where it was.
+    """
+    operations = columns.operations
+    moving = (ASSIGN, SUBSCRIBE, JOIN, CRASH)
+    of_interest = np.flatnonzero(np.isin(operations.function, (POLL, *moving)))
+    order = of_interest[
+        np.lexsort((of_interest, operations.invoke_time[of_interest], columns.process[of_interest]))
+    ]
+    highest = _highest_shown(columns)
+    own_log = _own_logs(columns)
+    start = operations.positions.start
+    process, where = -1, dict[int, int]()
+    for row in order.tolist():
+        if columns.process[row] != process:
+            process, where = int(columns.process[row]), {}
+        function = operations.function[row]
+        if function == ASSIGN and operations.outcome[row] != FAIL:
+            named = columns.log_of_position[start[row] : start[row + 1]].tolist()
+            before = {} if columns.extras.seeks[row] else where
+            where = {log: before.get(log, 0) for log in named if log >= 0}
+        elif function != POLL:
+            where = where if operations.outcome[row] == FAIL else {}
+        elif operations.outcome[row] == OK and operations.completion_time[row] != NEVER:
+            shown = highest.get(row, {})
+            if row in own_log:  # it chose where to read
+                yield from ((row, log, offset) for log, offset in sorted({**own_log[row], **shown}.items()))
+                continue
+            moved = {**where, **shown}
+            if columns.txn[row] < 0 or operations.outcome[columns.txn[row]] == OK:
+                where = moved
+            yield from ((row, log, offset) for log, offset in sorted(moved.items()))
+
+
+def _highest_shown(columns: KafkaColumns) -> dict[int, dict[int, int]]:
+    """By row of the poll: log -> behind the highest offset that it showed."""
+    found: dict[int, dict[int, int]] = {}
+    shown = columns.shown
+    for row, log, offset in zip(shown.row.tolist(), shown.log.tolist(), shown.offset.tolist(), strict=True):
+        logs = found.setdefault(row, {})
+        logs[log] = max(logs.get(log, 0), offset + 1)
+    return found
+
+
+def _own_logs(columns: KafkaColumns) -> dict[int, dict[int, int]]:
+    """By row of a poll that says where it began: log -> that offset."""
+    operations = columns.operations
+    keys = {
+        key: log
+        for log, key in enumerate(
+            zip(
+                columns.log_trace.tolist(),
+                columns.log_topic.tolist(),
+                columns.log_partition.tolist(),
+                strict=True,
+            )
+        )
+    }
+    rows = np.flatnonzero((operations.function == POLL) & (operations.offset >= 0) & (operations.topic >= 0))
+    found: dict[int, dict[int, int]] = {}
+    for row in rows.tolist():
+        key = (int(operations.trace[row]), int(operations.topic[row]), int(operations.partition[row]))
+        if key in keys:
+            found[row] = {keys[key]: int(operations.offset[row])}
+    positions = operations.positions
+    of_position = np.repeat(np.arange(len(positions.start) - 1), np.diff(positions.start))
+    told = (columns.log_of_position >= 0) & (positions.offset >= 0)
+    for at in np.flatnonzero(told & (operations.function[of_position] == POLL)).tolist():
+        logs = found.setdefault(int(of_position[at]), {})
+        logs[int(columns.log_of_position[at])] = int(positions.offset[at])
+    return found
+
+
+def _bounds(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array, Array, Array]:
+    """log, offset, lo and hi, by log and offset: bounds of the moment at which the log grew to hold that offset."""
+    operations, sent, shown = columns.operations, columns.sent, columns.shown
+    placed = placements.offset
+    known = np.flatnonzero(placed >= 0)
+    log = np.concatenate((sent.log[known], shown.log))
+    offset = np.concatenate((placed[known], shown.offset))
+    nothing = np.full(len(shown.log), _LONG_AGO)
+    lo = np.concatenate((operations.invoke_time[sent.row[known]], nothing))
+    told = np.where(
+        operations.outcome[sent.row[known]] == OK, operations.completion_time[sent.row[known]], NEVER
+    )
+    hi = np.concatenate((told, operations.completion_time[shown.row]))
+    order = np.lexsort((offset, log))
+    log, offset, lo, hi = log[order], offset[order], lo[order], hi[order]
+    return log, offset, _running_maximum(log, lo), -_running_maximum(log[::-1], -hi[::-1])[::-1]
+
+
+def _running_maximum(log: Array, value: Array) -> Array:
+    """The maximum so far within each run of equal `log`."""
+    highest = value.copy()
+    heads = np.flatnonzero(np.diff(log, prepend=log[:1] - 1)) if len(log) else np.empty(0, np.int64)
+    for start, end in zip(heads.tolist(), [*heads[1:].tolist(), len(log)], strict=True):
+        np.maximum.accumulate(highest[start:end], out=highest[start:end])
+    return highest
+
+
+def _ranges(
+    columns: KafkaColumns, placements: Placements, row: Array, log: Array, stands: Array
+) -> tuple[Array, Array]:
+    """at_least and at_most of polls that stand at an offset after it."""
+    operations = columns.operations
+    bound_log, offset, lo, hi = _bounds(columns, placements)
+    if not len(bound_log) or not len(row):
+        return np.zeros(len(row), np.int64), np.zeros(len(row), np.int64)
+    offsets, rank = np.unique(offset, return_inverse=True)
+    key = bound_log * (len(offsets) + 1) + rank.reshape(-1)
+    at = np.searchsorted(key, log * (len(offsets) + 1) + np.searchsorted(offsets, stands))
+    above = np.minimum(at, len(key) - 1)
+    known = (at < len(key)) & (bound_log[above] == log)
+    exact = known & (offset[above] == stands)
+    # several rows may hold the very offset: the last of them has seen all their invocations
+    upto = np.searchsorted(key, key[above], side="right") - 1
+    below = np.where(exact, upto, np.maximum(at - 1, 0))
+    earliest = np.where(bound_log[below] == log, lo[below], _LONG_AGO)
+    began = np.full(len(columns.traces), NEVER)
+    np.minimum.at(began, operations.trace, operations.invoke_time)
+    earliest = np.maximum(earliest, began[operations.trace[row]])
+    grown = np.where(known, hi[above], NEVER)
+    invoke, completion = operations.invoke_time[row], operations.completion_time[row]
+    at_least = np.where(grown < invoke, invoke - np.minimum(grown, invoke), 0)
+    at_most = np.where(known, np.maximum(completion - earliest, 0), 0)
+    return at_least, at_most
