@@ -9,15 +9,30 @@ replica may learn any epoch above its own at any time, or never. The interleavin
 Sources: KIP-101, KIP-279, KIP-320, KAFKA-7128, KAFKA-7415; the bounds are `Constants`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import permutations
+from typing import Any
 
-from attrs import frozen
+from attrs import field, frozen
 
 from fencepost.model import epochs as cache
 from fencepost.model import guards
 from fencepost.model import replication_invariants as invariants
-from fencepost.model.explore.system import Action
-from fencepost.model.replication_state import DOWN, NOBODY, Constants, Replica, State, describe
+from fencepost.model.explore.slotted import SlottedSystem
+from fencepost.model.explore.system import Action, Part, Rule, Symmetry, Value
+from fencepost.model.replication_state import (
+    DOWN,
+    NOBODY,
+    Committed,
+    Constants,
+    Quorum,
+    Replica,
+    State,
+    Used,
+    describe,
+    renamed,
+)
 
 ACTIONS = (
     "elect",
@@ -35,23 +50,24 @@ ACTIONS = (
     "restart",
 )
 
+Steps = Iterator[tuple[Action, tuple[Value, ...]]]
+"""Enabled actions, each with the values that it writes."""
+
 
 def members(isr: int, replicas: int) -> list[int]:
     """The replicas of a bit set."""
     return [replica for replica in range(replicas) if isr >> replica & 1]
 
 
-def _with(state: State, number: int, replica: Replica) -> tuple[Replica, ...]:
-    """The replicas with one exchanged."""
-    return (*state.replicas[:number], replica, *state.replicas[number + 1 :])
+@frozen(eq=False, slots=False)
+class Replication(SlottedSystem[State]):
+    """The transition system for some constants (explore/slotted.py says what each method promises). checks: the invariants to check, by name.
 
-
-@frozen
-class Replication:
-    """The transition system for some constants (explore/system.py says what each method promises). checks: the invariants to check, by name."""
+    Slots: each replica, ZooKeeper's quorum, what was committed, how much of the bounds is used.
+    """
 
     constants: Constants
-    checks: tuple[str, ...] = tuple(invariants.OF_STATES)
+    checks: tuple[str, ...] = field(default=tuple(invariants.OF_STATES))
 
     def _keeps(self, protection: str) -> bool:
         return protection not in self.constants.drop
@@ -67,20 +83,47 @@ class Replication:
             absent |= {"out_of_range"}
         return tuple(name for name in ACTIONS if name not in absent)
 
-    @property
-    def invariants(self) -> Mapping[str, Callable[[State], bool]]:
-        """Of each state."""
-        return {name: holds for name, holds in invariants.OF_STATES.items() if name in self.checks}
+    @cached_property
+    def parts(self) -> Mapping[str, tuple[Part, ...]]:
+        """Invariants of each state."""
+        made = invariants.parts(self.constants.replicas)
+        return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
+
+    @cached_property
+    def goals(self) -> Mapping[str, tuple[Part, ...]]:
+        """What a useful set of constants reaches."""
+        return invariants.goals(self.constants.replicas)
 
     @property
     def step_invariants(self) -> Mapping[str, Callable[[State, Action, State], bool]]:
         """Of each step."""
         return {name: holds for name, holds in invariants.OF_STEPS.items() if name in self.checks}
 
+    @cached_property
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """Replicas may change their numbers. Values are numbered in the order of their appends, so they have no symmetry left."""
+        count = self.constants.replicas
+        others = (count, count + 1, count + 2)
+        return tuple(
+            Symmetry((*numbers, *others), partial(renamed, numbers))
+            for numbers in permutations(range(count))
+            if numbers != tuple(range(count))
+        )
+
     @property
-    def sometimes(self) -> Mapping[str, Callable[[State], bool]]:
-        """What a useful set of constants reaches."""
-        return invariants.SOMETIMES
+    def kinds(self) -> tuple[int, ...]:
+        """Replicas are of one kind."""
+        return (0,) * self.constants.replicas + (1, 2, 3)
+
+    def slots_of(self, state: State) -> tuple[Value, ...]:
+        """Replicas, quorum, committed, used."""
+        used = (state.values, state.crashes, state.lost)
+        return (*state.replicas, state.quorum, state.committed, used)
+
+    def state_of(self, slots: Sequence[Any]) -> State:
+        """From slots."""
+        *replicas, quorum, committed, (values, crashes, lost) = slots
+        return State(tuple(replicas), quorum, committed, values, crashes, lost)
 
     def describe(self, state: State) -> str:
         """The state for a person."""
@@ -104,214 +147,218 @@ class Replication:
     def _no_ends(self, leader: int, epoch_start_offset: int) -> tuple[int, ...]:
         return tuple(epoch_start_offset if r == leader else -1 for r in range(self.constants.replicas))
 
-    # ---- what is enabled
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The controller's, then each replica's: its role, as a leader, as a follower of each other one, and its crash."""
+        count = self.constants.replicas
+        quorum, committed, used = count, count + 1, count + 2
+        rules = [Rule(("elect", "shrink_by_controller"), (quorum,), (quorum,), self._control)]
+        for number in range(count):
+            leads = Part((number,), partial(_leads, number))
+            rules += [
+                Rule(
+                    ("restart", "become_leader", "become_follower"),
+                    (number, quorum),
+                    (number,),
+                    partial(self._role, number),
+                ),
+                Rule(("append",), (number, used), (number, used), partial(self._append, number), leads),
+                Rule(
+                    ("advance_high_watermark",),
+                    (number, quorum, committed),
+                    (number, committed),
+                    partial(self._advance, number),
+                    Part((number, quorum), partial(self._may_advance, number)),
+                ),
+                Rule(
+                    ("shrink_isr", "expand_isr"),
+                    (number, quorum),
+                    (quorum,),
+                    partial(self._change_isr, number),
+                    leads,
+                ),
+                *(
+                    Rule(
+                        ("truncate", "out_of_range", "fetch"),
+                        (number, other),
+                        (number, other),
+                        partial(self._follow, number, other),
+                        Part((number,), partial(_leads, other)),
+                    )
+                    for other in range(count)
+                    if other != number
+                ),
+                Rule(("crash",), (number, used), (number, used), partial(self._crash, number)),
+            ]
+        return tuple(rules)
 
-    def actions(self, state: State) -> Iterator[Action]:
-        """The enabled actions, the controller's first, then each replica's."""
-        yield from self._controller_actions(state)
-        for number, replica in enumerate(state.replicas):
-            if replica.leader == DOWN:
-                yield "restart", number
-                continue
-            yield from self._role_actions(state, number, replica)
-            if replica.leader == number:
-                yield from self._leader_actions(state, number, replica)
-            elif replica.leader != NOBODY:
-                yield from self._follower_actions(state, number, replica)
-            if state.crashes < self.constants.crashes:
-                for lost in range(min(len(replica.log), self.constants.losses - state.lost) + 1):
-                    yield "crash", number, lost
+    # ---- the controller
 
-    def _controller_actions(self, state: State) -> Iterator[Action]:
+    def _control(self, quorum: Quorum) -> Steps:
         """An election keeps the ISR, or takes the old leader out (it failed). A shrink takes out a failed follower, and raises the epoch too."""
-        leader, isr = state.quorum[-1]
-        if (
-            not guards.follows(len(state.quorum) - 1, len(state.quorum))
-            or len(state.quorum) > self.constants.epochs
-        ):
+        leader, isr = quorum[-1]
+        if not guards.follows(len(quorum) - 1, len(quorum)) or len(quorum) > self.constants.epochs:
             return
         now = members(isr, self.constants.replicas)
         for replica in now:
-            for after in {isr, isr & ~(1 << leader)}:
+            for after in sorted({isr, isr & ~(1 << leader)}):
                 if guards.may_elect(replica, now, members(after, self.constants.replicas)):
-                    yield "elect", replica, after
+                    yield ("elect", replica, after), ((*quorum, (replica, after)),)
             if replica != leader:
-                yield "shrink_by_controller", replica
+                shrunk = (leader, isr & ~(1 << replica))
+                yield ("shrink_by_controller", replica), ((*quorum, shrunk),)
 
-    def _role_actions(self, state: State, number: int, replica: Replica) -> Iterator[Action]:
-        """Any LeaderAndIsr that was ever sent may arrive, or never; fencing decides."""
+    # ---- roles
+
+    def _role(self, number: int, replica: Replica, quorum: Quorum) -> Steps:
+        """Any LeaderAndIsr that was ever sent may arrive, or never; fencing decides.
+
+        broker_epoch_fencing (KIP-380): after a restart only what was made for this incarnation counts, so nothing older than ZooKeeper's present epoch.
+        """
+        if replica.leader == DOWN:
+            floor = len(quorum) - 2 if self._keeps("broker_epoch_fencing") else -1
+            yield ("restart", number), (replica._replace(leader=NOBODY, epoch=floor),)
+            return
         fenced = self._keeps("leader_epoch_fencing")
-        for epoch, (leader, _) in enumerate(state.quorum):
-            if epoch != replica.epoch and guards.may_learn(replica.epoch, epoch, fenced=fenced):
-                yield "become_leader" if leader == number else "become_follower", number, epoch
+        for epoch, (leader, _) in enumerate(quorum):
+            if epoch == replica.epoch or not guards.may_learn(replica.epoch, epoch, fenced=fenced):
+                continue
+            if leader == number:
+                yield ("become_leader", number, epoch), (self._as_leader(number, replica, epoch),)
+            else:
+                after = replica._replace(epoch=epoch, leader=leader, truncating=bool(replica.log), ends=())
+                yield ("become_follower", number, epoch), (after,)
 
-    def _leader_actions(self, state: State, number: int, leader: Replica) -> Iterator[Action]:
-        isr = state.quorum[leader.epoch][1]
-        if len(leader.log) < self.constants.log_size and state.values < self.constants.values:
-            yield "append", number
-        end = self._in_sync_end(number, leader, isr)
-        if end > leader.high_watermark and guards.may_advance(leader.high_watermark, end, end):
-            yield "advance_high_watermark", number
-        if leader.epoch != len(state.quorum) - 1:
-            return  # the CAS of a deposed leader meets a bad version
+    def _as_leader(self, number: int, replica: Replica, epoch: int) -> Replica:
+        entries, end = replica.epochs, len(replica.log)
+        if self._keeps("assign_epoch_on_election"):
+            entries = cache.assign(entries, epoch, end)
+        return replica._replace(
+            epochs=entries, epoch=epoch, leader=number, truncating=False, ends=self._no_ends(number, end)
+        )
+
+    # ---- as a leader
+
+    def _append(self, number: int, leader: Replica, used: Used) -> Steps:
+        values, crashes, lost = used
+        bounds = self.constants
+        if len(leader.log) >= bounds.log_size or values >= bounds.values:
+            return
+        after = leader._replace(
+            log=(*leader.log, (leader.epoch, values)),
+            epochs=cache.assign(leader.epochs, leader.epoch, len(leader.log)),
+        )
+        yield ("append", number), (after, (values + 1, crashes, lost))
+
+    def _may_advance(self, number: int, leader: Replica, quorum: Quorum) -> bool:
+        if leader.leader != number:
+            return False
+        end = self._in_sync_end(number, leader, quorum)
+        return end > leader.high_watermark and guards.may_advance(leader.high_watermark, end, end)
+
+    def _advance(self, number: int, leader: Replica, quorum: Quorum, committed: Committed) -> Steps:
+        end = self._in_sync_end(number, leader, quorum)
+        exposed = [
+            (*record[:2], min(record[2], leader.epoch)) if offset < end else record
+            for offset, record in enumerate(committed)
+        ]
+        exposed += [(epoch, value, leader.epoch) for epoch, value in leader.log[len(exposed) : end]]
+        yield ("advance_high_watermark", number), (leader._replace(high_watermark=end), tuple(exposed))
+
+    def _in_sync_end(self, number: int, leader: Replica, quorum: Quorum) -> int:
+        isr = quorum[leader.epoch][1]
+        return guards.in_sync_end_offset(
+            len(leader.log) if member == number else leader.ends[member]
+            for member in members(isr | 1 << number, self.constants.replicas)
+        )
+
+    def _change_isr(self, number: int, leader: Replica, quorum: Quorum) -> Steps:
+        """A compare-and-set: that of a deposed leader meets a bad version."""
+        if leader.epoch != len(quorum) - 1:
+            return
+        elected, isr = quorum[-1]
         for follower in range(self.constants.replicas):
             if follower == number:
                 continue
             if isr >> follower & 1:
-                yield "shrink_isr", number, follower
+                shrunk = (elected, isr & ~(1 << follower))
+                yield ("shrink_isr", number, follower), ((*quorum[:-1], shrunk),)
             elif leader.ends[follower] >= 0 and guards.may_join_isr(
                 leader.ends[follower],
                 leader.high_watermark,
                 leader.ends[number],
                 after_epoch_start=self._keeps("isr_expand_after_epoch_start"),
             ):
-                yield "expand_isr", number, follower
+                yield ("expand_isr", number, follower), ((*quorum[:-1], (elected, isr | 1 << follower)),)
 
-    def _in_sync_end(self, number: int, leader: Replica, isr: int) -> int:
-        return guards.in_sync_end_offset(
-            len(leader.log) if member == number else leader.ends[member]
-            for member in members(isr | 1 << number, self.constants.replicas)
-        )
+    # ---- as a follower
 
-    def _follower_actions(self, state: State, number: int, follower: Replica) -> Iterator[Action]:
-        if follower.truncating and not self._keeps("truncate_by_epoch"):
-            yield "truncate", number
+    def _follow(self, number: int, other: int, follower: Replica, leader: Replica) -> Steps:
+        """One round with the leader that it believes in: truncate until they agree, then fetch."""
+        by_epoch = self._keeps("truncate_by_epoch")
+        if follower.truncating and not by_epoch:
+            yield ("truncate", number), (_cut(follower, follower.high_watermark, True), leader)
             return
-        leader = state.replicas[follower.leader]
-        if leader.leader != follower.leader or not guards.may_serve(
+        if leader.leader != other or not guards.may_serve(
             leader.epoch, follower.epoch, fenced=self._keeps("fetch_fencing")
         ):
             return
         if follower.truncating:
-            yield "truncate", number
+            yield ("truncate", number), (self._truncated(follower, leader), leader)
         elif len(follower.log) > len(leader.log):
-            yield "out_of_range", number
+            yield ("out_of_range", number), (_cut(follower, len(leader.log), True), leader)
         else:
-            yield "fetch", number
+            yield ("fetch", number), _fetched(number, follower, leader)
 
-    # ---- what happens
-
-    def apply(self, state: State, action: Action) -> State:
-        """The state after an enabled action."""
-        name, *arguments = action
-        step: Callable[..., State] = getattr(self, f"_{name}")
-        return step(state, *arguments)
-
-    def _elect(self, state: State, leader: int, isr: int) -> State:
-        return state._replace(quorum=(*state.quorum, (leader, isr)))
-
-    def _shrink_by_controller(self, state: State, replica: int) -> State:
-        leader, isr = state.quorum[-1]
-        return state._replace(quorum=(*state.quorum, (leader, isr & ~(1 << replica))))
-
-    def _become_leader(self, state: State, number: int, epoch: int) -> State:
-        replica = state.replicas[number]
-        entries, end = replica.epochs, len(replica.log)
-        if self._keeps("assign_epoch_on_election"):
-            entries = cache.assign(entries, epoch, end)
-        leader = Replica(
-            replica.log, entries, replica.high_watermark, epoch, number, False, self._no_ends(number, end)
-        )
-        return state._replace(replicas=_with(state, number, leader))
-
-    def _become_follower(self, state: State, number: int, epoch: int) -> State:
-        replica = state.replicas[number]
-        follower = Replica(
-            replica.log,
-            replica.epochs,
-            replica.high_watermark,
-            epoch,
-            state.quorum[epoch][0],
-            bool(replica.log),
-            (),
-        )
-        return state._replace(replicas=_with(state, number, follower))
-
-    def _append(self, state: State, number: int) -> State:
-        leader = state.replicas[number]
-        after = leader._replace(
-            log=(*leader.log, (leader.epoch, state.values)),
-            epochs=cache.assign(leader.epochs, leader.epoch, len(leader.log)),
-        )
-        return state._replace(replicas=_with(state, number, after), values=state.values + 1)
-
-    def _fetch(self, state: State, number: int) -> State:
-        follower = state.replicas[number]
-        leader = state.replicas[follower.leader]
-        end = len(follower.log)
-        ends = (*leader.ends[:number], end, *leader.ends[number + 1 :])
-        state = state._replace(replicas=_with(state, follower.leader, leader._replace(ends=ends)))
-        log, entries = follower.log, follower.epochs
-        if end < len(leader.log):
-            record = leader.log[end]
-            log, entries = (*log, record), cache.assign(entries, record[0], end)
-        after = follower._replace(
-            log=log, epochs=entries, high_watermark=min(leader.high_watermark, len(log))
-        )
-        return state._replace(replicas=_with(state, number, after))
-
-    def _truncate(self, state: State, number: int) -> State:
-        follower = state.replicas[number]
-        if not self._keeps("truncate_by_epoch"):
-            return self._cut(state, number, follower.high_watermark, True)
-        leader = state.replicas[follower.leader]
+    def _truncated(self, follower: Replica, leader: Replica) -> Replica:
         answers = (
             cache.end_offset_for if self._keeps("truncate_below_own_epoch") else cache.end_offset_for_kip_101
         )
         answer = answers(leader.epochs, len(leader.log), cache.latest_epoch(follower.epochs))
         end, done = cache.next_truncation(follower.epochs, len(follower.log), follower.high_watermark, answer)
-        return self._cut(state, number, end, done)
+        return _cut(follower, end, done)
 
-    def _out_of_range(self, state: State, number: int) -> State:
-        return self._cut(state, number, len(state.replicas[state.replicas[number].leader].log), True)
+    # ---- and down
 
-    def _cut(self, state: State, number: int, end: int, done: bool) -> State:
-        follower = state.replicas[number]
-        after = follower._replace(
-            log=follower.log[:end],
-            epochs=cache.truncate(follower.epochs, end),
-            high_watermark=min(follower.high_watermark, end),
-            truncating=not done and end > 0,
-        )
-        return state._replace(replicas=_with(state, number, after))
+    def _crash(self, number: int, replica: Replica, used: Used) -> Steps:
+        values, crashes, lost_before = used
+        if replica.leader == DOWN or crashes >= self.constants.crashes:
+            return
+        for lost in range(min(len(replica.log), self.constants.losses - lost_before) + 1):
+            end = len(replica.log) - lost
+            after = Replica(
+                replica.log[:end],
+                cache.truncate(replica.epochs, end) if lost else replica.epochs,
+                min(replica.high_watermark, end),
+                -1,
+                DOWN,
+                False,
+                (),
+            )
+            yield ("crash", number, lost), (after, (values, crashes + 1, lost_before + lost))
 
-    def _advance_high_watermark(self, state: State, number: int) -> State:
-        leader = state.replicas[number]
-        end = self._in_sync_end(number, leader, state.quorum[leader.epoch][1])
-        exposed = [
-            (*record[:2], min(record[2], leader.epoch)) if offset < end else record
-            for offset, record in enumerate(state.committed)
-        ]
-        exposed += [(epoch, value, leader.epoch) for epoch, value in leader.log[len(exposed) : end]]
-        after = leader._replace(high_watermark=end)
-        return state._replace(replicas=_with(state, number, after), committed=tuple(exposed))
 
-    def _shrink_isr(self, state: State, number: int, follower: int) -> State:
-        leader, isr = state.quorum[-1]
-        return state._replace(quorum=(*state.quorum[:-1], (leader, isr & ~(1 << follower))))
+def _leads(leader: int, replica: Replica) -> bool:
+    """Whether this is the leader that the replica believes in."""
+    return replica.leader == leader
 
-    def _expand_isr(self, state: State, number: int, follower: int) -> State:
-        leader, isr = state.quorum[-1]
-        return state._replace(quorum=(*state.quorum[:-1], (leader, isr | 1 << follower)))
 
-    def _crash(self, state: State, number: int, lost: int) -> State:
-        replica = state.replicas[number]
-        end = len(replica.log) - lost
-        after = Replica(
-            replica.log[:end],
-            cache.truncate(replica.epochs, end) if lost else replica.epochs,
-            min(replica.high_watermark, end),
-            -1,
-            DOWN,
-            False,
-            (),
-        )
-        return state._replace(
-            replicas=_with(state, number, after), crashes=state.crashes + 1, lost=state.lost + lost
-        )
+def _cut(follower: Replica, end: int, done: bool) -> Replica:
+    return follower._replace(
+        log=follower.log[:end],
+        epochs=cache.truncate(follower.epochs, end),
+        high_watermark=min(follower.high_watermark, end),
+        truncating=not done and end > 0,
+    )
 
-    def _restart(self, state: State, number: int) -> State:
-        """broker_epoch_fencing (KIP-380): only LeaderAndIsr that was made for this incarnation counts, so nothing older than ZooKeeper's present epoch."""
-        floor = len(state.quorum) - 2 if self._keeps("broker_epoch_fencing") else -1
-        after = state.replicas[number]._replace(leader=NOBODY, epoch=floor)
-        return state._replace(replicas=_with(state, number, after))
+
+def _fetched(number: int, follower: Replica, leader: Replica) -> tuple[Replica, Replica]:
+    """Follower and leader after a fetch."""
+    end = len(follower.log)
+    ends = (*leader.ends[:number], end, *leader.ends[number + 1 :])
+    log, entries = follower.log, follower.epochs
+    if end < len(leader.log):
+        record = leader.log[end]
+        log, entries = (*log, record), cache.assign(entries, record[0], end)
+    after = follower._replace(log=log, epochs=entries, high_watermark=min(leader.high_watermark, len(log)))
+    return after, leader._replace(ends=ends)

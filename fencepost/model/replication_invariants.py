@@ -5,23 +5,48 @@ exploration reaches. Must not know the actions' bodies.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import combinations, pairwise, permutations
+from typing import Any
 
-from fencepost.model.explore.system import Action
-from fencepost.model.replication_state import DOWN, State
+from fencepost.model.explore.system import Action, Part, Value
+from fencepost.model.replication_state import DOWN, Committed, Quorum, Replica, State
+
+Log = tuple[tuple[int, int], ...]
+Shown = tuple[Log, int]
+"""A replica's log and high watermark."""
 
 
-def commit_safe(state: State) -> bool:
-    """Each leader holds every record that an exposed high watermark of its epoch or an earlier one covered."""
-    committed = state.committed
-    if not committed:
+def leader_holds_committed(leader: tuple[Log, int], committed: Committed) -> bool:
+    """COMMIT-SAFE: a leader holds every record that an exposed high watermark of its epoch or an earlier one covered.
+
+    leader: a replica's log, and its epoch if it leads, else -1.
+    """
+    log, own_epoch = leader
+    return all(
+        exposed_in > own_epoch or log[offset : offset + 1] == ((epoch, value),)
+        for offset, (epoch, value, exposed_in) in enumerate(committed)
+    )
+
+
+def logs_match(one: Shown, other: Shown) -> bool:
+    """LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their high watermarks."""
+    if one[0] == other[0]:
         return True
-    for number, replica in enumerate(state.replicas):
-        if replica.leader != number:
-            continue
-        for offset, (epoch, value, exposed_in) in enumerate(committed):
-            if exposed_in <= replica.epoch and replica.log[offset : offset + 1] != ((epoch, value),):
-                return False
-    return True
+    lower = min(one[1], other[1])
+    if one[0][:lower] != other[0][:lower]:
+        return False
+    return not any(a[0] == b[0] and a != b for a, b in zip(one[0], other[0], strict=False))
+
+
+def epochs_grow_along_log(log: Log) -> bool:
+    """EPOCH-MONO of a state: leader epochs never decrease along a log."""
+    return all(earlier[0] <= later[0] for earlier, later in pairwise(log))
+
+
+def lead_apart(one_number: int, other_number: int, one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """No two replicas lead in one epoch; each is given as (leader that it believes in, epoch)."""
+    return one[0] != one_number or other[0] != other_number or one[1] != other[1]
 
 
 def exposes_one_content(before: State, action: Action, after: State) -> bool:
@@ -35,36 +60,6 @@ def exposes_one_content(before: State, action: Action, after: State) -> bool:
     )
 
 
-def log_match(state: State) -> bool:
-    """(offset, epoch) names one value, and two logs agree below the lower of their high watermarks."""
-    replicas = state.replicas
-    for index, one in enumerate(replicas):
-        for other in replicas[index + 1 :]:
-            if one.log == other.log:
-                continue
-            lower = min(one.high_watermark, other.high_watermark)
-            if one.log[:lower] != other.log[:lower]:
-                return False
-            if any(a[0] == b[0] and a != b for a, b in zip(one.log, other.log, strict=False)):
-                return False
-    return True
-
-
-def epochs_grow_along_logs(state: State) -> bool:
-    """EPOCH-MONO of a state: leader epochs never decrease along a log."""
-    return all(
-        earlier[0] <= later[0]
-        for replica in state.replicas
-        for earlier, later in zip(replica.log, replica.log[1:], strict=False)
-    )
-
-
-def one_leader_per_epoch(state: State) -> bool:
-    """No two replicas lead in one epoch."""
-    leading = [replica.epoch for number, replica in enumerate(state.replicas) if replica.leader == number]
-    return len(leading) == len(set(leading))
-
-
 def epochs_grow_at_brokers(before: State, action: Action, after: State) -> bool:
     """EPOCH-MONO of a step: a running broker's leader epoch never goes back."""
     return action[0] in ("crash", "restart") or all(
@@ -72,26 +67,67 @@ def epochs_grow_at_brokers(before: State, action: Action, after: State) -> bool:
     )
 
 
-OF_STATES: Mapping[str, Callable[[State], bool]] = {
-    "COMMIT-SAFE": commit_safe,
-    "LOG-MATCH": log_match,
-    "EPOCH-MONO": epochs_grow_along_logs,
-    "ONE-LEADER": one_leader_per_epoch,
-}
+OF_STATES = ("COMMIT-SAFE", "LOG-MATCH", "EPOCH-MONO", "ONE-LEADER")
+"""The invariants of states; which name a violation, in this order."""
+
 OF_STEPS: Mapping[str, Callable[[State, Action, State], bool]] = {
     "COMMIT-SAFE": exposes_one_content,
     "EPOCH-MONO": epochs_grow_at_brokers,
 }
-SOMETIMES: Mapping[str, Callable[[State], bool]] = {
-    "a record is committed": lambda state: bool(state.committed),
-    "two replicas lead at once": lambda state: (
-        sum(replica.leader == number for number, replica in enumerate(state.replicas)) > 1
-    ),
-    "two logs fork": lambda state: any(
-        one.log[: len(other.log)] != other.log[: len(one.log)]
-        for one in state.replicas
-        for other in state.replicas
-        if one.leader != DOWN
-    ),
-    "the ISR shrank to its leader": lambda state: state.quorum[-1][1] == 1 << state.quorum[-1][0],
-}
+
+
+def _log(replica: Replica) -> Value:
+    return replica.log
+
+
+def _shown(replica: Replica) -> Value:
+    return replica.log, replica.high_watermark
+
+
+def _role(replica: Replica) -> Value:
+    return replica.leader, replica.epoch
+
+
+def _led_by(number: int, value: Any) -> Value:
+    """A replica as a leader; the committed records as they are."""
+    if not isinstance(value, Replica):
+        return value  # type: ignore[no-any-return]
+    return value.log, value.epoch if value.leader == number else -1
+
+
+def parts(replicas: int) -> Mapping[str, tuple[Part, ...]]:
+    """The invariants of states, replica by replica and pair by pair. Slots: replicas, quorum, committed, used."""
+    numbers, committed = range(replicas), replicas + 1
+    pairs = tuple(combinations(numbers, 2))
+    return {
+        "COMMIT-SAFE": tuple(
+            Part((n, committed), leader_holds_committed, partial(_led_by, n)) for n in numbers
+        ),
+        "LOG-MATCH": tuple(Part(pair, logs_match, _shown) for pair in pairs),
+        "EPOCH-MONO": tuple(Part((n,), epochs_grow_along_log, _log) for n in numbers),
+        "ONE-LEADER": tuple(Part(pair, partial(lead_apart, *pair), _role) for pair in pairs),
+    }
+
+
+def _lead_both(one_number: int, other_number: int, one: Replica, other: Replica) -> bool:
+    return one.leader == one_number and other.leader == other_number
+
+
+def _fork(one: Replica, other: Replica) -> bool:
+    return one.leader != DOWN and one.log[: len(other.log)] != other.log[: len(one.log)]
+
+
+def _isr_is_its_leader(quorum: Quorum) -> bool:
+    return quorum[-1][1] == 1 << quorum[-1][0]
+
+
+def goals(replicas: int) -> Mapping[str, tuple[Part, ...]]:
+    """What a useful exploration reaches."""
+    numbers, quorum, committed = range(replicas), replicas, replicas + 1
+    pairs = tuple(combinations(numbers, 2))
+    return {
+        "a record is committed": (Part((committed,), bool),),
+        "two replicas lead at once": tuple(Part(pair, partial(_lead_both, *pair)) for pair in pairs),
+        "two logs fork": tuple(Part(pair, _fork) for pair in permutations(numbers, 2)),
+        "the ISR shrank to its leader": (Part((quorum,), _isr_is_its_leader),),
+    }

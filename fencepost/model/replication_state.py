@@ -3,12 +3,13 @@
 Owns: the layout of states, constants, and their description. Must not know actions or invariants.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from attrs import field, frozen
 
 from fencepost.model.epochs import Epochs
+from fencepost.model.explore.system import Value
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.protections import BY_NAME
 
@@ -30,6 +31,16 @@ DOWN, NOBODY = -2, -1
 
 Record = tuple[int, int]
 """(leader epoch, value id)."""
+
+
+Quorum = tuple[tuple[int, int], ...]
+"""ZooKeeper's (leader, ISR as a bit set) of each leader epoch so far."""
+
+Committed = tuple[tuple[int, int, int], ...]
+"""Per offset (epoch, value, lowest leader epoch that exposed it)."""
+
+Used = tuple[int, int, int]
+"""Values appended, crashes, records lost: how much of the bounds is used."""
 
 
 class Replica(NamedTuple):
@@ -57,8 +68,8 @@ class State(NamedTuple):
     """
 
     replicas: tuple[Replica, ...]
-    quorum: tuple[tuple[int, int], ...]
-    committed: tuple[tuple[int, int, int], ...]
+    quorum: Quorum
+    committed: Committed
     values: int
     crashes: int
     lost: int
@@ -93,6 +104,28 @@ class Constants:
     crashes: int = 0
     losses: int = 0
     drop: frozenset[str] = field(default=(), converter=_known_protections)
+
+
+def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
+    """What the value of a slot becomes when replica r is called numbers[r]."""
+    count = len(numbers)
+    if slot < count:
+        return _renamed_replica(numbers, value)
+    if slot == count:
+        return tuple((numbers[leader], _renamed_set(numbers, isr)) for leader, isr in value)
+    return value  # type: ignore[no-any-return]
+
+
+def _renamed_replica(numbers: Sequence[int], replica: Replica) -> Replica:
+    ends = list(replica.ends)
+    for number, end in enumerate(replica.ends):
+        ends[numbers[number]] = end
+    leader = numbers[replica.leader] if replica.leader >= 0 else replica.leader
+    return replica._replace(leader=leader, ends=tuple(ends))
+
+
+def _renamed_set(numbers: Sequence[int], isr: int) -> int:
+    return sum(1 << after for number, after in enumerate(numbers) if isr >> number & 1)
 
 
 def describe(state: State) -> str:

@@ -16,7 +16,17 @@ from typing import Any, Generic
 from attrs import define, field, frozen
 from msgspec.msgpack import Encoder
 
-from fencepost.model.explore.system import Action, Limits, Outcome, Result, State, Step, System, Value
+from fencepost.model.explore.system import (
+    Action,
+    Limits,
+    Outcome,
+    Result,
+    State,
+    Step,
+    System,
+    Value,
+    result_of,
+)
 
 PROGRESS_EVERY = 1_000
 """States expanded between two words of progress."""
@@ -130,14 +140,13 @@ def _result(
     violation: _Violation | None = None,
 ) -> Result:
     """The answer, with the path to the violation replayed from the initial states."""
-    return Result(
-        outcome=outcome,
+    return result_of(
+        system,
+        outcome,
         distinct=len(search.came_from),
         depth=search.depth,
-        transitions=search.transitions,
-        taken=dict(sorted(search.taken.items())),
-        never_taken=tuple(name for name in system.action_names if name not in search.taken),
-        never_reached=tuple(sorted(search.unreached)),
+        taken=search.taken,
+        unreached=search.unreached,
         invariant=violation[0] if violation else None,
         path=_path(system, search, *violation[1:]) if violation else (),
     )

@@ -5,7 +5,7 @@ Owns: the protocol `System`, limits, results. Must not know any particular syste
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from attrs import Factory, frozen
 
@@ -57,6 +57,43 @@ class System(Protocol[State]):
         ...
 
 
+@frozen
+class Part:
+    """A statement about some slots: holds is given the values of `reads`, each through `view` if there is one.
+
+    A view leaves out what the statement does not look at (a log, without the role), so that fewer combinations are asked about.
+    """
+
+    reads: tuple[int, ...]
+    holds: Callable[..., bool]
+    view: Callable[[Any], Value] | None = None
+
+
+@frozen
+class Rule:
+    """A kind of step and the slots that it depends on. step: is given the values of `reads` and yields each enabled action with the values that it writes to
+    `writes`; it sees nothing else, so that what it answered once holds for every state with the same values there.
+
+    names: of the actions that it may yield. No other rule yields an action with the same name and arguments. when: if it does not hold, the rule yields
+    nothing; it saves asking about combinations, and need not say everything.
+    """
+
+    names: tuple[str, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    step: Callable[..., Iterable[tuple[Action, tuple[Value, ...]]]]
+    when: Part | None = None
+
+
+@frozen
+class Symmetry:
+    """A renaming that turns runs into runs, such as one of replicas. places: where each slot's value goes; rename: the value that a slot's value becomes
+    (slot, value)."""
+
+    places: tuple[int, ...]
+    rename: Callable[[int, Value], Value]
+
+
 class Outcome(StrEnum):
     """HOLDS: every reachable state was visited; BOUNDED: a limit came first; VIOLATED: a counterexample was found."""
 
@@ -67,10 +104,11 @@ class Outcome(StrEnum):
 
 @frozen(kw_only=True)
 class Limits:
-    """Where an exploration stops: distinct states (memory: about 200 bytes each) and depth in steps; None is no limit."""
+    """Where an exploration stops: distinct states, depth in steps, and memory of the process in MiB; None is no limit."""
 
     states: int | None = 5_000_000
     depth: int | None = None
+    memory_mib: int | None = None
 
 
 @frozen
@@ -102,3 +140,29 @@ class Result:
     def actions(self) -> tuple[Action, ...]:
         """The counterexample's actions, in order."""
         return tuple(step.action for step in self.path[1:])
+
+
+def result_of(
+    system: System[State],
+    outcome: Outcome,
+    *,
+    distinct: int,
+    depth: int,
+    taken: Mapping[str, int],
+    unreached: Iterable[str],
+    invariant: str | None = None,
+    path: tuple[Step, ...] = (),
+) -> Result:
+    """The answer, from what an exploration counted."""
+    examined = {name: many for name, many in sorted(taken.items()) if many}
+    return Result(
+        outcome=outcome,
+        distinct=distinct,
+        depth=depth,
+        transitions=sum(examined.values()),
+        taken=examined,
+        never_taken=tuple(name for name in system.action_names if name not in examined),
+        never_reached=tuple(sorted(unreached)),
+        invariant=invariant,
+        path=path,
+    )

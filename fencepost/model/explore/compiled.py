@@ -1,0 +1,156 @@
+"""Breadth-first exploration of a system in slots, compiled but for what has not been seen before.
+
+Owns: the order of the work and the answer. Must not know any system. It answers exactly as breadth_first.py does: the
+same counts, the same counterexample; the tests hold the two together.
+
+A level is expanded in chunks: 1. read the rows of a chunk  2. look up what each rule says of them, asking Python where nothing is known
+3. combine: write the outcomes into the rows, number them  4. judge the new ones by the parts of the invariants, in the same way.
+"""
+
+from collections.abc import Callable
+from typing import Generic
+
+import numpy as np
+from attrs import define, field, frozen
+from numpy.typing import NDArray
+
+from fencepost.model.explore.expansion import NOTHING_BROKEN, Expander
+from fencepost.model.explore.paths import path_through
+from fencepost.model.explore.process import resident_bytes
+from fencepost.model.explore.slotted import SlottedSystem
+from fencepost.model.explore.statements import Judge
+from fencepost.model.explore.store import NO_STATE, Store
+from fencepost.model.explore.system import Limits, Outcome, Result, State, Step, Symmetry, result_of
+
+CHUNK = 4_096
+"""States expanded between two looks at the limits: rows, answers and successors of a chunk fit the processor's cache."""
+
+
+@frozen
+class Broken:
+    """An invariant that falls in a state; or on the step `by` from there, an outcome."""
+
+    invariant: str
+    state: int
+    by: int = NO_STATE
+
+
+@define
+class Exploration(Generic[State]):
+    """One exploration, in this process. start: the states that it begins with. symmetries: the renamings under which states count as one.
+
+    taken: steps examined, by number of the action name. unreached: `sometimes` not seen yet.
+    """
+
+    system: SlottedSystem[State]
+    start: tuple[State, ...]
+    limits: Limits
+    symmetries: tuple[Symmetry, ...] = ()
+    expander: Expander[State] = field(init=False)
+    store: Store = field(init=False)
+    invariants: Judge = field(init=False)
+    goals: Judge = field(init=False)
+    unreached: set[str] = field(init=False)
+    taken: NDArray[np.int64] = field(init=False)
+    depth: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.expander = Expander(self.system, self.symmetries)
+        self.store = Store.of(len(self.system.kinds))
+        self.invariants = Judge.of(self.system.parts, self.expander.values)
+        self.goals = Judge.of(self.system.goals, self.expander.values)
+        self.unreached = set(self.system.goals)
+        self.taken = np.zeros(len(self.expander.names), np.int64)
+
+    def run(self, on_progress: Callable[[int, int], None] | None = None) -> Result:
+        """Level by level. on_progress: is given the number of distinct states and the depth, before each chunk."""
+        initial = [self.expander.row_of(state) for state in self.start]
+        self.store.add_initial(np.array(initial, np.int32))
+        level, behind = 0, len(self.store)
+        broken = self.judge(level, behind)
+        while broken is None and level < behind:
+            if self.limits.depth is not None and self.depth >= self.limits.depth:
+                return self._result(Outcome.BOUNDED)
+            for first in range(level, behind, CHUNK):
+                if on_progress is not None:
+                    on_progress(len(self.store), self.depth)
+                if self._is_full():
+                    return self._result(Outcome.BOUNDED)
+                broken = self._expand(first, min(first + CHUNK, behind))
+                if broken is not None:
+                    break
+            level, behind = behind, len(self.store)
+            if level < behind or broken is not None:
+                self.depth += 1
+        return (
+            self._result(Outcome.HOLDS, broken) if broken is None else self._result(Outcome.VIOLATED, broken)
+        )
+
+    def _is_full(self) -> bool:
+        limits = self.limits
+        if limits.states is not None and len(self.store) > limits.states:
+            return True
+        if limits.memory_mib is None:
+            return False
+        return resident_bytes() + self.store.growth(self._next_successors()) > limits.memory_mib << 20
+
+    def _next_successors(self) -> int:
+        """How many the next chunk may have, judged by those so far."""
+        return 2 * CHUNK * (1 + int(self.taken.sum()) // max(1, len(self.store)))
+
+    def _expand(self, first: int, behind: int) -> Broken | None:
+        """Number the successors of these states, and judge the new ones."""
+        after = self.expander.successors(self.store.rows(first, behind))
+        self.count(after.by)
+        before = len(self.store)
+        steps = len(after.by)
+        judged = steps if after.broken == NOTHING_BROKEN else steps - 1
+        origin = after.origin + np.int32(first)
+        self.store.add(after.rows[:judged], origin[:judged], after.by[:judged])
+        broken = self.judge(before, len(self.store))
+        if broken is not None or judged == steps:
+            return broken
+        self.store.add(after.rows[judged:], origin[judged:], after.by[judged:])
+        invariant = tuple(self.system.step_invariants)[after.broken]
+        return Broken(invariant, int(origin[-1]), int(after.by[-1]))
+
+    def count(self, by: NDArray[np.int32]) -> None:
+        """Note that these outcomes were examined."""
+        self.taken += np.bincount(self.expander.outcomes.name[by], minlength=len(self.taken))
+
+    def judge(self, first: int, behind: int) -> Broken | None:
+        """The first of these states that breaks an invariant; notes the `sometimes` that they reach."""
+        for start in range(first, behind, CHUNK):
+            rows = self.store.rows(start, min(start + CHUNK, behind))
+            if self.unreached:
+                self.unreached -= self.goals.reached(rows)
+            broken = self.invariants.first_false(rows)
+            if broken is not None:
+                return Broken(broken[1], start + broken[0])
+        return None
+
+    def _result(self, outcome: Outcome, broken: Broken | None = None) -> Result:
+        distinct = len(self.store)
+        if broken is not None and broken.by == NO_STATE:
+            distinct = broken.state + 1
+        return result_of(
+            self.system,
+            outcome,
+            distinct=distinct,
+            depth=self.depth,
+            taken={name: int(self.taken[at]) for name, at in self.expander.names.items()},
+            unreached=self.unreached,
+            invariant=None if broken is None else broken.invariant,
+            path=() if broken is None else self._path(broken),
+        )
+
+    def _path(self, broken: Broken) -> tuple[Step, ...]:
+        chain = [broken.state]
+        while (before := int(self.store.parent[chain[-1]])) != NO_STATE:
+            chain.append(before)
+        states = [
+            self.expander.state_of(self.store.rows(number, number + 1)[0].tolist())
+            for number in reversed(chain)
+        ]
+        last = None if broken.by == NO_STATE else broken.invariant
+        return path_through(self.system, self.start, states, self.symmetries, last)

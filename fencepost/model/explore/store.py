@@ -1,0 +1,77 @@
+"""The visited states of an exploration, numbered in the order of their discovery.
+
+Owns: rows and the way back. Must not know what a number in a row stands for.
+"""
+
+from typing import Any
+
+import numpy as np
+from attrs import define, field
+from numba import njit
+
+from fencepost.model.explore.memo import Numbers, grown
+from fencepost.model.explore.pairs import MOST_ROOTS, PairTable, insert_row, read_rows, tree_of
+
+NO_STATE = -1
+"""The state before an initial one."""
+
+
+@njit(cache=True)
+def _insert_rows(
+    rows: Any, parents: Any, hints: Any, tree: Any, keys: Any, index: Any, count: Any, root_keys: Any, root_index: Any, root_count: Any,
+    parent: Any, hint: Any,
+) -> None:  # fmt: skip
+    work = np.empty(rows.shape[1] + tree.shape[0], np.int64)
+    for at in range(rows.shape[0]):
+        before = root_count[0]
+        number = insert_row(rows[at], tree, work, keys, index, count, root_keys, root_index, root_count)
+        if number == before:
+            parent[number] = parents[at]
+            hint[number] = hints[at]
+
+
+@define
+class Store:
+    """parent: the state before, as its explorer numbers it. hint: how it led here (an outcome, or which worker's the parent is)."""
+
+    tree: Numbers
+    inner: PairTable = field(factory=PairTable.empty)
+    roots: PairTable = field(factory=PairTable.empty)
+    parent: Numbers = field(factory=lambda: np.zeros(1 << 12, np.int32))
+    hint: Numbers = field(factory=lambda: np.zeros(1 << 12, np.int32))
+
+    @classmethod
+    def of(cls, slots: int) -> "Store":
+        """No states of so many slots yet."""
+        return cls(tree_of(slots))
+
+    def __len__(self) -> int:
+        return len(self.roots)
+
+    def growth(self, more: int) -> int:
+        """Bytes that room for so many more states takes while it is made."""
+        return self.inner.growth(more * len(self.tree)) + 2 * self.roots.growth(more)
+
+    def add(self, rows: Numbers, parents: Numbers, hints: Numbers) -> None:
+        """Number the rows that are new."""
+        more = len(rows)
+        assert len(self) + more < MOST_ROOTS, "the limit on states comes first"
+        self.inner.reserve(more * len(self.tree))
+        self.roots.reserve(more)
+        self.parent = grown(self.parent, self.roots.keys.size)
+        self.hint = grown(self.hint, self.roots.keys.size)
+        _insert_rows(
+            rows, parents, hints, self.tree, self.inner.keys, self.inner.index, self.inner.count,
+            self.roots.keys, self.roots.index, self.roots.count, self.parent, self.hint,
+        )  # fmt: skip
+
+    def add_initial(self, rows: Numbers) -> None:
+        """Number initial states."""
+        nothing = np.full(len(rows), NO_STATE, np.int32)
+        self.add(rows, nothing, nothing)
+
+    def rows(self, first: int, behind: int) -> Numbers:
+        """The rows of these states."""
+        rows = np.empty((behind - first, len(self.tree) + 1), np.int32)
+        read_rows(first, rows, self.tree, self.inner.keys, self.roots.keys)
+        return rows
