@@ -6,6 +6,7 @@ Realtime lag is a range, because nobody recorded when the log grew. After a poll
 at n or above was there. That moment lies between `lo`, the latest invocation of an append known to stand at n or below, and `hi`, the
 earliest completion of anything that proves a record at n or above; the poll looked at the log between its own invocation and completion. So it
 lagged by at least (invocation - hi) and at most (completion - lo), neither below 0; and by [0, 0] where no record at n or above is known.
+(Where the log judge finds an inversion there is no such moment; then the most is the least.)
 """
 
 from collections.abc import Iterator
@@ -200,4 +201,4 @@ def _ranges(
     invoke, completion = operations.invoke_time[row], operations.completion_time[row]
     at_least = np.where(grown < invoke, invoke - np.minimum(grown, invoke), 0)
     at_most = np.where(known, np.maximum(completion - earliest, 0), 0)
-    return at_least, at_most
+    return at_least, np.maximum(at_least, at_most)
