@@ -4,11 +4,14 @@ Owns: text -> values, with the line of everything that it does not understand. M
 
 nil, booleans, numbers, strings, characters, keywords, lists, vectors, maps, sets, comments and discards (#_). Keywords become `Keyword`, lists and
 vectors `list`, maps `dict` (keys: keywords, texts and numbers), sets `frozenset` or, of what cannot be hashed, refused. A tag is understood only if it says
-"this is a record" (#some.Record{...}, as Clojure prints them). Symbols, ratios and everything else are refused.
+"this is a record" (#some.Record{...}, as Clojure prints them). Symbols, ratios and everything else are refused, as is what would not stay what it is on the
+way to JSON: integers beyond 64 bits, numbers too large for a float, decimals that a float does not hold, half a surrogate pair, keys that become one.
 """
 
+import math
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from attrs import define, frozen
@@ -34,6 +37,9 @@ _TOKEN = re.compile(
 )
 _INTEGER = re.compile(r"[+-]?(?:0|[1-9][0-9]*)N?")
 _FLOAT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?M?")
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+LONGEST_NUMBER = 400
+"""Characters; no 64-bit integer and no float needs as many."""
 _CLOSES = {"[": "]", "(": ")", "{": "}", "#{": "}"}
 _ESCAPE = re.compile(r'\\(u[0-9a-fA-F]{4}|[tnrbf"\\])')
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\"}
@@ -109,7 +115,8 @@ class EdnReader:
                 return self._string(text[1:-1], start)
             case "character":
                 name = text[1:]
-                return _CHARACTERS.get(name) or (chr(int(name[1:], 16)) if len(name) == 5 else name)
+                text = _CHARACTERS.get(name) or (chr(int(name[1:], 16)) if len(name) == 5 else name)
+                return self._whole(text, start)
             case "keyword":
                 return Keyword(text[1:])
             case "tag":
@@ -127,16 +134,33 @@ class EdnReader:
             return text
         if "\\" in _ESCAPE.sub("", text):
             raise self.refuse("an escape that EDN has", repr(text), start)
-        return _ESCAPE.sub(escaped, text)
+        return self._whole(_ESCAPE.sub(escaped, text), start)
+
+    def _whole(self, text: str, start: int) -> str:
+        """The text with its surrogate pairs joined, as \\u writes them."""
+        try:
+            return text.encode("utf-16", "surrogatepass").decode("utf-16")
+        except UnicodeDecodeError:
+            raise self.refuse("text", "half a surrogate pair", start) from None
 
     def _atom(self, text: str, start: int) -> Any:
         if text in _WORDS:
             return _WORDS[text]
         if _INTEGER.fullmatch(text):
-            return int(text.rstrip("N"))
+            value = int(text.rstrip("N")) if len(text) < LONGEST_NUMBER else INT64_MAX + 1
+            if not INT64_MIN <= value <= INT64_MAX:
+                raise self.refuse("64-bit integers", text[:40], start)
+            return value
         if _FLOAT.fullmatch(text):
-            return float(text.rstrip("M"))
+            return self._float(text, start)
         raise self.refuse("nil, true, false, a number, a text, a keyword or a collection", repr(text), start)
+
+    def _float(self, text: str, start: int) -> float:
+        value = float(text.rstrip("M"))
+        exact = not text.endswith("M") or Decimal(repr(value)) == Decimal(text[:-1])
+        if not math.isfinite(value) or not exact:
+            raise self.refuse("numbers that a 64-bit float can hold", text[:40], start)
+        return value
 
     def _tagged(self, tag: str, start: int, depth: int) -> Any:
         kind, text, at = self.token()
@@ -155,7 +179,8 @@ class EdnReader:
             raise self.refuse(
                 "keywords, texts, numbers, booleans or nil in a set or as keys", "a collection", start
             )
-        if len({(type(key), key) for key in keys}) != len(keys):
+        told = keys if opens == "#{" else [str(plain(key)) for key in keys]
+        if len(set(told)) != len(keys):
             raise self.refuse("each key once", "one of them twice", start)
         return frozenset(keys) if opens == "#{" else dict(zip(keys, items[1::2], strict=True))
 

@@ -3,7 +3,6 @@
 Owns: EDN (a vector or list of maps, or one map after another), its JSON twins, and Jepsen's log text. Must not know how entries are paired.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -13,6 +12,7 @@ from attrs import frozen
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.edn import EdnReader, Keyword, plain
 from fencepost.traces.importers.entries import Entry, entry_of
+from fencepost.traces.importers.json_text import json_rows
 from fencepost.traces.importers.kafka import kafka_operations
 from fencepost.traces.operations import Operation
 
@@ -46,55 +46,9 @@ def _entries(rows: Iterator[Row], where: str) -> Iterator[Entry]:
             yield entry
 
 
-def _object(where: str) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
-    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        if len(made) != len(pairs):
-            raise TraceError(expected="each field once", seen="one of them twice", where=where)
-        return made
-
-    return build
-
-
-_BETWEEN = re.compile(r"[\s,]*")
-
-
 def json_entries(text: str, where: str) -> Iterator[Entry]:
     """The entries of a history in JSON: an array of objects, or one object after another."""
     return _entries(json_rows(text, where), where)
-
-
-def json_rows(text: str, where: str) -> Iterator[Row]:
-    """The rows of a history in JSON."""
-
-    def constant(name: str) -> Any:
-        raise TraceError(expected="JSON", seen=name, where=where)
-
-    decoder = json.JSONDecoder(object_pairs_hook=_object(where), parse_constant=constant)
-    line, counted = 1, 0
-    position = _end_of(_BETWEEN, text, 0)
-    inside = text.startswith("[", position)
-    position = _end_of(_BETWEEN, text, position + inside)
-    while position < len(text) and not (inside and text[position] == "]"):
-        line += text.count("\n", counted, position)
-        counted = position
-        try:
-            row, position = decoder.raw_decode(text, position)
-        except json.JSONDecodeError as error:
-            raise TraceError(
-                expected="a JSON object", seen=error.msg, where=f"{where}:{error.lineno}"
-            ) from None
-        yield row, line
-        position = _end_of(_BETWEEN, text, position)
-    if inside:
-        if position >= len(text):
-            raise TraceError(expected="a closing ]", seen="the end of the file", where=where)
-        position += 1
-    if text[position:].strip():
-        line = text.count("\n", 0, position) + 1
-        raise TraceError(
-            expected="nothing behind the history", seen=repr(text[position:][:20]), where=f"{where}:{line}"
-        )
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:

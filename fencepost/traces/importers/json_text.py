@@ -1,0 +1,121 @@
+"""Rows of a history in JSON: an array of objects, or one object after another.
+
+Owns: text -> values, refusing whatever JSON cannot say exactly, with its line. Must not know what a history is.
+
+Refused: a field twice, NaN and infinities (also as a number too large), integers beyond 64 bits, half a surrogate pair, nesting without end.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from attrs import define, field
+
+from fencepost.traces.errors import TraceError
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+LONGEST_NUMBER = 400
+"""Characters; no 64-bit integer and no float needs as many."""
+_BETWEEN = re.compile(r"[\s,]*")
+
+
+@define(eq=False)
+class JsonReader:
+    """The values of a text, one after another. line: of the value under way; escapes: whether the text may hold half a surrogate pair."""
+
+    text: str
+    where: str
+    line: int = 1
+    escapes: bool = field(init=False)
+    decoder: json.JSONDecoder = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.escapes = "\\u" in self.text
+        self.decoder = json.JSONDecoder(
+            object_pairs_hook=self._object,
+            parse_constant=self._constant,
+            parse_int=self._integer,
+            parse_float=self._float,
+        )
+
+    def refuse(self, expected: str, seen: str, line: int | None = None) -> TraceError:
+        """The error for what stands in a line."""
+        return TraceError(
+            expected=expected, seen=seen, where=f"{self.where}:{self.line if line is None else line}"
+        )
+
+    def _constant(self, name: str) -> NoReturn:
+        raise self.refuse("JSON", name)
+
+    def _integer(self, digits: str) -> int:
+        value = int(digits) if len(digits) < LONGEST_NUMBER else INT64_MAX + 1
+        if not INT64_MIN <= value <= INT64_MAX:
+            raise self.refuse("64-bit integers", digits[:40])
+        return value
+
+    def _float(self, digits: str) -> float:
+        value = float(digits)
+        if not math.isfinite(value):
+            raise self.refuse("numbers that a 64-bit float can hold", digits[:40])
+        return value
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            raise self.refuse("each field once", "one of them twice")
+        return made
+
+    def value(self, position: int) -> tuple[Any, int]:
+        """The value at a position, and where it ends."""
+        try:
+            row, end = self.decoder.raw_decode(self.text, position)
+        except json.JSONDecodeError as error:
+            raise self.refuse("a JSON object", error.msg, error.lineno) from None
+        except RecursionError:
+            raise self.refuse("a JSON object", "nesting without end") from None
+        if self.escapes and "\\u" in self.text[position:end]:
+            self._check_text(row)
+        return row, end
+
+    def _check_text(self, value: Any) -> None:
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise self.refuse("text", "half a surrogate pair") from None
+        elif isinstance(value, list):
+            for item in value:
+                self._check_text(item)
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                self._check_text(name)
+                self._check_text(item)
+
+
+def json_rows(text: str, where: str) -> Iterator[tuple[Any, int]]:
+    """Each row with the number of its line. Raises TraceError."""
+    reader = JsonReader(text, where)
+    counted = 0
+    position = _behind(text, 0)
+    inside = text.startswith("[", position)
+    position = _behind(text, position + inside)
+    while position < len(text) and not (inside and text[position] == "]"):
+        reader.line += text.count("\n", counted, position)
+        counted = position
+        row, position = reader.value(position)
+        yield row, reader.line
+        position = _behind(text, position)
+    if inside:
+        if position >= len(text):
+            raise reader.refuse("a closing ]", "the end of the file", text.count("\n") + 1)
+        position += 1
+    if text[position:].strip():
+        line = text.count("\n", 0, position) + 1
+        raise reader.refuse("nothing behind the history", repr(text[position:].strip()[:20]), line)
+
+
+def _behind(text: str, position: int) -> int:
+    match = _BETWEEN.match(text, position)
+    return match.end() if match else position
