@@ -19,6 +19,8 @@ from attrs import define, field
 
 from fencepost.audit.cursor import FIELDS, Cursor
 
+Pair = tuple[str, str, bool, str]
+"""Two brokers, whether the second one lacks records, and the anomaly."""
 MOST_RUNS = 1000
 """Stretches of differing offsets that are kept of one partition."""
 
@@ -56,9 +58,9 @@ class Comparison:
     watcher: Watcher | None = None
     absent: int = 0
     more: int = 0
-    runs: dict[tuple[str, str, bool, str], Run] = field(factory=dict)
+    runs: dict[Pair, Run] = field(factory=dict)
     closed: list[Run] = field(factory=list)
-    touched: set[tuple[str, str, bool, str]] = field(factory=set)
+    touched: set[Pair] = field(factory=set)
 
     def run(self) -> list[Run]:
         """Read everything; returns where the replicas differ, in the order of offsets."""
@@ -70,7 +72,7 @@ class Comparison:
         return sorted(self.closed, key=lambda run: (run.first, run.last))
 
     def _next(self, live: list[Cursor]) -> None:
-        offset = min(cursor.offset for cursor in live)
+        offset = min([cursor.offset for cursor in live])
         here = [cursor for cursor in live if cursor.offset == offset]
         lacking = [cursor for cursor in live if cursor.offset > offset >= cursor.known_from]
         if not lacking and self.watcher is None and _same_bytes(here):
@@ -117,43 +119,42 @@ class Comparison:
         committed = _committed(offset, one, other)
         epoch = one.record.epoch
         grave = committed or (epoch == other.record.epoch and epoch >= 0)
-        fields = [
-            name
-            for name, a, b in zip(FIELDS, one.record.content, other.record.content, strict=True)
-            if a != b
-        ]
-        self._tell(
+        anomaly = "log_divergence" if grave else "uncommitted_divergence"
+        if self._goes_on(offset, (one.replica.broker, other.replica.broker, False, anomaly)):
+            return
+        contents = zip(FIELDS, one.record.content, other.record.content, strict=True)
+        fields = " and ".join(name for name, a, b in contents if a != b)
+        self._begin(
             offset,
-            "log_divergence" if grave else "uncommitted_divergence",
-            one,
-            other,
-            lacks=False,
+            (one.replica.broker, other.replica.broker, False, anomaly),
             expected=f"one record at offset {offset}{_bound(one, other, committed)}: epoch {epoch} in {one.where}",
-            seen=f"another {' and '.join(fields)}: epoch {other.record.epoch} in {other.where}",
+            seen=f"another {fields}: epoch {other.record.epoch} in {other.where}",
         )
 
     def _lacks(self, offset: int, one: Cursor, other: Cursor) -> None:
         committed = _committed(offset, one, other)
-        self._tell(
+        anomaly = "log_divergence" if committed else "uncommitted_divergence"
+        if self._goes_on(offset, (one.replica.broker, other.replica.broker, True, anomaly)):
+            return
+        self._begin(
             offset,
-            "log_divergence" if committed else "uncommitted_divergence",
-            one,
-            other,
-            lacks=True,
+            (one.replica.broker, other.replica.broker, True, anomaly),
             expected=f"the record of offset {offset}{_bound(one, other, committed)}, as epoch {one.record.epoch} in {one.where} has it",
             seen=f"none before {other.where}, which goes on at offset {other.offset}",
         )
 
-    def _tell(
-        self, offset: int, anomaly: str, one: Cursor, other: Cursor, *, lacks: bool, expected: str, seen: str
-    ) -> None:
-        key = one.replica.broker, other.replica.broker, lacks, anomaly
-        self.touched.add(key)
-        run = self.runs.get(key)
-        if run is not None:
-            run.last, run.count = offset, run.count + 1
-            return
-        self.runs[key] = Run(
+    def _goes_on(self, offset: int, pair: Pair) -> bool:
+        """Whether it was so at the offset before."""
+        self.touched.add(pair)
+        run = self.runs.get(pair)
+        if run is None:
+            return False
+        run.last, run.count = offset, run.count + 1
+        return True
+
+    def _begin(self, offset: int, pair: Pair, *, expected: str, seen: str) -> None:
+        _, replica, lacks, anomaly = pair
+        self.runs[pair] = Run(
             anomaly=anomaly,
             first=offset,
             last=offset,
@@ -161,10 +162,10 @@ class Comparison:
             expected=expected,
             seen=seen,
             lacks=lacks,
-            replica=other.replica.broker,
+            replica=replica,
         )
 
-    def _close(self, but: "set[tuple[str, str, bool, str]] | tuple[()]") -> None:
+    def _close(self, but: set[Pair] | tuple[()]) -> None:
         """Runs that did not go on are done."""
         if self.runs:
             for key in [key for key in self.runs if key not in but]:

@@ -85,13 +85,12 @@ class Cursor:
     def advance(self) -> None:
         """To the next batch."""
         known = next(self.stream, None)
-        unreadable_to = -1
         if known is None:
             self.batch = None
         else:
-            unreadable_to = known.known_from
-            self.batch = known.batch
-        self.known_from = max(self.known_from, unreadable_to)
+            self.batch, known_from = known
+            if known_from > self.known_from:
+                self.known_from = known_from
         self.records, self.index = None, 0
 
     def decode(self) -> None:

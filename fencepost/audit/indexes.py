@@ -9,7 +9,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TypeVar, overload
 
-from attrs import define, field
+from attrs import define, evolve
 
 from fencepost.audit.directories import TRANSACTION_INDEX, SegmentFile
 from fencepost.audit.findings import Findings
@@ -32,6 +32,10 @@ from fencepost.impl.log.record_batch import BatchHeader
 ANOMALY = "index_damaged"
 MOST_BYTES = 256 * 1024 * 1024
 """Bound on what is read of an index: segment.index.bytes is 10 MB unless somebody sets it."""
+
+LAST_POSITION = 1 << 63
+LAST_OFFSET = 1 << 63
+"""Beyond anything: no entry is left."""
 
 Entry = TypeVar("Entry", OffsetEntry, TimeEntry)
 
@@ -80,12 +84,15 @@ def _used(data: bytes, form: Struct) -> bytes:
 @define
 class SegmentIndexes:
     """Follows the batches of a segment. tail: nobody knows how far the indexes of this segment are (its broker died, or was alive when the files were
-    copied), so that an entry beyond the end of the log says nothing."""
+    copied), so that an entry beyond the end of the log says nothing. next_position, next_offset: of the next entry of each; before it nothing can be wrong."""
 
     segment: SegmentFile
     findings: Findings
     tail: bool
-    checks: list[tuple[Path, OffsetIndexCheck | TimeIndexCheck]] = field(factory=list)
+    offsets: OffsetIndexCheck | None = None
+    times: TimeIndexCheck | None = None
+    next_position: int = 0
+    next_offset: int = 0
 
     def load(self) -> None:
         """Read them, and tell what is wrong in them by themselves."""
@@ -120,7 +127,10 @@ class SegmentIndexes:
             if not self._tell((offset_entries if offsets else time_entries)(source, base), path):
                 return  # entries out of order cannot be followed; a broker makes such an index anew
             data = source.read_at(0, source.size())
-        self.checks.append((path, (_offset_check if offsets else _time_check)(data, base, str(path))))
+        if offsets:
+            self.offsets = _offset_check(data, base, str(path))
+        else:
+            self.times = _time_check(data, base, str(path))
 
     def _tell(self, items: Iterator[object], path: Path) -> bool:
         sound = True
@@ -130,14 +140,34 @@ class SegmentIndexes:
                 self.findings.flaw(ANOMALY, item, path)
         return sound
 
-    def see(self, header: BatchHeader, *, damaged: bool = False) -> None:
-        """The next batch."""
-        for path, check in self.checks:
-            for flaw in check.see(header, damaged=damaged):
-                self.findings.flaw(ANOMALY, flaw, path)
+    def see(self, header: BatchHeader, position: int, *, damaged: bool = False) -> None:
+        """The next batch, at this byte of the segment. Most batches have no entry, and are only looked at for their time."""
+        if self.offsets is not None and position >= self.next_position:
+            header = evolve(header, position=position)
+            self._follow(self.offsets, header, damaged=damaged)
+            left = self.offsets.entries[self.offsets.passed : self.offsets.passed + 1]
+            self.next_position = left[0].position if left else LAST_POSITION
+        if self.times is not None:
+            if header.last_offset >= self.next_offset or damaged:
+                self._follow(self.times, header, damaged=damaged)
+                rest = self.times.entries[self.times.passed : self.times.passed + 1]
+                self.next_offset = rest[0].offset if rest else LAST_OFFSET
+            elif header.max_timestamp_ms > self.times.latest:
+                self.times.latest = header.max_timestamp_ms
+
+    def _follow(
+        self, check: OffsetIndexCheck | TimeIndexCheck, header: BatchHeader, *, damaged: bool
+    ) -> None:
+        for flaw in check.see(header, damaged=damaged):
+            self.findings.flaw(ANOMALY, flaw, Path(check.file))
+
+    def unfollow(self) -> None:
+        """Something in the segment cannot be read, so that nobody knows what an entry that leads there should say."""
+        self.offsets = self.times = None
 
     def end(self) -> None:
         """There are no more batches."""
-        for path, check in self.checks:
-            for flaw in check.end(Extent(ended_early=self.tail)):
-                self.findings.flaw(ANOMALY, flaw, path)
+        for check in (self.offsets, self.times):
+            if check is not None:
+                for flaw in check.end(Extent(ended_early=self.tail)):
+                    self.findings.flaw(ANOMALY, flaw, Path(check.file))

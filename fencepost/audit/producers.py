@@ -95,7 +95,7 @@ class ProducerCheck:
             )
         known.batches = [
             *known.batches[1 - REMEMBERED_BATCHES :],
-            (first, last, header.base_offset, batch.path, header.position),
+            (first, last, header.base_offset, batch.path, batch.position),
         ]
         known.last_offset = header.last_offset
 

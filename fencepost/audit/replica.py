@@ -19,7 +19,7 @@ from fencepost.audit.indexes import SegmentIndexes
 from fencepost.audit.producers import ProducerCheck
 from fencepost.audit.segments import Bad, Batch, Old, walk_segment
 from fencepost.audit.source import RealSource
-from fencepost.impl.log.batch_header import BatchHeader, Damage
+from fencepost.impl.log.batch_header import DELETE_HORIZON, BatchHeader, Damage
 
 MOST_GAPS = 1000
 """Gaps that are kept until it is known whether the topic is compacted."""
@@ -29,12 +29,8 @@ PROGRESS_BYTES = 1 << 20
 """Progress is told about that often."""
 
 
-@define
-class Known:
-    """A good batch. known_from: below it, down to the batch before, nothing is known of this replica."""
-
-    batch: Batch
-    known_from: int
+Known = tuple[Batch, int]
+"""A good batch, and from where on the replica is known: between it and the batch before nobody knows."""
 
 
 @define
@@ -120,60 +116,57 @@ class ReplicaWalk:
         with RealSource(segment.path) as source:
             indexes.load()
             for item in walk_segment(source, segment.path):
-                self._progress(item, segment)
-                if isinstance(item, Batch):
-                    seen_batch = True
-                    if held is not None:
-                        yield from self._decide(held, item, indexes)
-                        held = None
-                    if not segment.base_offset <= item.header.base_offset <= item.header.last_offset < bound:
-                        self._outside(item, bound, segment)
-                        indexes.see(item.header, damaged=True)
-                    elif item.header.base_offset > self._expected(segment) and not self.doubtful:
-                        held = item
-                    else:
-                        yield from self._take(item, indexes)
-                    continue
+                if item.position - self.told_bytes >= PROGRESS_BYTES:
+                    self.read(item.position - self.told_bytes)
+                    self.told_bytes = item.position
                 if held is not None:
-                    yield from self._take(held, indexes)
+                    if self._is_misplaced(held, item, segment):
+                        indexes.see(held.header, held.position, damaged=True)
+                    elif known := self._take(held, indexes):
+                        yield known
                     held = None
-                if isinstance(item, Old) and not seen_batch:
-                    self._old(item, segment)
-                else:
-                    self._bad(item, segment, tail)
-                self.doubtful = True
-                if isinstance(item, Bad) and item.header is not None:
-                    indexes.see(item.header, damaged=True)
-                else:
-                    indexes.checks.clear()  # what lies there cannot be followed
-            if held is not None:
-                yield from self._take(held, indexes)
+                if not isinstance(item, Batch):
+                    self._no_batch(item, segment, indexes, first=not seen_batch)
+                    continue
+                seen_batch = True
+                header = item.header
+                if not segment.base_offset <= header.base_offset <= header.last_offset < bound:
+                    self._outside(item, bound, segment)
+                    indexes.see(header, item.position, damaged=True)
+                elif header.base_offset > self._expected(segment) and not self.doubtful:
+                    held = item
+                elif known := self._take(item, indexes):
+                    yield known
+            if held is not None and (known := self._take(held, indexes)):
+                yield known
             self.read(source.size() - self.told_bytes)
             self.told_bytes = 0
         indexes.end()
 
-    def _progress(self, item: Batch | Bad | Old, segment: SegmentFile) -> None:
-        position = item.header.position if isinstance(item, Batch) else item.position
-        if position - self.told_bytes >= PROGRESS_BYTES:
-            self.read(position - self.told_bytes)
-            self.told_bytes = position
-
-    def _decide(self, held: Batch, following: Batch, indexes: SegmentIndexes) -> Iterator[Known]:
-        """Whether a batch that jumped ahead is where it belongs."""
-        if self._expected(indexes.segment) <= following.header.base_offset < held.header.next_offset:
-            self._jumped(held, following)
-            indexes.see(held.header, damaged=True)
-        else:
-            yield from self._take(held, indexes)
+    def _is_misplaced(self, held: Batch, following: Batch | Bad | Old, segment: SegmentFile) -> bool:
+        """Whether a batch that jumped ahead is wrong, because the log goes on where it was."""
+        if not isinstance(following, Batch):
+            return False
+        if not self._expected(segment) <= following.header.base_offset < held.header.next_offset:
+            return False
+        self.findings.add(
+            "offset_regressed_in_log",
+            expected=f"an offset below {following.header.base_offset}, where the batch after it begins",
+            seen=f"{held.header.base_offset} in {held.where}",
+            offset=self._expected(segment),
+        )
+        self.doubtful = True
+        return True
 
     def _expected(self, segment: SegmentFile) -> int:
         return segment.base_offset if self.next_offset is None else max(segment.base_offset, self.next_offset)
 
     # ---- a batch
 
-    def _take(self, batch: Batch, indexes: SegmentIndexes) -> Iterator[Known]:
+    def _take(self, batch: Batch, indexes: SegmentIndexes) -> Known | None:
+        """A batch where it belongs, held against everything beside it; None if it is not where it belongs."""
         header = batch.header
-        indexes.see(header)
+        indexes.see(header, batch.position)
         if self.next_offset is not None and header.base_offset < self.next_offset:
             self.findings.add(
                 "offset_regressed_in_log",
@@ -182,18 +175,19 @@ class ReplicaWalk:
                 offset=header.base_offset,
             )
             self.doubtful = True
-            return
+            return None
         known_from = header.base_offset if self.doubtful else self._gap(batch)
-        self._epoch(batch)
+        if header.leader_epoch != self.epoch:
+            self._epoch(batch)
         self.epochs.see(batch)
         self.producers.see(batch)
-        if header.count <= header.last_offset_delta or header.delete_horizon_ms is not None:
+        if header.count <= header.last_offset_delta or header.attributes & DELETE_HORIZON:
             self.sparse = True
             self.holes_below = header.next_offset
         self.batches += 1
         self.records += header.count
         self.next_offset, self.doubtful = header.next_offset, False
-        yield Known(batch, known_from)
+        return batch, known_from
 
     def _gap(self, batch: Batch) -> int:
         """Notes a hole before this batch; returns from where on the replica is known."""
@@ -226,14 +220,19 @@ class ReplicaWalk:
         )
         self.doubtful = True
 
-    def _jumped(self, batch: Batch, following: Batch) -> None:
-        self.findings.add(
-            "offset_regressed_in_log",
-            expected=f"an offset below {following.header.base_offset}, where the batch after it begins",
-            seen=f"{batch.header.base_offset} in {batch.where}",
-            offset=self.next_offset or 0,
-        )
+    def _no_batch(
+        self, item: Bad | Old, segment: SegmentFile, indexes: SegmentIndexes, *, first: bool
+    ) -> None:
+        """first: no batch stood before it in this segment, as where a broker was upgraded."""
+        if isinstance(item, Old) and first:
+            self._old(item, segment)
+        else:
+            self._bad(item, segment, tail=indexes.tail)
         self.doubtful = True
+        if isinstance(item, Bad) and item.header is not None:
+            indexes.see(item.header, item.position, damaged=True)
+        else:
+            indexes.unfollow()
 
     def _old(self, old: Old, segment: SegmentFile) -> None:
         self.findings.left_out(
@@ -241,7 +240,7 @@ class ReplicaWalk:
             f"{old.count} messages of format {old.magic} (before Kafka 0.11), up to offset {old.last_offset}, are not read",
         )
 
-    def _bad(self, bad: Bad | Old, segment: SegmentFile, tail: bool) -> None:
+    def _bad(self, bad: Bad | Old, segment: SegmentFile, *, tail: bool) -> None:
         offset = self.next_offset if self.next_offset is not None else segment.base_offset
         where = f"{segment.path} at byte {bad.position}"
         if isinstance(bad, Old):

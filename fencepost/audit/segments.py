@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from fencepost.impl.log.batch_header import (
     HEADER_SIZE,
@@ -35,18 +35,19 @@ SMALLEST_OLD_MESSAGE = 26
 _MAGIC_AT = 16
 
 
-@frozen
+@define
 class Batch:
-    """A whole batch. header: its position is that in the file. data: its bytes, and only they."""
+    """A whole batch. position: in the file (that of the header is in the chunk that it was read with). data: its bytes, and only they."""
 
     header: BatchHeader
+    position: int
     data: bytes
     path: Path
 
     @property
     def where(self) -> str:
         """File and byte."""
-        return f"{self.path} at byte {self.header.position}"
+        return f"{self.path} at byte {self.position}"
 
     def records(self) -> tuple[Record, ...]:
         """What it holds. Raises CorruptBatchError."""
@@ -99,7 +100,7 @@ def walk_segment(source: Source, path: Path) -> Iterator[Batch | Bad | Old]:
                 return
             position += bad.header.size
             continue
-        yield Batch(evolve(header, position=position), data[at : at + header.size], path)
+        yield Batch(header, position, data[at : at + header.size], path)
         position += header.size
 
 
