@@ -67,10 +67,14 @@ class ReadableLog:
             for segment in self.segments.from_offset(offset):
                 if offset >= end_offset or segment.base_offset >= end_offset:
                     break
-                data = segment.read(offset, max_bytes=max_bytes, end_offset=end_offset)
+                data = self.bounded_read(segment, offset, max_bytes=max_bytes, end_offset=end_offset)
                 if data:
                     return data
         return b""
+
+    def bounded_read(self, segment: Segment, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
+        """Protection KAFKA-2477: bounded by the ends that log and segment had when the read began, not by what the file holds by now."""
+        return segment.read(offset, max_bytes=max_bytes, end_offset=end_offset)
 
     def find_timestamp(self, timestamp_ms: int, *, end_offset: int) -> Record | None:
         """The first record below `end_offset` as late as `timestamp_ms` (ListOffsets); the bound keeps unfinished transactions and what is not
