@@ -11,6 +11,7 @@ from attrs import frozen
 
 from fencepost.checkers.verdict import Verdict, combine
 from fencepost.cli.inputs import Found, Piece, Quarantined, read_piece
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -35,7 +36,16 @@ class Question:
         from fencepost.checkers.models import model_named
 
         limits = Limits(timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
-        return model_named(self.model, *self.initial), limits
+        try:
+            return model_named(self.model, *self.initial), limits
+        except FencepostError:
+            raise
+        except Exception as error:  # whatever a module of the caller's does when it is imported
+            raise FencepostError(
+                expected="a model that can be made",
+                seen=f"{type(error).__name__}: {error}",
+                where=f"--model {self.model}",
+            ) from None
 
 
 @frozen(kw_only=True)

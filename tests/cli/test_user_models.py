@@ -1,0 +1,100 @@
+"""Models of the user's own, as docs/models.md shows them: what stands there runs, and says what it is said to say."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
+BLOCKS = re.findall(r"```(python|clojure)\n(.*?)```", TEXT, flags=re.S)
+BANK, FENCED_STORE = (code for language, code in BLOCKS if language == "python" and "(Model):" in code)
+STALE = next(code for language, code in BLOCKS if language == "clojure" and ":acquire" in code)
+
+
+def entries(process: int, function: str, asked: str, answered: str, kind: str = "ok") -> str:
+    """An invocation and its completion, one after the other."""
+    return (
+        f"{{:process {process} :type :invoke :f :{function} :value {asked}}} "
+        f"{{:process {process} :type :{kind} :f :{function} :value {answered}}}\n"
+    )
+
+
+@pytest.fixture
+def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with both models of the page, in which the command runs."""
+    (tmp_path / "bank.py").write_text(BANK)
+    (tmp_path / "fenced_store.py").write_text(FENCED_STORE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    for name in ("bank", "fenced_store"):
+        sys.modules.pop(name, None)
+    yield tmp_path
+    for name in ("bank", "fenced_store"):
+        sys.modules.pop(name, None)
+
+
+def test_the_page_shows_what_the_command_says(models: Path) -> None:
+    """Rule: the output under the example is the output of the example, found in the folder where the command runs."""
+    (models / "stale.edn").write_text(STALE)
+    arguments = ["check", "stale.edn", "--model", "fenced_store:FencedStore"]
+    done = subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=models, env=os.environ
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    shown = TEXT.split("    $ fencepost " + " ".join(arguments) + "\n")[1].split("\n\n- `init()`")[0]
+    told = done.stdout.split("\nhistory ")[0].rstrip()
+    assert [line.strip() for line in shown.split("\n")] == [line.strip() for line in told.split("\n")]
+
+
+FENCED = [
+    (STALE, "illegal"),
+    (STALE.rsplit(":type :ok", 1)[0] + ':type :fail :f :put :value [1 "a"]}', "ok"),
+    (STALE.rsplit(":type :ok", 1)[0] + ':type :info :f :put :value [1 "a"]}', "ok"),
+    (entries(1, "acquire", "nil", "1") + entries(2, "acquire", "nil", "1"), "illegal"),
+    (entries(1, "acquire", "nil", "nil", "info") + entries(2, "acquire", "nil", "1"), "ok"),
+    (entries(1, "put", '[1 "a"]', '[1 "a"]') + entries(2, "get", "nil", '"b"'), "illegal"),
+    (entries(1, "put", '[1 "a"]', '[1 "a"]') + entries(2, "put", '[1 "b"]', '[1 "b"]') + entries(2, "get", "nil", '"b"'), "ok"),
+]  # fmt: skip
+BANKED = [
+    (entries(0, "cas", "[0 1 4]", "[0 1 4]") + entries(0, "read", "nil", "[6 14]"), "ok"),
+    (entries(0, "cas", "[0 1 4]", "[0 1 4]") + entries(0, "read", "nil", "[10 10]"), "illegal"),
+    (entries(0, "cas", "[0 1 40]", "[0 1 40]"), "illegal"),
+    (entries(0, "cas", "[0 1 4]", "[0 1 4]", "info") + entries(1, "read", "nil", "[10 10]") + entries(1, "read", "nil", "[6 14]"), "ok"),
+    (entries(0, "cas", "[0 1 40]", "[0 1 40]", "info") + entries(1, "read", "nil", "[10 10]"), "ok"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "history", "decision"),
+    [*(("fenced_store:FencedStore", *case) for case in FENCED), *(("bank:Bank", *case) for case in BANKED)],
+)
+def test_the_worked_examples_judge(fencepost, models: Path, model: str, history: str, decision: str) -> None:
+    """Rule: the models of the page convict what breaks their promise, and nothing else; unknown outcomes may go either way."""
+    (models / "h.edn").write_text(history)
+    told = fencepost("check", "h.edn", "--model", model, "--json")
+    (row,) = told.json["verdicts"]
+    assert row["decision"] == decision, row
+
+
+def test_mistakes_of_a_model_are_told(fencepost, models: Path) -> None:
+    """Rule: a model that is missing, no model, or raises is one sentence and exit code 2."""
+    (models / "h.edn").write_text(entries(0, "read", "nil", "nil"))
+    (models / "bad_model.py").write_text(
+        "from fencepost.checkers.models import Model\n"
+        "class Raises(Model):\n    functions = frozenset({'read'})\n    def step(self, state, call):\n        return 1 / 0\n"
+    )
+    (models / "broken_model.py").write_text("class Broken(:\n")
+    for model, says in (
+        ("broken_model:Broken", "expected a model that can be made, saw SyntaxError"),
+        ("no_such_module:X", "expected a module that can be imported"),
+        ("bank:Nothing", "expected a class derived from"),
+        ("bank:Call", "expected a class derived from"),
+        ("bad_model:Raises", "ZeroDivisionError"),
+    ):
+        told = fencepost("check", "h.edn", "--model", model)
+        assert told.code == 2 and says in told.sentence, told
+    sys.modules.pop("bad_model", None)
