@@ -129,4 +129,4 @@ class Cursor:
     def where(self) -> str:
         """The current batch."""
         assert self.batch is not None, "a replica at its end"
-        return f"{self.batch.where} ({self.replica.broker})"
+        return f"{self.batch.where} ({self.replica.name})"

@@ -97,7 +97,7 @@ def _gaps(walk: ReplicaWalk, told: list[tuple[int, int]], findings: Findings) ->
         findings.add(
             "log_gap",
             expected=f"offset {gap.first} after the one before it, as in a topic that was never compacted",
-            seen=f"{gap.end} in {gap.where} ({walk.broker})",
+            seen=f"{gap.end} in {gap.where} ({walk.name})",
             offset=gap.first,
         )
 

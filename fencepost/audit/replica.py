@@ -75,6 +75,11 @@ class ReplicaWalk:
         return self.files.broker
 
     @property
+    def name(self) -> str:
+        """Of the broker, as it reads in a sentence."""
+        return f"broker {self.broker}" if self.broker.isdigit() else self.broker
+
+    @property
     def start_offset(self) -> int:
         """Where it begins: at its first segment, or where records were deleted up to."""
         first = self.files.segments[0].base_offset if self.files.segments else 0
@@ -259,14 +264,14 @@ class ReplicaWalk:
             return
         span = _span(bad.header)
         if offset < self.high_watermark:
-            span += f", below the high watermark {self.high_watermark},"
+            span += f", below the high watermark {self.high_watermark}"
         rest = (
             ""
             if bad.header is not None
             else f"; good up to offset {offset}, {bad.rest} bytes after that are not"
         )
         self.findings.add(
-            "corrupt_batch", expected=bad.expected, seen=f"{bad.seen}{span} in {where}{rest}", offset=offset
+            "corrupt_batch", expected=bad.expected, seen=f"{bad.seen}{span}, in {where}{rest}", offset=offset
         )
 
     # ---- checkpoints
@@ -282,7 +287,7 @@ class ReplicaWalk:
             if beyond or (value is not None and value < 0):
                 self.findings.add(
                     "checkpoint_outside_log",
-                    expected=f"a {name} within the log of {self.broker}, from {start} to {end} in {self.files.path}",
+                    expected=f"a {name} within the log of {self.name}, from {start} to {end} in {self.files.path}",
                     seen=f"{value} in the checkpoint",
                     offset=end,
                 )
@@ -293,7 +298,7 @@ class ReplicaWalk:
 
 
 def _span(header: BatchHeader | None) -> str:
-    return "" if header is None else f" of the batch of offsets {header.base_offset} to {header.last_offset}"
+    return "" if header is None else f", the batch of offsets {header.base_offset} to {header.last_offset}"
 
 
 def uncovered(gaps: list[Gap], told: list[tuple[int, int]]) -> list[Gap]:

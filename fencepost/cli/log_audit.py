@@ -113,10 +113,16 @@ def _show(partition: PartitionAudit, output: Output) -> None:
         output.say(replicas)
     _show_findings(findings, output)
     if findings.count:
-        path = partition.replicas[0].path if partition.replicas else "DIR"
-        where = printable(shlex.quote(path), LONGEST)
+        where = printable(shlex.quote(_worst(partition)), LONGEST)
         output.say(f"  look closer: fencepost log dump {where} --deep --verify-index")
     output.say("")
+
+
+def _worst(partition: PartitionAudit) -> str:
+    """The directory of the replica that the first finding blames."""
+    seen = " ".join(finding.seen for finding in partition.verdict.findings)
+    paths = [replica.path for replica in partition.replicas]
+    return min((path for path in paths if path in seen), key=seen.index, default=paths[0] if paths else "DIR")
 
 
 def _show_findings(findings: Findings, output: Output) -> None:
@@ -141,12 +147,16 @@ def _show_sum(found: Survey, audited: list[PartitionAudit], output: Output) -> N
     findings = found.findings.count + sum(partition.findings.count for partition in audited)
     wrong = sum(partition.verdict.decision is Decision.ILLEGAL for partition in audited)
     unread = len(found.findings.unreadable) + sum(len(partition.findings.unreadable) for partition in audited)
-    output.say(
-        f"{len(found.brokers)} brokers, {len(audited)} partitions, {replicas} replicas, {found.bytes / MEBIBYTE:.1f} MiB:"
-        f" {findings or 'no'} {'finding' if findings == 1 else 'findings'}"
-        + (f" in {wrong} partitions" if wrong else "")
-        + (f"; {unread} files or parts of files were not readable" if unread else "")
-    )
+    size = f"{found.bytes / MEBIBYTE:.1f} MiB"
+    counts = (len(found.brokers), "broker"), (len(audited), "partition"), (replicas, "replica")
+    result = f"{_plural(findings, 'finding') if findings else 'no findings'}"
+    result += f" in {_plural(wrong, 'partition')}" if wrong else ""
+    result += f"; {unread} files or parts of files were not readable" if unread else ""
+    output.say(f"{', '.join(_plural(*one) for one in counts)}, {size}: {result}")
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 # ---- for a program

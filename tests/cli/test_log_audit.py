@@ -43,7 +43,7 @@ def test_replicas_that_agree(fencepost, tmp_path):
     a, b = write(tmp_path, "a"), write(tmp_path, "b")
     told = fencepost("log", "audit", f"1={a}", f"2={b}")
     assert (told.code, told.err) == (0, "")
-    assert told.out.startswith("2 brokers, 1 partitions, 2 replicas, 0.0 MiB: no findings")
+    assert told.out.startswith("2 brokers, 1 partition, 2 replicas, 0.0 MiB: no findings")
     told = fencepost("log", "audit", f"1={a}", f"2={b}", "--json", "--deep")
     (partition,) = told.json["partitions"]
     assert (told.code, told.json["exit_code"], partition["decision"]) == (0, 0, "ok")
@@ -61,8 +61,8 @@ def test_replicas_that_differ(fencepost, tmp_path):
     assert "t-0: illegal, log_divergence" in told.out
     assert "WRONG log_divergence at offset 3: two replicas hold different records" in told.out
     assert f"{b}/t-0/{0:020d}.log at byte " in told.out
-    assert f"look closer: fencepost log dump {a}/t-0 --deep --verify-index" in told.out
-    assert "1 finding in 1 partitions" in told.out
+    assert f"look closer: fencepost log dump {b}/t-0 --deep --verify-index" in told.out
+    assert "1 finding in 1 partition" in told.out
     (partition,) = fencepost("log", "audit", f"1={a}", f"2={b}", "--json").json["partitions"]
     (finding,) = partition["findings"]
     assert (finding["anomaly"], finding["offset"], partition["anomaly"]) == (
