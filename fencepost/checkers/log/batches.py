@@ -65,7 +65,7 @@ def _torn_apart(group: Group) -> Finding | None:
     if group.duplicates or not group.unique:
         return None
     rows = np.flatnonzero((seen.sender >= 0) & ~seen.keyed & ~seen.soft)
-    rows = rows[group.appends.kind[seen.sender[rows]] == Kind.SOFT]
+    rows = rows[(group.standing & (group.appends.kind != Kind.FIRM))[seen.sender[rows]]]
     base, nth, sender = (seen.offset - seen.nth)[rows], seen.nth[rows], seen.sender[rows]
     several = np.isin(sender, sender[_differs(sender, base)]) & np.isin(sender, sender[_differs(sender, nth)])
     if not several.any():

@@ -106,7 +106,7 @@ def placements_of(group: "Group") -> Placements:
     rows = np.flatnonzero(~seen.keyed & ~seen.soft)
     sender = seen.sender[rows]
     acknowledged = seen.row[rows] < 0
-    whole = (sender >= 0) & (acknowledged | (group.unique & (appends.kind[sender] != Kind.FAILED)))
+    whole = (sender >= 0) & (acknowledged | (group.unique & group.standing[sender]))
     if not group.unique:  # a read of a firm append's own offset names that append
         whole |= (
             (sender >= 0)

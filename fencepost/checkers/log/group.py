@@ -9,7 +9,7 @@ import numpy as np
 from attrs import field, frozen
 
 from fencepost.checkers.columns import NONE, Array
-from fencepost.checkers.log.columns import Appends, LogColumns, Reads
+from fencepost.checkers.log.columns import Appends, Kind, LogColumns, Reads
 from fencepost.checkers.log.evidence import Evidence, Placements, evidence_of, placements_of
 from fencepost.checkers.log.extras import LONG_AGO, PER_APPEND, PER_READ, Extras, Fate
 from fencepost.checkers.log.rules import Profile, Rules, loss_ranges
@@ -39,6 +39,8 @@ class Group:
     """For each sent value (flat), its append row."""
     read_of_record: Array = field(init=False)
     """For each record read (flat), its read row."""
+    standing: Array = field(init=False)
+    """Which appends may stand in the log: those that did not fail, and those that failed with their transaction."""
     strong: Array = field(init=False)
     """Which reads claim an end that may be trusted."""
     trusted: Array = field(init=False)
@@ -61,6 +63,7 @@ class Group:
         reads = self.reads
         put("append_of_value", np.repeat(np.arange(len(self.appends.kind)), np.diff(self.appends.start)))
         put("read_of_record", np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start)))
+        put("standing", (self.appends.kind != Kind.FAILED) | (self.extras.fate == Fate.ABORTED))
         put("trusted", reads.strong | (self.profile is Profile.STRONG))
         put("strong", (reads.end >= 0) & self.trusted)
         put("committed", self.extras.isolation == READ_COMMITTED)

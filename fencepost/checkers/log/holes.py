@@ -26,10 +26,13 @@ MAX_SEGMENTS = 200
 
 @frozen(kw_only=True, eq=False)
 class Holes:
-    """start, length: maximal runs of holes that no claimed end cuts, in order; size, invoke, clock: of each candidate."""
+    """start, length: runs of holes with one deadline each, in order; joined: a batch may reach into the run from the one before (only a claimed
+    log start or last stable offset parts them, no end); open_ended: it may reach beyond the last run too; size, invoke, clock: of each candidate."""
 
     start: Array
     length: Array
+    joined: Array
+    open_ended: bool
     size: Array
     invoke: Array
     clock: Array
@@ -55,7 +58,8 @@ def _holes(group: Group) -> Holes:
     appends, placed, reads = group.appends, group.placements, group.reads
     ends = reads.end[group.strong]
     beside = max(group.log_start.max(initial=0), group.stable.max(initial=0))  # neither is above the end
-    known = int(max(placed.last.max(initial=-1) + 1, ends.max(initial=0), beside))
+    firmly = int(max(placed.last.max(initial=-1) + 1, ends.max(initial=0)))
+    known = max(firmly, int(beside))
     # offsets where a run of holes may begin: after a batch, at a claimed end, at 0; covered: how far batches reach before it
     begin = np.unique(np.concatenate(([0], placed.last + 1, ends)))
     begin = begin[begin < known]
@@ -66,13 +70,29 @@ def _holes(group: Group) -> Holes:
     stops = np.unique(np.concatenate((placed.base, ends, [known])))
     stop = stops[np.searchsorted(stops, begin, side="right")]
     open_ = (appends.kind == Kind.SOFT) & ~np.isin(np.arange(len(appends.kind)), placed.append)
+    runs = ~np.isin(begin, placed.base)
+    start, stop = _parted(begin[runs], stop[runs], np.concatenate((group.log_start, group.stable)))
     return Holes(
-        start=begin[~np.isin(begin, placed.base)],
-        length=(stop - begin)[~np.isin(begin, placed.base)],
+        start=start,
+        length=stop - start,
+        joined=~np.isin(start, begin),
+        open_ended=known > firmly,
         size=np.diff(appends.start)[open_],
         invoke=appends.invoke[open_],
         clock=appends.clock[open_],
     )
+
+
+def _parted(start: Array, stop: Array, cuts: Array) -> tuple[Array, Array]:
+    """The runs [start, stop) cut at those of `cuts` that lie inside one."""
+    cuts = np.unique(cuts)
+    run = np.searchsorted(start, cuts, side="right") - 1
+    inside = (
+        (run >= 0) & (cuts < stop[run]) & (cuts > start[run]) if len(start) else np.zeros(len(cuts), np.bool_)
+    )
+    starts = np.sort(np.concatenate((start, cuts[inside])))
+    stops = np.sort(np.concatenate((stop, cuts[inside])))
+    return starts, stops
 
 
 def _reach(group: Group, holes: Holes) -> Callable[[int], Array]:
@@ -128,7 +148,7 @@ def _search(holes: Holes, first: Array) -> bool | None:
     """
     kinds, counts = np.unique(np.array((-holes.size, first)), axis=1, return_counts=True)
     sizes, reaches, supply = (-kinds[0]).tolist(), kinds[1].tolist(), counts.tolist()
-    lengths = holes.length.tolist()
+    lengths, joined = holes.length.tolist(), holes.joined.tolist()
     failed: set[tuple[int, int, tuple[int, ...]]] = set()
     stack = [(0, lengths[0], tuple(supply))]
     for _ in range(FIT_STEPS):
@@ -145,14 +165,13 @@ def _search(holes: Holes, first: Array) -> bool | None:
             stack.append((run + 1, lengths[run + 1], remaining))
             continue
         for kind in reversed(range(len(sizes))):
-            if remaining[kind] and reaches[kind] <= run and sizes[kind] <= left:
-                stack.append(
-                    (
-                        run,
-                        left - sizes[kind],
-                        (*remaining[:kind], remaining[kind] - 1, *remaining[kind + 1 :]),
-                    )
-                )
+            if remaining[kind] and reaches[kind] <= run:
+                at, rest = run, left - sizes[kind]
+                while rest < 0 and at + 1 < len(lengths) and joined[at + 1]:
+                    at, rest = at + 1, rest + lengths[at + 1]
+                if rest >= 0 or (holes.open_ended and at + 1 == len(lengths)):
+                    rest = max(rest, 0)
+                    stack.append((at, rest, (*remaining[:kind], remaining[kind] - 1, *remaining[kind + 1 :])))
     return None if stack else False
 
 

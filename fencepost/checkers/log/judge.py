@@ -65,7 +65,7 @@ def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tu
 
 def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
     """The groups that the screen does not pass, in order."""
-    return np.flatnonzero(screen(columns.appends, columns.reads, rules) | columns.extras.special)
+    return np.flatnonzero(screen(columns.appends, columns.reads, rules, columns.extras))
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:

@@ -1,7 +1,7 @@
 """The screen: one compiled pass over all logs that says which of them need a closer look.
 
 Owns the fast path of the batch judge: slots addressed by offset, no sort, no Python per log. A log that passes keeps every rule of
-LOG_CHECK (steps 1 to 5 and 7, batches); one that does not may still be legal, and `examine` decides it. Every function
+LOG_CHECK; one that does not may still be legal, and `examine` decides it. Every function
 below answers True as soon as anything looks wrong.
 """
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from fencepost.checkers.columns import NEVER, Array
 from fencepost.checkers.log.columns import Appends, Kind, Reads
+from fencepost.checkers.log.extras import Extras
 from fencepost.checkers.log.kernels import (
     ACK,
     ENDED,
@@ -31,6 +32,7 @@ from fencepost.checkers.log.kernels import (
     known_size,
 )
 from fencepost.checkers.log.rules import Profile, Rules
+from fencepost.checkers.log.special import Keys, known_beside, licence_of, side_chains_break, unexcused_jumps
 
 FIRM, FAILED = int(Kind.FIRM), int(Kind.FAILED)
 CONTENT, STRONG = int(Profile.CONTENT), int(Profile.STRONG)
@@ -55,39 +57,51 @@ class Senders(NamedTuple):
     table: Array
 
 
-def screen(appends: Appends, reads: Reads, rules: Rules) -> Array:
+def screen(appends: Appends, reads: Reads, rules: Rules, extras: Extras) -> Array:
     """For each group: may it break a rule?"""
-    low, size = _spans(appends, reads, rules)
+    low, size = _spans(appends, reads, rules, extras)
     largest = max(int(size.max(initial=0)), 0)
     slots = Slots(  # NumPy's own allocation, because it asks for huge pages and numba's does not
         slot=np.empty((largest, EPOCH + 1), np.int64),
         joined=np.empty(largest, np.bool_),
         placed=np.full(len(appends.kind), -1, np.int64),
     )
-    suspect: Array = _screen(appends, reads, rules, slots, low, size)
+    keys = Keys(next=np.empty(extras.keys, np.int64), unseen=np.empty(extras.keys, np.int64))
+    suspect: Array = _screen(appends, reads, rules, extras, slots, keys, low, size)
     return suspect
 
 
 @compiled
-def _spans(appends: Appends, reads: Reads, rules: Rules) -> tuple[Array, Array]:
+def _spans(appends: Appends, reads: Reads, rules: Rules, extras: Extras) -> tuple[Array, Array]:
     groups = len(rules.profile)
     low, size = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     for g in range(groups):
-        low[g], size[g] = _span(appends, reads, rules, g)
+        low[g], size[g] = _span(appends, reads, rules, extras, g)
     return low, size
 
 
 @compiled
-def _screen(appends: Appends, reads: Reads, rules: Rules, slots: Slots, low: Array, size: Array) -> Array:
+def _screen(
+    appends: Appends,
+    reads: Reads,
+    rules: Rules,
+    extras: Extras,
+    slots: Slots,
+    keys: Keys,
+    low: Array,
+    size: Array,
+) -> Array:
     suspect = np.zeros(len(low), np.bool_)
     for g in range(len(low)):
         span = Span(low[g], size[g])
-        suspect[g] = size[g] < 0 or rules.keyed[g] or _suspect(appends, reads, rules, g, slots, span)
+        suspect[g] = (
+            size[g] < 0 or rules.keyed[g] or _suspect(appends, reads, rules, extras, g, slots, keys, span)
+        )
     return suspect
 
 
 @compiled
-def _span(appends: Appends, reads: Reads, rules: Rules, g: int) -> Span:
+def _span(appends: Appends, reads: Reads, rules: Rules, extras: Extras, g: int) -> Span:
     low, high, batch = NEVER, -1, 1
     begin, stop = appends.first[g], appends.first[g + 1]
     items = 64 + appends.start[stop] - appends.start[begin]
@@ -104,6 +118,10 @@ def _span(appends: Appends, reads: Reads, rules: Rules, g: int) -> Span:
             high = max(high, reads.offset[reads.start[r + 1] - 1] + 1)
         if reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG):
             low, high = min(low, max(reads.end[r] - 1, 0)), max(high, reads.end[r] + 1)
+        if extras.special[g] and (reads.strong[r] or rules.profile[g] == STRONG):
+            for claim in (extras.log_start[r], extras.stable[r]):
+                if claim >= 0:
+                    low, high = min(low, max(claim - 1, 0)), max(high, claim + 1)
     if high < 0:
         return Span(0, 0)
     low = 0 if rules.dense[g] else max(low - batch, 0)
@@ -113,7 +131,9 @@ def _span(appends: Appends, reads: Reads, rules: Rules, g: int) -> Span:
 
 
 @compiled
-def _suspect(appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span) -> bool:
+def _suspect(
+    appends: Appends, reads: Reads, rules: Rules, extras: Extras, g: int, slots: Slots, keys: Keys, span: Span
+) -> bool:
     clear(slots, span.size)
     increasing = _values_increase(appends, g)
     begin, stop = appends.start[appends.first[g]], appends.start[appends.first[g + 1]]
@@ -123,7 +143,11 @@ def _suspect(appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots,
         if repeated and rules.unique[g]:
             return True
     senders = Senders(increasing, begin, stop, table)
-    if _place_firm(appends, g, slots, span) or _scan_reads(appends, reads, rules, g, slots, span, senders):
+    if _place_firm(appends, g, slots, span):
+        return True
+    if _scan_reads(appends, reads, rules, extras, g, slots, span, senders):
+        return True
+    if extras.special[g] and side_chains_break(appends, reads, rules, extras, slots, g, span.low, span.size):
         return True
     if epochs_regress(slots, span.size):
         return True
@@ -132,7 +156,10 @@ def _suspect(appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots,
     if rules.profile[g] != CONTENT and chain_breaks(slots, span.size):
         return True
     if rules.dense[g] and not rules.duplicates[g] and rules.unique[g]:
-        return _holes(appends, g, slots, span, rules.profile[g] != CONTENT)
+        known = known_beside(reads, rules, extras, g) if extras.special[g] else 0
+        return _holes(appends, g, slots, known, span, rules.profile[g] != CONTENT)
+    if extras.special[g]:
+        return bool(unexcused_jumps(appends, reads, rules, extras, slots, keys, g, span.low, span.size))
     return _jumps(reads, g, slots, span)
 
 
@@ -182,7 +209,14 @@ def _place_firm(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
 
 @compiled
 def _scan_reads(
-    appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, senders: Senders
+    appends: Appends,
+    reads: Reads,
+    rules: Rules,
+    extras: Extras,
+    g: int,
+    slots: Slots,
+    span: Span,
+    senders: Senders,
 ) -> bool:
     """Steps 1 and 2 for all reads of the log. The inner loop is the hot one: one cache line and one branch per record, and no call
     (passing this many arrays costs more than the rest)."""
@@ -201,7 +235,10 @@ def _scan_reads(
                 or (strong and last >= end)
             ):
                 return True
-            if dense and position >= 0 and first != position:
+            begun = position
+            if extras.special[g]:
+                begun = max(begun, licence_of(reads, rules, extras, g, r))
+            if dense and position >= 0 and first > begun:
                 return True
             if last - first != stop - 1 - begin:
                 if dense or _scan_gappy(appends, reads, rules, g, slots, span, senders, r):
@@ -318,9 +355,9 @@ def _soft_contradicted(appends: Appends, g: int, slots: Slots, span: Span) -> bo
 
 
 @compiled
-def _holes(appends: Appends, g: int, slots: Slots, span: Span, timed: bool) -> bool:
+def _holes(appends: Appends, g: int, slots: Slots, known: int, span: Span, timed: bool) -> bool:
     """Step 5. Batches among the candidates make it bin packing, which is for `examine`."""
-    size = known_size(slots, span.size)
+    size = max(known_size(slots, span.size), known - span.low)
     holes = 0
     for k in range(size):
         holes += slots.slot[k, INVOKE] == NEVER

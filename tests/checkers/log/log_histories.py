@@ -109,7 +109,7 @@ def random_trace(
     for _ in range(rng.choice((0, 1, 2, 3)) if mutations is None else mutations):
         if operations:
             i = rng.randrange(len(operations))
-            operations[i] = _bend(rng, operations[i], epochs)
+            operations[i] = bend(rng, operations[i], epochs)
     rng.shuffle(operations)
     operations = [
         evolve(op, op_id=10 + i, process=i, clock_id=rng.randrange(clocks)) for i, op in enumerate(operations)
@@ -189,7 +189,7 @@ def _look(rng: Random, log: list[Slot], epochs: bool, first_id: int) -> list[Ope
     return reads
 
 
-def _bend(rng: Random, op: Operation, epochs: bool) -> Operation:
+def bend(rng: Random, op: Operation, epochs: bool) -> Operation:
     """The operation with one statement changed a little, still consistent in itself."""
     step = rng.choice((-3, -2, -1, 1, 2, 3))
     what = rng.choice(("time", "time", "offset", "end", "records", "records", "outcome", "epoch"))

@@ -6,7 +6,8 @@ here: it has no pair. Values are unique.
 
 from itertools import combinations, pairwise
 
-from log_exhaustive import firm, trusted_end
+from log_claims import claims_of
+from log_exhaustive import firm
 
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -126,7 +127,7 @@ def _content(h: History) -> set[str]:
 def _one_read(h: History, op: Operation) -> set[str]:
     found = set()
     offsets = [record.offset for record in op.records]
-    end = trusted_end(op, h.trace)
+    end = claims_of(op, h.trace).end
     position = None if op.function is Function.LIST_OFFSETS else op.offset
     occupied = {o for o, _, _, lasting, _ in h.told if lasting and not h.lossy(o)}
     occupied |= {o for b, e, _ in h.batches for o in range(b, e + 1)}
@@ -144,7 +145,7 @@ def _one_read(h: History, op: Operation) -> set[str]:
 
 def _torn(h: History) -> set[str]:
     for op in h.reads:
-        end = trusted_end(op, h.trace)
+        end = claims_of(op, h.trace).end
         if end is not None and any(b < end <= e for b, e, _ in h.batches):
             return {"torn_batch"}
     if any(b < 0 for b, _, _ in h.batches):
@@ -176,7 +177,7 @@ def _times(h: History) -> list[tuple[str, float]]:
         for op in h.appends
         if firm(op) and op.offset is not None
     ]
-    strong = [(end, op) for op in h.reads if (end := trusted_end(op, h.trace)) is not None]
+    strong = [(end, op) for op in h.reads if (end := claims_of(op, h.trace).end) is not None]
     shows = [(h.spared(end - 1), h.spared(end - 1), op) for end, op in strong if end > 0]
     for op in h.reads:
         pairs += [("read_before_sent", h.sender[r.value], op) for r in op.records if r.value in h.sender]
