@@ -1,7 +1,7 @@
 """What only some operations say: log starts, last stable offsets, isolation, keys, tombstones. As columns beside `OperationColumns`.
 
 Owns these columns and whether anybody needs them: a run that claims neither retention nor compaction, and has no transactions and no
-read_committed reads, has none, and costs nothing. Must not know what any judge does with them.
+read_committed reads (nor asks for log starts), has none, and costs nothing. Must not know what any judge does with them.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,8 @@ def statements_of_operations(
     claimed = _claimed(traces)
     committed = any(operation.isolation == ISOLATIONS[READ_COMMITTED] for operation in operations)
     transactions = any(operation.function is Function.TXN for operation in operations)
-    if not (claimed or committed or transactions or _any(stable) or _any(position_stable)):
+    earliest = any(operation.argument == EARLIEST for operation in operations)
+    if not (claimed or committed or transactions or earliest or _any(stable) or _any(position_stable)):
         return None
     names = sorted({operation.key for operation in operations if operation.key is not None})
     codes: dict[str | None, int] = {name: code for code, name in enumerate(names)}
@@ -82,13 +83,13 @@ def statements_of_table(
     stable = integer_array(table_column(table, "last_stable_offset"))
     position_stable = integer_array(struct_field(positions, "last_stable_offset"))
     isolation = _coded(table, "isolation", ISOLATIONS)
-    committed = bool((isolation == READ_COMMITTED).any())
-    if not (_claimed(traces) or committed or transactions or _any(stable) or _any(position_stable)):
+    argument = _coded(table, "argument", (TOMBSTONE, EARLIEST))
+    told = bool((isolation == READ_COMMITTED).any() or (argument == 1).any())
+    if not (_claimed(traces) or told or transactions or _any(stable) or _any(position_stable)):
         return None
     names, indices = string_codes(table_column(table, "key"))
     used = sorted({names[i] for i in np.unique(indices[indices >= 0]).tolist()})
     codes = {name: code for code, name in enumerate(used)}
-    argument = _coded(table, "argument", (TOMBSTONE, EARLIEST))
     return Statements(
         log_start_offset=integer_array(table_column(table, "log_start_offset")),
         last_stable_offset=stable,
