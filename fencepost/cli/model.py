@@ -115,6 +115,16 @@ def _replication(constants: tuple[str, ...], drop: tuple[str, ...]) -> Any:
     "--states", type=click.IntRange(1), default=5_000_000, show_default=True, help="Distinct states at most."
 )
 @click.option("--depth", type=click.IntRange(0), help="Steps from the beginning at most.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--symmetry", is_flag=True, help="Count states that differ only in the names of replicas as one."
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(64),
+    metavar="MIB",
+    help="Memory of all processes at most; then the outcome is undecided.",
+)
 @json_option
 def explore_command(
     name: str,
@@ -123,6 +133,9 @@ def explore_command(
     checks: tuple[str, ...],
     states: int,
     depth: int | None,
+    workers: int,
+    symmetry: bool,
+    memory: int | None,
     as_json: bool,
 ) -> ExitCode:
     """Visit every reachable state, nearest first; a violation comes with a shortest way to it.
@@ -131,6 +144,8 @@ def explore_command(
     Examples
       fencepost model explore replication --constant epochs=1
       fencepost model explore replication --constant epochs=2 --drop KIP-279
+      # replicas are alike: fewer states
+      fencepost model explore replication --constant epochs=2 --symmetry --memory 2000
     """
     from fencepost.model.explore import Limits, Outcome, explore, render
     from fencepost.model.replication import Replication
@@ -147,8 +162,10 @@ def explore_command(
     with output.progress("exploring", states) as bar:
         result = explore(
             system,
-            Limits(states=states, depth=depth),
+            Limits(states=states, depth=depth, memory_mib=memory),
             lambda distinct, level: bar.to(distinct, f"depth {level}"),
+            workers=workers,
+            symmetry=symmetry,
         )
     seconds = time.monotonic() - started
     output.say(render(system, result))
