@@ -28,10 +28,11 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Kafka's own clients and tools as a service: one command a line on standard input, its words separated by tabs; the answer's lines on standard
- * output, and after them a line that begins with NUL: "ok", or "error" and why. Named producers live as long as the process.
+ * output, each after a space, and after them a line that begins with NUL: "ok", or "error" and why. Named producers live as long as the process.
  */
 public final class Peer {
     private static final String END = "\0";
+    private static final String LINE = " ";
     private static final Duration LIMIT = Duration.ofSeconds(30);
     private static final Map<String, KafkaProducer<byte[], byte[]>> producers = new HashMap<>();
     private static OutputStream target;
@@ -46,9 +47,10 @@ public final class Peer {
             String end = "ok";
             try {
                 for (String answer : answer(words[0], words)) {
-                    answers.println(answer);
+                    answers.println(LINE + answer);
                 }
             } catch (Throwable error) {
+                error.printStackTrace();
                 end = ("error " + error).replace('\n', ' ');
             }
             answers.println(END + end);
@@ -208,7 +210,7 @@ public final class Peer {
             System.out.flush();
             target = null;
         }
-        return said.toString(StandardCharsets.UTF_8).lines().collect(Collectors.toList());
+        return Arrays.asList(said.toString(StandardCharsets.UTF_8).split("\n"));
     }
 
     /** Standard output, turned to wherever the last command wants it. */

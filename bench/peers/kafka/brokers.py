@@ -7,10 +7,9 @@ is stored or compared.
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +42,15 @@ def class_path(scratch: Path) -> str:
     if not target.exists() or target.stat().st_mtime < (HERE / "pom.xml").stat().st_mtime:
         scratch.mkdir(parents=True, exist_ok=True)
         done = subprocess.run(
-            ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:build-classpath", f"-Dmdep.outputFile={target.absolute()}"],
+            [
+                "mvn",
+                "-q",
+                "-B",
+                "-f",
+                str(HERE / "pom.xml"),
+                "dependency:build-classpath",
+                f"-Dmdep.outputFile={target.absolute()}",
+            ],
             capture_output=True,
             text=True,
         )
@@ -56,27 +63,42 @@ def class_path(scratch: Path) -> str:
 class Peer:
     """Peer.java, running. Commands are lists of words."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[bytes]
 
     @classmethod
     def start(cls, classes: str, log: Path) -> Self:
         """Start it; it reads commands until its input ends."""
-        command = ["java", *QUIET, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", classes, str(HERE / "Peer.java")]
+        command = [
+            "java",
+            *QUIET,
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+            classes,
+            str(HERE / "Peer.java"),
+        ]
         with log.open("ab") as errors:
-            return cls(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, encoding="utf-8"))
+            return cls(
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                )
+            )
 
     def ask(self, *words: object) -> list[str]:
         """The lines of the answer. Raises PeerError."""
         assert self.process.stdin and self.process.stdout
-        self.process.stdin.write("\t".join(str(word) for word in words) + "\n")
+        self.process.stdin.write("\t".join(str(word) for word in words).encode() + b"\n")
         self.process.stdin.flush()
         lines: list[str] = []
-        for line in self.process.stdout:
+        for data in self.process.stdout:  # bytes: a carriage return in a payload ends no line
+            line = data.decode("utf-8", "replace")
             if line.startswith("\0"):
                 if line[1:].startswith("error"):
                     raise PeerError(f"{words[0]}: {line[7:].strip()}")
                 return lines
-            lines.append(line.rstrip("\n"))
+            lines.append(line[1:].rstrip("\n"))
         raise PeerError(f"{words[0]}: Peer.java has ended")
 
     def dump(self, files: Sequence[Path], *flags: str) -> list[str]:
@@ -86,7 +108,9 @@ class Peer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         assert self.process.stdin and self.process.stdout
         self.process.stdin.close()
         try:
@@ -121,13 +145,26 @@ class Broker:
         if not self.port:
             (self.port,) = free_ports(1)
         properties = self.log.with_suffix(".properties")
-        properties.write_text("".join(f"{name}={value}\n" for name, value in self._properties().items()), encoding="utf-8")
+        properties.write_text(
+            "".join(f"{name}={value}\n" for name, value in self._properties().items()), encoding="utf-8"
+        )
         before = len(self.said())
-        command = ["java", *QUIET, "-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", self.classes, "kafka.Kafka", str(properties)]
+        command = [
+            "java",
+            *QUIET,
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-cp",
+            self.classes,
+            "kafka.Kafka",
+            str(properties),
+        ]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + START_S
-        while "started (kafka.server.KafkaServer)" not in self.said()[before:] and f"[KafkaServer id={self.number}] started" not in self.said()[before:]:
+        while (
+            "started (kafka.server.KafkaServer)" not in self.said()[before:]
+            and f"[KafkaServer id={self.number}] started" not in self.said()[before:]
+        ):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
                 raise PeerError(f"broker {self.number} does not start; see {self.log}: {self.said()[-400:]}")

@@ -9,10 +9,10 @@ Owns which topics there are and what is written to them. Must not know how anyth
 import shutil
 import subprocess
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from attrs import define, field
-
 from brokers import Broker, Peer, PeerError
 
 from fencepost.impl.log.compression import CODECS
@@ -21,6 +21,10 @@ START_MS = 1_600_000_000_000
 SMALL = {"segment.bytes": "16384", "index.interval.bytes": "1024"}
 EAGER = {"min.cleanable.dirty.ratio": "0.01", "file.delete.delay.ms": "100"}
 PATIENCE_S = 90.0
+ISOLATIONS = ("read_uncommitted", "read_committed")
+CONSUMED = "consumed"
+"""The folder beside the data directories with what Kafka's consumer read last."""
+REPLICATED_TOPICS = ("plain", "segments", "compacted", "transactions")
 TOPICS: dict[str, dict[str, str]] = {
     "plain": {},
     **{f"codec-{codec}": {} for codec in CODECS},
@@ -39,6 +43,8 @@ TOPICS: dict[str, dict[str, str]] = {
     "expired": {"retention.ms": "1000", "file.delete.delay.ms": "100"},
     "empty": {},
 }
+STILL = tuple(topic for topic in TOPICS if "compacted" not in topic and topic not in ("retained", "expired"))
+"""Topics that no housekeeping changes between the last read and the kill."""
 FOR_EVER = {"retention.ms": "-1"}
 """The records' times are fixed, and long ago."""
 REPLICATED = {"transaction.state.log.replication.factor": "3", "offsets.topic.replication.factor": "3"}
@@ -57,17 +63,37 @@ class Cluster:
         """Of all brokers."""
         return ",".join(broker.address for broker in self.brokers)
 
-    def send(self, topic: str, first: int, count: int, options: str = "", *, batch: int = 20, producer: str = "", settings: str = "") -> None:
+    def send(
+        self,
+        topic: str,
+        first: int,
+        count: int,
+        options: str = "",
+        *,
+        batch: int = 20,
+        producer: str = "",
+        settings: str = "",
+    ) -> None:
         """Records of numbers from `first`; each `batch` of them waits for the one before, so that it is one batch."""
         name = producer or f"of {topic}"
         if not producer:
             self.peer.ask("producer", name, self.address, settings)
         for start in range(first, first + count, batch):
-            self.peer.ask("send", name, topic, 0, start, min(batch, first + count - start), f"time={START_MS};step=100;{options}")
+            self.peer.ask(
+                "send",
+                name,
+                topic,
+                0,
+                start,
+                min(batch, first + count - start),
+                f"time={START_MS};step=100;{options}",
+            )
         if not producer:
             self.peer.ask("close", name)
 
-    def transactions(self, topic: str, *, first: int = 0, rounds: int = 3, options: str = "", hanging: bool = False) -> None:
+    def transactions(
+        self, topic: str, *, first: int = 0, rounds: int = 3, options: str = "", hanging: bool = False
+    ) -> None:
         """Two producers whose transactions overlap, some aborted; a third one writes in between without any. hanging: a last one stays open."""
         names = [f"{topic}-{letter}-{first}" for letter in "ab"]
         for name in names:
@@ -92,6 +118,14 @@ class Cluster:
         if hanging:
             self.hanging.append(names[0])
 
+    def remember(self, topics: Iterable[str], target: Path) -> None:
+        """What Kafka's consumer reads of these topics, a file for each and for each isolation level."""
+        target.mkdir(parents=True, exist_ok=True)
+        for topic in topics:
+            for isolation in ISOLATIONS:
+                lines = self.peer.ask("consume", self.address, topic, 0, isolation)
+                (target / f"{topic}.{isolation}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
     def forget(self) -> None:
         """The producers whose transactions hang, once nobody is there who could hear of their end."""
         for name in self.hanging:
@@ -103,7 +137,14 @@ def write_everything(cluster: Cluster, *, again: bool = False) -> None:
     first = 1000 if again else 0
     cluster.send("plain", first, 200, "keys=7;headers=5;tombstones=11", settings="enable.idempotence=false")
     for codec in CODECS:
-        cluster.send(f"codec-{codec}", first, 300, "keys=50;bytes=200;headers=9", settings=f"compression.type={codec}", batch=60)
+        cluster.send(
+            f"codec-{codec}",
+            first,
+            300,
+            "keys=50;bytes=200;headers=9",
+            settings=f"compression.type={codec}",
+            batch=60,
+        )
     cluster.send("recompressed", first, 100, "bytes=100", settings="compression.type=gzip")
     cluster.send("append-time", first, 100, "keys=3")
     cluster.send("segments", first, 1500, "bytes=100;keys=10;tombstones=50")
@@ -117,7 +158,13 @@ def write_everything(cluster: Cluster, *, again: bool = False) -> None:
     cluster.peer.ask("delete-records", cluster.address, "deleted-records", 0, first + 407)
     cluster.transactions("transactions", first=first, hanging=again)
     cluster.transactions("transactions-segments", first=first, rounds=20, options="bytes=100", hanging=again)
-    cluster.transactions("transactions-compacted", first=first, rounds=20, options="bytes=100;keys=20;tombstones=7", hanging=again)
+    cluster.transactions(
+        "transactions-compacted",
+        first=first,
+        rounds=20,
+        options="bytes=100;keys=20;tombstones=7",
+        hanging=again,
+    )
 
 
 def create(cluster: Cluster, topic: str, settings: dict[str, str], *, replicas: int = 1) -> None:
@@ -129,7 +176,9 @@ def create(cluster: Cluster, topic: str, settings: dict[str, str], *, replicas: 
 def make_single(root: Path, zookeeper: str, classes: str, peer: Peer) -> None:
     """clean and killed."""
     clean, killed = root / "clean" / "broker-0", root / "killed" / "broker-0"
-    broker = Broker(number=0, data=killed, log=root / "broker-0.log", zookeeper=zookeeper + "/single", classes=classes)
+    broker = Broker(
+        number=0, data=killed, log=root / "broker-0.log", zookeeper=zookeeper + "/single", classes=classes
+    )
     cluster = Cluster(peer, [broker])
     broker.start()
     try:
@@ -137,10 +186,12 @@ def make_single(root: Path, zookeeper: str, classes: str, peer: Peer) -> None:
             create(cluster, topic, settings)
         write_everything(cluster)
         _wait_for_housekeeping(killed)
+        cluster.remember(TOPICS, root / "clean" / CONSUMED)
         broker.stop()
         copy(killed, clean)
         broker.start()
         write_everything(cluster, again=True)
+        cluster.remember(STILL, root / "killed" / CONSUMED)
     finally:
         broker.kill()
     cluster.forget()
@@ -163,7 +214,7 @@ def make_three(root: Path, zookeeper: str, classes: str, peer: Peer) -> None:
     try:
         for broker in brokers:
             broker.start()
-        for topic in ("plain", "segments", "compacted", "transactions"):
+        for topic in REPLICATED_TOPICS:
             create(cluster, topic, TOPICS[topic] | {"min.insync.replicas": "1"}, replicas=3)
         for turn, broker in enumerate(brokers):
             _write_three(cluster, 1000 * turn)
@@ -171,6 +222,7 @@ def make_three(root: Path, zookeeper: str, classes: str, peer: Peer) -> None:
             _write_three(cluster, 1000 * turn + 500)
             broker.start()
         time.sleep(2)
+        cluster.remember(REPLICATED_TOPICS, root / "three" / CONSUMED)
         for broker in brokers:
             broker.stop()
         for broker in brokers:
@@ -195,7 +247,10 @@ def _wait_for_housekeeping(data: Path) -> None:
     """Until the cleaner and retention have been at work."""
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        first = [int(min((data / f"{topic}-0").glob("*.log")).stem) for topic in ("retained", "deleted-records", "expired")]
+        first = [
+            int(min((data / f"{topic}-0").glob("*.log")).stem)
+            for topic in ("retained", "deleted-records", "expired")
+        ]
         cleaned = data / "cleaner-offset-checkpoint"
         if all(first) and cleaned.exists() and cleaned.read_text(encoding="utf-8").count("compacted") >= 3:
             time.sleep(2)
