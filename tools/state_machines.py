@@ -1,0 +1,73 @@
+"""Draws the controller's state machines from their tables, into docs/state-machines.md.
+
+    python -m tools.state_machines           write the page
+    python -m tools.state_machines --check   exit with 1 if the page is not what the tables say
+
+The tables are what the controller obeys (fencepost/impl/controller/machines.py): a transition that no table allows is refused, recorded as a mark and counted.
+"""
+
+import sys
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
+
+PAGE = Path(__file__).parents[1] / "docs" / "state-machines.md"
+
+OPENING = """# State machines of the controller
+
+Drawn from the tables in `fencepost/impl/controller/machines.py` by `python -m tools.state_machines`; a test holds this page and the tables together.
+The controller refuses a transition that is not here, records it as the mark `illegal_transition_refused` and counts it. The names are Kafka's.
+"""
+
+PARTITIONS = """
+## Partitions
+
+A partition is *online* while it has a leader, *offline* while it has none, *new* while it has replicas but was never led.
+"""
+
+REPLICAS = """
+## Replicas
+
+One machine for each replica of a partition, as the controller sees it. Deletion starts only from a replica that is offline (its broker was told to stop it);
+where a broker is down the deletion is *ineligible* and waits for its return.
+"""
+
+
+def diagram(transitions: Mapping[StrEnum, frozenset[StrEnum]]) -> str:
+    """A Mermaid state diagram. The first state of a table is where everything starts and ends."""
+    first = next(iter(transitions))
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {first}"]
+    lines += [
+        f"    {before} --> {after}"
+        for before, behind in transitions.items()
+        for after in transitions
+        if after in behind
+    ]
+    return "\n".join([*lines, "```", ""])
+
+
+def page() -> str:
+    """The whole page."""
+    return (
+        OPENING
+        + PARTITIONS
+        + "\n"
+        + diagram(PARTITION_TRANSITIONS)
+        + REPLICAS
+        + "\n"
+        + diagram(REPLICA_TRANSITIONS)
+    )
+
+
+def main() -> int:
+    """Write or check the page."""
+    if sys.argv[1:] == ["--check"]:
+        return int(PAGE.read_text(encoding="utf-8") != page())
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
