@@ -224,6 +224,7 @@ class Cleaner:
         cleaned = log.files.open(segment_path(log.directory, base, LOG, CLEANED))
         for segment in group:
             for header, data in segment.batches(check_crc=True):
+                segment.refuse_displaced(header, header.position)
                 batch = self._clean_batch(header, data)
                 if batch is not None:
                     cleaned.append(batch)

@@ -18,7 +18,7 @@ from fencepost.impl.log.index_file import CorruptIndexError
 from fencepost.impl.log.layout import CLEANED, LOG, segment_path
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.offset_index import OffsetIndex
-from fencepost.impl.log.record_batch import CorruptBatchError, Record, read_records
+from fencepost.impl.log.record_batch import CorruptBatchError, Damage, Record, read_records
 from fencepost.impl.log.segment_indexes import SegmentIndexes
 from fencepost.impl.log.time_index import TimeIndex
 from fencepost.impl.log.transaction_index import TransactionIndex
@@ -108,7 +108,7 @@ class Segment:
             self.rebuild_indexes()
             return
         self.next_offset, indexes.unindexed = self.base_offset, 0
-        for frame in frames(self.file, position, self.size):
+        for frame in self._frames(position):
             self.next_offset = frame.last_offset + 1
             indexes.unindexed += frame.size
             if frame.max_timestamp_ms > indexes.latest[0]:
@@ -135,8 +135,27 @@ class Segment:
     def rebuild_indexes(self) -> None:
         """Make the sparse indexes again from the headers of the batches. Raises CorruptBatchError where there is none, with the indexes right up to there."""
         self._forget()
-        for frame in frames(self.file, 0, self.size):
+        for frame in self._frames(0):
             self._note(frame.position, frame)
+
+    def _frames(self, start: int) -> Iterator[Frame]:
+        """The batches from byte `start` on, as far as their offsets can stand here: a base offset is not under a checksum. Raises CorruptBatchError."""
+        for frame in frames(self.file, start, self.size):
+            self.refuse_displaced(frame, frame.position)
+            yield frame
+
+    def refuse_displaced(self, batch: Frame | BatchHeader, position: int) -> None:
+        """Raises CorruptBatchError for a batch whose offsets no index of this segment could name."""
+        if (
+            batch.base_offset < self.base_offset
+            or batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
+        ):
+            raise CorruptBatchError(
+                Damage.HEADER,
+                position,
+                expected=f"offsets from {self.base_offset} on, within 31 bits",
+                seen=f"{batch.base_offset} to {batch.last_offset}",
+            )
 
     def recover(self, expected_offset: int | None, see: BatchSink, *, check_crc: bool = True) -> bool:
         """Read every byte, hand each good batch to `see`, make the indexes again (the aborted transactions are left to whoever knows the producers), and
