@@ -23,6 +23,8 @@ of `Disk` and last until `heal`, whatever the host does meanwhile:
 - `rot_bit`: a durable bit turns over, once, and is read so from then on.
 """
 
+from collections.abc import Callable
+
 from attrs import Factory, define, field, frozen
 
 from fencepost.sim.disk_content import FileContent
@@ -49,6 +51,7 @@ class OpenFile:
         file, data, disk = self._file, bytes(data), self._disk
         position = len(file.content)
         failing = disk._mutating(disk.write_cost)
+        disk._show(file, data)
         written, error = disk._room_for(data, self._path)
         if written or error is None:
             file.content += written
@@ -121,6 +124,7 @@ class Disk:
     _calls_left: int = 0
     _power_is_off: bool = False
     _power_losses: int = 0
+    _look: Callable[[int], None] | None = None
     _faults: DiskFaults | None = None
     _struck: int = 0
     """Faults that drew something so far: part of the cause of the next draw."""
@@ -197,6 +201,10 @@ class Disk:
         assert calls >= 1, f"the power fails at a coming call, not {calls}"
         self._calls_left = calls
 
+    def look_inside_append(self, look: Callable[[int], None]) -> None:
+        """Another thread looks at the files, once, while the next append is under way: look(how many of its bytes can be seen), for half and for all."""
+        self._look = look
+
     def disarm_power_loss(self) -> None:
         """Forget an armed power loss."""
         self._calls_left = 0
@@ -240,6 +248,18 @@ class Disk:
         if self._faults is None:
             self._faults = DiskFaults()
         return self._faults
+
+    def _show(self, file: FileContent, data: bytes) -> None:
+        look, self._look = self._look, None
+        if look is None:
+            return
+        position = len(file.content)
+        for seen in (len(data) // 2, len(data)):
+            file.content += data[:seen]
+            try:
+                look(seen)
+            finally:
+                del file.content[position:]
 
     def _draw_fault(self, bound: int, what: str) -> int:
         self._struck += 1

@@ -1,8 +1,7 @@
-"""The log machine on the simulated disk: power loss, lying syncs, input/output errors, a full disk, rotten bits.
+"""The log machine on the simulated disk: power loss, lying syncs, input/output errors, a full disk, rotten bits (disk_rot.py).
 
 Owns which faults strike, and what of the promises of log_machine.py is left when they do. A power loss takes what was not synced. After an error of the
-disk every call is refused until the log is opened anew. A lying sync voids what it promised, a rotten bit what lies behind it; but neither lets
-a record appear that nobody wrote.
+disk every call is refused until the log is opened anew. A lying sync voids what it promised, but lets no record appear that nobody wrote.
 """
 
 from collections.abc import Callable
@@ -11,18 +10,22 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from fencepost.campaign.machines.log_machine import KEY, LogMachine, produced
+from fencepost.campaign.machines.log_life import KEY
+from fencepost.campaign.machines.log_machine import LogMachine
 from fencepost.campaign.machines.log_model import Known
-from fencepost.impl.log.layout import RECOVERY_POINTS, parse_segment_name
+from fencepost.campaign.machines.log_writing import BATCH, PRODUCERS, produced
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.sim.disk import Disk, PowerLoss
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import DiskOptions
 
+CALLS = st.sampled_from([call.value for call in DiskCall])
+RESTARTS = st.lists(st.sampled_from(["crash", "power"]), max_size=2)
 
-class DiskMachine(LogMachine):
-    """disk: the files. armed: a fault may strike, so that calls may fail. was_struck: one did since the last start."""
+
+class FaultyDiskMachine(LogMachine):
+    """disk: the files. armed: a fault may strike, so that calls may fail."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,10 +86,10 @@ class DiskMachine(LogMachine):
         self.armed = True
 
     @precondition(well)
-    @rule(call=st.sampled_from(list(DiskCall)), nth=st.integers(1, 12), times=st.sampled_from([1, 2, None]))
-    def fail(self, call: DiskCall, nth: int, times: int | None) -> None:
+    @rule(call=CALLS, nth=st.integers(1, 12), times=st.sampled_from([1, 2, None]))
+    def fail(self, call: str, nth: int, times: int | None) -> None:
         """EIO."""
-        self.disk.fail_calls(call, nth=nth, times=times)
+        self.disk.fail_calls(DiskCall(call), nth=nth, times=times)
         self.armed = True
 
     @precondition(well)
@@ -97,7 +100,7 @@ class DiskMachine(LogMachine):
         self.disk.limit_capacity(used + room)
         self.armed = True
 
-    @precondition(lambda self: self.well() and not self.options.compact)
+    @precondition(well)
     @rule(times=st.integers(1, 4))
     def lie(self, times: int) -> None:
         """The next syncs do nothing."""
@@ -116,9 +119,31 @@ class DiskMachine(LogMachine):
             return
         assert self.logs is not None
         self.logs.truncate_fully_and_start_at(KEY, self.model.end)
+        self.logs.first_dirty.pop(KEY, None)
         self.logs.checkpoint()
         self.model.restart_at(self.model.end)
         self.model.lied = False
+
+    # ---- what follows an error
+
+    @precondition(well)
+    @rule(call=CALLS, nth=st.integers(1, 3), roll=st.booleans(), restarts=RESTARTS)
+    def fail_while_writing(self, call: str, nth: int, roll: bool, restarts: list[str]) -> None:
+        """An append and a flush (or a roll) meet EIO at once; the disk is well again, and restarts follow."""
+        self.fail(call=call, nth=nth, times=1)
+        self.append(keys=["a"], tombstone=False, producer=7, ms=1)
+        if self.in_service:
+            (self.roll if roll else self.flush)()
+        self.heal_disk()
+        for restart in restarts:
+            (self.crash_and_restart if restart == "crash" else self.power_loss)()
+
+    @precondition(well)
+    @rule(keys=BATCH, producer=PRODUCERS, back=st.integers(0, 3))
+    def read_while_appending(self, keys: list[str], producer: int | None, back: int) -> None:
+        """A reader without a bound of its own comes while an append is under way."""
+        self.disk.look_inside_append(lambda _: self.read(back=back, bound_back=-len(keys)))
+        self.append(keys=keys, tombstone=False, producer=producer, ms=0)
 
     @precondition(lambda self: self.logs is not None and bool(self.log.offline))
     @rule()
@@ -138,41 +163,3 @@ class DiskMachine(LogMachine):
             except LogOfflineError:
                 continue
             raise AssertionError(f"offline ({log.offline}), and it did not refuse")
-
-    # ---- rot
-
-    def paths(self) -> list[str]:
-        """Every file."""
-        top = [name for name in self.disk.list("") if name != str(KEY)]
-        return top + [f"{KEY}/{name}" for name in self.disk.list(str(KEY))]
-
-    @precondition(lambda self: self.in_service and not self.options.compact and not self.model.lied)
-    @rule(pick=st.integers(0, 30))
-    def rot(self, pick: int) -> None:
-        """A bit turns over in a segment, an index or a snapshot while the log is closed; reading all of it finds a clean prefix."""
-        self.heal_disk()
-        self.leave()
-        paths = [path for path in self.paths() if parse_segment_name(path.rpartition("/")[2])]
-        self.disk.rot_bit(paths[pick % len(paths)])
-        if self.disk.exists(RECOVERY_POINTS):
-            self.disk.remove(RECOVERY_POINTS)
-        self.epoch += 1  # no later batch is taken for one from before
-        self.start(at_least=0)
-        self.model.lied = True  # the leader epoch of a batch is outside its checksum
-        self.forget_lies()
-
-    @precondition(lambda self: self.in_service and len(self.log.segments) > 1)
-    @rule(pick=st.integers(0, 30), offset=st.integers(0, 60))
-    def rot_index(self, pick: int, offset: int) -> None:
-        """A bit turns over in the offset index of an old segment; whoever reads finds the records all the same."""
-        old = self.log.segments.all[pick % (len(self.log.segments) - 1)]
-        old.release()
-        self.disk.rot_bit(old.offsets.path)
-        self.read(offset=old.base_offset + offset % 8, bound=self.model.end)
-
-        def repair() -> None:
-            old.rebuild_indexes()
-            old.seal()
-
-        if self.in_service:
-            self.survive(repair)

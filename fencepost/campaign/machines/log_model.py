@@ -4,12 +4,12 @@ Owns which records may be there and which must. Must not know files or segments.
 known (appended, or tried to), promised (it must be found), removable (it may be found or not).
 """
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 
 @frozen(kw_only=True)
 class Known:
-    """A record that was appended. first, last: offsets of its batch."""
+    """A record that was appended. first, last: offsets of its batch. sequence: of the first record of its batch."""
 
     offset: int
     key: bytes
@@ -18,15 +18,22 @@ class Known:
     first: int
     last: int
     producer_id: int = -1
+    producer_epoch: int = -1
     sequence: int = -1
+
+    @property
+    def last_sequence(self) -> int:
+        """Of the last record of its batch."""
+        return self.sequence + self.last - self.first
 
 
 @define
 class LogModel:
     """records: by offset; those at or above `end` were tried and not acknowledged. ever: all that were ever tried, also what was cut since. end: what the
     log answers as its end while it is in service. durable: below it nothing may be lost. deletable_below: retention may have removed what lies below.
-    removable: compaction may have. cleaned_at: when a tombstone was first compacted. anywhere: a full truncation was interrupted, so that an empty log may
-    stand at any offset. lied: a sync has lied, so that a power loss may take or bring back anything."""
+    removable: compaction may have. forgettable: last offsets of batches that compaction found not to be their producer's last, so that it kept nothing
+    of them. cleaned_at: when a tombstone was first compacted. anywhere: a full truncation was interrupted, so that an empty log may stand at any
+    offset. lied: a sync has lied or a bit outside every checksum has turned, so that what is there may be anything that was ever written."""
 
     records: dict[int, Known] = field(factory=dict)
     ever: dict[int, list[Known]] = field(factory=dict)
@@ -36,6 +43,7 @@ class LogModel:
     deletable_below: int = 0
     high_watermark: int = 0
     removable: set[int] = field(factory=set)
+    forgettable: set[int] = field(factory=set)
     cleaned_at: dict[int, int] = field(factory=dict)
     anywhere: bool = False
     lied: bool = False
@@ -45,6 +53,17 @@ class LogModel:
         for record in batch:
             self.records[record.offset] = record
             self.ever.setdefault(record.offset, []).append(record)
+
+    def may_be_displaced(self, first: int, to: int) -> None:
+        """The batch at `first` may be found at `to`: its base offset is not under its checksum."""
+        for record in [one for mine in self.ever.values() for one in mine if one.first == first]:
+            moved = evolve(
+                record,
+                offset=record.offset - first + to,
+                first=to,
+                last=record.last - first + to,
+            )
+            self.ever.setdefault(moved.offset, []).append(moved)
 
     def batch_start(self, offset: int) -> int:
         """Where a cut at `offset` ends the log."""
@@ -59,6 +78,7 @@ class LogModel:
         """The log ends here: what lay beyond is gone for good."""
         self.records = {offset: record for offset, record in self.records.items() if offset < end}
         self.removable = {offset for offset in self.removable if offset < end}
+        self.forgettable = {offset for offset in self.forgettable if offset < end}
         self.cleaned_at = {offset: at for offset, at in self.cleaned_at.items() if offset < end}
         self.end = end
         self.durable, self.high_watermark = min(self.durable, end), min(self.high_watermark, end)
@@ -67,9 +87,19 @@ class LogModel:
 
     def restart_at(self, offset: int) -> None:
         """A full truncation is done."""
-        self.records, self.removable, self.cleaned_at = {}, set(), {}
+        self.records, self.removable, self.forgettable, self.cleaned_at = {}, set(), set(), {}
         self.end = self.durable = self.start = self.deletable_below = self.high_watermark = offset
         self.anywhere = False
+
+    def last_of(self, producer: int) -> Known | None:
+        """A record of the last batch of a producer that must be remembered; None if there is none, or compaction may have dropped it."""
+        mine = [
+            record
+            for offset, record in self.records.items()
+            if record.producer_id == producer and offset < self.end
+        ]
+        last = max(mine, key=lambda record: record.offset, default=None)
+        return None if last is None or last.last in self.forgettable else last
 
     # ---- compaction
 
@@ -91,6 +121,13 @@ class LogModel:
         for offset, at in self.cleaned_at.items():
             if now_ms >= at + delete_retention_ms:
                 self.removable.add(offset)
+        last: dict[int, int] = {}
+        for offset in sorted(self.records):
+            if offset < self.end:
+                last[self.records[offset].producer_id] = self.records[offset].last
+        for record in self.records.values():
+            if record.last < min(below, last.get(record.producer_id, 0)):
+                self.forgettable.add(record.last)
 
     def compacted(self, below: int, now_ms: int) -> None:
         """A compaction up to `below` is done: tombstones have been seen."""
@@ -110,16 +147,18 @@ class LogModel:
         wrong = [f"invented: {one}" for one in found if self.records.get(one.offset) != one]
         if self.anywhere:
             return wrong
-        if end < at_least:
+        promised = self.records.keys() - self.removable
+        if any(end <= offset < at_least for offset in promised):
             wrong.append(f"lost: the log ends at {end}, and all below {at_least} was promised")
         if first > max(self.deletable_below, 0):
             wrong.append(
                 f"deleted too much: begins at {first}, only what lies below {self.deletable_below} may go"
             )
+        there = set(offsets)
         missing = [
             offset
             for offset in sorted(self.records)
-            if first <= offset < end and offset not in self.removable and offset not in set(offsets)
+            if first <= offset < end and offset not in self.removable and offset not in there
         ]
         return [*wrong, *(f"hole: {self.records[offset]} is missing" for offset in missing)]
 

@@ -1,35 +1,19 @@
 """The adversary and the log: nothing promised is lost, nothing is invented, whatever the disk does; and the same on real files."""
 
-import shutil
-import tempfile
-
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from fencepost.campaign.machines.disk_machine import DiskMachine
-from fencepost.campaign.machines.log_machine import LogMachine
-from fencepost.impl.runtime.files import RealFiles
+from fencepost.campaign.machines.disk_rot import DiskMachine
+from fencepost.campaign.machines.real_machine import RealMachine
 
 SETTINGS = settings(
-    max_examples=150,
+    max_examples=120,
     stateful_step_count=40,
     derandomize=True,
     database=None,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-
-
-class RealMachine(LogMachine):
-    """On real files."""
-
-    def make_files(self):
-        self.where = tempfile.mkdtemp(prefix="fencepost-log-")
-        return RealFiles(self.where)
-
-    def teardown(self):
-        super().teardown()
-        shutil.rmtree(self.where)
 
 
 def test_the_log_survives_the_simulated_disk():

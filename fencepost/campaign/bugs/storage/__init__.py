@@ -1,0 +1,78 @@
+"""Planted bugs of the log, found by the log machine (campaign/machines): each removes one protection by swapping one part.
+
+Owns the table. The protections stand in traces/storage_protections.py under the same ids. Must not know Hypothesis: the hunt does.
+"""
+
+import re
+
+from attrs import frozen
+
+from fencepost.campaign.bugs.storage import appending, loading, reading, removing
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.protections import Protection
+from fencepost.traces.storage_protections import STORAGE_BY_BUG
+
+
+@frozen(kw_only=True)
+class LogBug:
+    """bug: the zoo's id. role: the entry of `LogParts` that is swapped; part: by what. shows_as: what the machine complains of, a regular expression."""
+
+    bug: str
+    role: str
+    part: type
+    shows_as: str
+
+    @property
+    def protection(self) -> Protection:
+        """What is missing."""
+        return STORAGE_BY_BUG[self.bug]
+
+    @property
+    def story(self) -> str:
+        """What happened, in the words of the part."""
+        return (self.part.__doc__ or "").strip()
+
+    def shown_by(self, complaint: str) -> bool:
+        """Whether this is how the bug shows, and not an accident."""
+        return re.search(self.shows_as, complaint) is not None
+
+
+LOST = "lost: |hole: "
+FORGOTTEN = "is forgotten|[Oo]f producer|last batch of producer|not recognised|before the restart|ahead of the log|expected sequence"
+
+LOG_BUGS: dict[str, LogBug] = {
+    bug: LogBug(bug=bug, role=role, part=part, shows_as=shows_as)
+    for bug, role, part, shows_as in (
+        ("KAFKA-10471", "directory", loading.MarkerGoesLast, "taken for clean"),
+        ("KAFKA-5829", "log", loading.SnapshotsGo, FORGOTTEN),
+        ("LOG-NO-CHECKSUM", "recovery", loading.NoChecksums, "CRC-32C"),
+        ("LOG-FSYNCGATE", "recovery", loading.TrustsThePageCache, LOST),
+        ("KAFKA-7866", "log", appending.EndMovesLast, "out of order"),
+        ("KAFKA-6975", "log", appending.StartsWithWholeBatches, "a batch at the log end offset"),
+        ("KAFKA-6003", "log", appending.ChecksItsLeader, "sequence 0"),
+        ("KAFKA-6683", "log", appending.ProducersFirst, FORGOTTEN),
+        ("KAFKA-5249", "log", appending.SnapshotOfAnotherOffset, FORGOTTEN),
+        ("LOG-LAZY-FLUSH", "log", appending.FlushesNothing, LOST),
+        ("LOG-GOES-ON", "log", appending.GoesOnAfterErrors, "appended at|lost|hole|bad|did not refuse"),
+        ("KAFKA-2477", "log", reading.ReadsWhatTheFileHolds, "beyond the end|torn|bytes"),
+        ("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, "deleted too much"),
+        ("KAFKA-7400", "retention", removing.KeepsWhatNobodyMayRead, "below the log start"),
+        ("KAFKA-10706", "log", removing.CutsEpochsWithRecords, "epochs of what was cut"),
+        ("KAFKA-13194", "cleaner", removing.CompactsWhatIsNotCommitted, "hole: "),
+        ("KAFKA-4529", "cleaner", removing.TombstonesGoAtOnce, "hole: .*value=None"),
+        ("KAFKA-5490", "cleaner", removing.ForgetsProducers, FORGOTTEN),
+    )
+}
+
+
+def log_bug(bug: str) -> LogBug:
+    """The bug of this id. Raises FencepostError."""
+    found = LOG_BUGS.get(bug)
+    if found is None:
+        raise FencepostError(
+            expected=f"one of {', '.join(sorted(LOG_BUGS))}",
+            seen=bug,
+            where="planted bugs of the log",
+            hint="`fencepost bugs list` shows them",
+        )
+    return found

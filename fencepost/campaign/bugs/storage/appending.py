@@ -1,0 +1,86 @@
+"""Bugs of writing: in which order a log changes, and what it makes of errors on the way."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fencepost.impl.log.producer_files import write_snapshot
+from fencepost.impl.log.producer_state import OutOfOrderSequenceError
+from fencepost.impl.log.record_batch import BatchHeader
+from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
+
+
+class EndMovesLast(SegmentedLog):
+    """KAFKA-7866: an error after the write (then: of the transaction index) leaves the end where it was and the log in service, so that the next append
+    takes the same offsets again."""
+
+    def _append(self, data: bytes, headers: list[BatchHeader]) -> None:
+        end = self.log_end_offset
+        try:
+            super()._append(data, headers)
+        except LogOfflineError:
+            if self.log_end_offset > end:
+                self.log_end_offset, self.offline = end, ""
+            raise
+
+
+class StartsWithWholeBatches(SegmentedLog):
+    """KAFKA-6975: a new replica whose leader's log starts inside a batch refuses the batch, for ever."""
+
+    def log_start_inside_batch(self, header: BatchHeader) -> bool:
+        """Never."""
+        return False
+
+
+class ChecksItsLeader(SegmentedLog):
+    """KAFKA-6003: a follower that knows nothing of a producer refuses a batch of it whose sequence is not 0; its leader remembers more."""
+
+    def trust_the_leader(self, headers: list[BatchHeader]) -> None:
+        """Check as a leader would."""
+        seen = set(self.producers.producers)
+        for header in headers:
+            if header.producer_id >= 0 and header.producer_id not in seen and header.base_sequence > 0:
+                raise OutOfOrderSequenceError(
+                    expected="sequence 0", seen=str(header.base_sequence), where=f"append to {self.directory}"
+                )
+            seen.add(header.producer_id)
+
+
+class ProducersFirst(SegmentedLog):
+    """KAFKA-6683: producers learn of a batch before it is written; if the write fails, its retry is taken for a duplicate, or its successor for one with a
+    gap."""
+
+    def _append(self, data: bytes, headers: list[BatchHeader]) -> None:
+        SegmentedLog.update_producers(self, data, headers)
+        super()._append(data, headers)
+
+    def update_producers(self, data: bytes, headers: list[BatchHeader]) -> None:
+        """Done before."""
+
+
+class SnapshotOfAnotherOffset(SegmentedLog):
+    """KAFKA-5249: the snapshot of a segment's end is named by the segment's beginning, so that a log cut to there knows of batches to come."""
+
+    def take_snapshot(self) -> None:
+        """Named too low."""
+        write_snapshot(self.files, self.directory, self.segments.active.base_offset, self.producers)
+
+
+class FlushesNothing(SegmentedLog):
+    """The recovery point moves without a sync."""
+
+    def flush(self) -> None:
+        """Only claim it."""
+        with self.in_service("flush"):
+            self.recovery_point = self.log_end_offset
+
+
+class GoesOnAfterErrors(SegmentedLog):
+    """After an error of the disk the log goes on as if nothing had been written."""
+
+    @contextmanager
+    def in_service(self, what: str) -> Iterator[None]:
+        """Answer the error, and forget it."""
+        try:
+            yield
+        except OSError as error:
+            raise LogOfflineError(expected="a log", seen=str(error), where=what) from error
