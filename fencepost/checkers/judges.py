@@ -40,9 +40,9 @@ def _kafka(trace: Trace) -> Verdict:
 
 
 def _kafka_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
-    from fencepost.checkers.kafka import judge_columns, kafka_columns_of_table
+    from fencepost.checkers.kafka import judge_table
 
-    return dict(judge_columns(kafka_columns_of_table(operations, traces)))
+    return dict(judge_table(operations, traces))
 
 
 def _groups(trace: Trace) -> Verdict:

@@ -1,10 +1,10 @@
 """The kafka judge: do consumers, producers and transactions go through the logs as Kafka promises? (docs/anomalies.md)
 
-`judge_trace` judges one trace, `judge_columns` all traces of stacked columns; `measure_trace` counts what is no violation.
+`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `measure_trace` counts what is no violation.
 """
 
 from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns_of_table, kafka_columns_of_traces
-from fencepost.checkers.kafka.judge import judge_columns, judge_trace, judge_traces
+from fencepost.checkers.kafka.judge import judge_table, judge_trace, judge_traces
 from fencepost.checkers.kafka.lags import Lags
 from fencepost.checkers.kafka.measurements import Measurements, Unseen, measure_columns, measure_trace
 
@@ -13,7 +13,7 @@ __all__ = [
     "Lags",
     "Measurements",
     "Unseen",
-    "judge_columns",
+    "judge_table",
     "judge_trace",
     "judge_traces",
     "kafka_columns_of_table",

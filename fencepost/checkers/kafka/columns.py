@@ -82,15 +82,16 @@ class KafkaColumns:
 
 def kafka_columns_of_traces(traces: Sequence[Trace]) -> KafkaColumns:
     """The relations of traces in memory."""
-    return _columns(columns_of_traces(traces), extras_of_traces(traces))
+    return kafka_columns(columns_of_traces(traces), extras_of_traces(traces))
 
 
 def kafka_columns_of_table(table: pa.Table, traces: Iterable[Trace] = ()) -> KafkaColumns:
     """The relations of the rows of an `operations` table. Raises TraceError where a column is missing."""
-    return _columns(columns_of_table(table, traces), extras_of_table(table))
+    return kafka_columns(columns_of_table(table, traces), extras_of_table(table))
 
 
-def _columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
+def kafka_columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
+    """The relations of these rows."""
     records, positions = operations.records, operations.positions
     rows = np.arange(len(operations.op_id))
     of_record = np.repeat(rows, np.diff(records.start))

@@ -8,7 +8,7 @@ processes that assigned, subscribed or joined; who names the offset itself may r
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import NONE, Array
+from fencepost.checkers.columns import NONE, Array, OperationColumns
 from fencepost.checkers.kafka.columns import ASSIGN, CRASH, FAIL, JOIN, OK, SUBSCRIBE, KafkaColumns
 from fencepost.checkers.kafka.findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, excused
@@ -132,18 +132,18 @@ def _turns(columns: KafkaColumns) -> _Turns:
     )
 
 
-def positioned(columns: KafkaColumns) -> Array:
+def positioned(operations: OperationColumns) -> Array:
     """Which rows say where they began to read."""
-    positions = columns.operations.positions
+    positions = operations.positions
     told = np.concatenate(([0], np.cumsum(positions.offset >= 0)))
-    some: Array = (columns.operations.offset >= 0) | (np.diff(told[positions.start]) > 0)
+    some: Array = (operations.offset >= 0) | (np.diff(told[positions.start]) > 0)
     return some
 
 
 def _by_consumer(columns: KafkaColumns, moves: Array) -> Array:
     consumers = np.zeros(int(columns.process.max(initial=0)) + 1, np.bool_)
     consumers[columns.process[moves]] = True
-    some: Array = consumers[columns.process] | columns.extras.member | ~positioned(columns)
+    some: Array = consumers[columns.process] | columns.extras.member | ~positioned(columns.operations)
     return some
 
 

@@ -17,7 +17,7 @@ from fencepost.checkers.kafka.placements import Placements, excused, loss_allowe
 def coverage_findings(columns: KafkaColumns, placements: Placements) -> Found:
     """At most one finding for each log and anomaly."""
     sent, shown = columns.sent, columns.shown
-    passing = ~(positioned(columns) | columns.extras.member)[shown.row]
+    passing = ~(positioned(columns.operations) | columns.extras.member)[shown.row]
     highest = _highest(columns.logs, shown.log[passing], shown.offset[passing], np.flatnonzero(passing))
     missing = np.flatnonzero(sent.firm & placements.unread)
     if not len(missing):

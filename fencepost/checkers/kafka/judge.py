@@ -5,14 +5,28 @@ appends and single reads say of it is the log judge's; a trace that contradicts 
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns_of_traces
-from fencepost.checkers.kafka.consumers import consumer_findings, steps_of
+import numpy as np
+import pyarrow as pa
+
+from fencepost.checkers.columns import OperationColumns, columns_of_table, columns_of_traces
+from fencepost.checkers.kafka.columns import (
+    ASSIGN,
+    CRASH,
+    JOIN,
+    POLL,
+    SUBSCRIBE,
+    TXN,
+    KafkaColumns,
+    kafka_columns,
+)
+from fencepost.checkers.kafka.consumers import consumer_findings, positioned, steps_of
 from fencepost.checkers.kafka.coverage import coverage_findings
-from fencepost.checkers.kafka.findings import CHECK
+from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
+from fencepost.checkers.kafka.findings import CHECK, Found
 from fencepost.checkers.kafka.placements import placements_of
-from fencepost.checkers.kafka.producers import producer_findings
+from fencepost.checkers.kafka.producers import may_be_first, producer_findings
 from fencepost.checkers.kafka.transactions import transaction_findings
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
@@ -20,30 +34,39 @@ from fencepost.traces.trace import Trace
 
 def judge_trace(trace: Trace) -> Verdict:
     """What the kafka check says of one trace."""
-    verdicts = judge_columns(kafka_columns_of_traces((trace,)))
+    verdicts = judge_traces((trace,))
     return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
 
 
 def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
-    """As `judge_columns`, for traces in memory."""
-    return judge_columns(kafka_columns_of_traces(traces))
+    """(trace id, verdict) of each trace that is not Ok, in order; every other one is Ok."""
+    return _judge(columns_of_traces(traces), extras_of_traces(traces))
 
 
-def judge_columns(columns: KafkaColumns) -> list[tuple[int, Verdict]]:
-    """(trace id, verdict) of each trace that is not Ok, in order; every other trace of the columns is Ok."""
-    placements = placements_of(columns)
-    rules = (
-        coverage_findings(columns, placements),
-        consumer_findings(columns, placements, steps_of(columns, placements)),
-        producer_findings(columns, placements),
-        transaction_findings(columns, placements),
-    )
+def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
+    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is missing."""
+    return _judge(columns_of_table(table, traces), extras_of_table(table))
+
+
+def applies(operations: OperationColumns, extras: Extras) -> bool:
+    """Whether any rule has something to judge: consumers, transactions, or sends that the log judge leaves open.
+
+    Clients that name every offset and append with acks=all alone have none, and cost nothing more than this look.
+    """
+    moving = np.isin(operations.function, (ASSIGN, SUBSCRIBE, JOIN, CRASH, TXN)).any()
+    reading = (operations.function == POLL) & (np.diff(operations.records.start) > 0)
+    by_consumers = reading & (extras.member | ~positioned(operations))
+    return bool(moving or by_consumers.any() or may_be_first(operations, extras).any())
+
+
+def _judge(operations: OperationColumns, extras: Extras) -> list[tuple[int, Verdict]]:
     findings: dict[int, list[Finding]] = defaultdict(list)
-    for rule in rules:
-        for log, found in rule:
+    if applies(operations, extras):
+        columns = kafka_columns(operations, extras)
+        for log, found in _findings(columns):
             findings[int(columns.log_trace[log])].append(found)
     verdicts = []
-    for index, trace in enumerate(columns.traces):
+    for index, trace in enumerate(operations.traces):
         broken = trace.claims.assumption_broken
         if broken:
             verdict = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=broken)
@@ -53,3 +76,11 @@ def judge_columns(columns: KafkaColumns) -> list[tuple[int, Verdict]]:
             continue
         verdicts.append((trace.trace_id, verdict))
     return verdicts
+
+
+def _findings(columns: KafkaColumns) -> Found:
+    placements = placements_of(columns)
+    yield from coverage_findings(columns, placements)
+    yield from consumer_findings(columns, placements, steps_of(columns, placements))
+    yield from producer_findings(columns, placements)
+    yield from transaction_findings(columns, placements)

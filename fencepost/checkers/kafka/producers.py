@@ -1,18 +1,20 @@
 """Producers: what a process sends later stands higher, as far as Kafka promises it to this producer.
 
-Owns nonmonotonic_send. Two records acknowledged with acks=all are the log judge's (append_inversion); what remains is acks=1 whose record was read,
-and unknown outcomes of an idempotent producer: the sequence numbers leave them no later moment. An unknown outcome without idempotence
-may happen at any later time; acks=0 says nothing; retries without idempotence (the claim `duplicates`) may place a record again.
+Owns nonmonotonic_send. What stands below an earlier record that was acknowledged with acks=all is the log judge's (append_inversion); what remains
+are earlier records with acks=1 that were read, and unknown outcomes of an idempotent producer: the sequence numbers leave them no later moment. An unknown
+outcome without idempotence may happen at any later time; acks=0 says nothing; retries without idempotence (the claim `duplicates`) may place
+a record again.
 """
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
-from fencepost.checkers.kafka.columns import FAIL, OK, KafkaColumns
+from fencepost.checkers.columns import Array, OperationColumns
+from fencepost.checkers.kafka.columns import APPEND, FAIL, OK, KafkaColumns
+from fencepost.checkers.kafka.extras import Extras
 from fencepost.checkers.kafka.findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, loss_allowed
 from fencepost.checkers.kafka.walks import producer_walk
-from fencepost.traces.operations import ACKS_NONE
+from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 
 
 def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
@@ -20,7 +22,7 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
     first, last = _spans(columns, placements)
     sent = columns.sent
     rows = np.flatnonzero(_asked(columns, placements))
-    if sent.firm[rows].all():  # the log judge's alone
+    if not may_be_first(columns.operations, columns.extras)[sent.row[rows]].any():
         return
     heads, tails = first[rows], last[rows]
     rows, low, high = (
@@ -34,13 +36,11 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
     _, key = np.unique(identity, axis=1, return_inverse=True)
     order = np.lexsort((row, operations.invoke_time[row], key.reshape(-1)))
     concurrent = np.array([trace.concurrent_processes for trace in columns.traces], np.bool_)
-    settled = (operations.outcome[row] == OK) | (extras.producer_id[row] >= 0)
     before = producer_walk(
         key.reshape(-1)[order],
         low[order],
         high[order],
-        sent.firm[rows][order],
-        settled[order],
+        may_be_first(operations, extras)[row][order],
         operations.invoke_time[row][order],
         operations.completion_time[row][order],
         concurrent[operations.trace[row]][order],
@@ -57,6 +57,15 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
             expected=f"offsets above {high[earlier]}, where {op(columns, int(row[earlier]))} of the same process stands",
             seen=f"{op(columns, int(row[later]))}, sent after it, stands at offset {low[later]}",
         )
+
+
+def may_be_first(operations: OperationColumns, extras: Extras) -> Array:
+    """Which rows are appends that cannot happen after they ended, and that the log judge does not bound."""
+    acknowledged = operations.outcome == OK
+    firm = acknowledged & (operations.acks == ACKS_ALL) & (operations.offset >= 0)
+    settled = acknowledged | ((extras.producer_id >= 0) & (operations.outcome != FAIL))
+    some: Array = (operations.function == APPEND) & settled & ~firm & (operations.acks != ACKS_NONE)
+    return some
 
 
 def _spans(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array]:

@@ -77,38 +77,28 @@ def producer_walk(
     key: Array,
     offset_first: Array,
     offset_last: Array,
-    firm: Array,
-    settled: Array,
+    counts: Array,
     invoke: Array,
     completion: Array,
     overlapping: Array,
 ) -> Array:
     """For each send, in the order of `key` (producer and log) and time: an earlier one that stands at or above it, -1 if there is none.
 
-    settled: nothing of the send can happen after it; only such sends count as earlier. Of two firm sends the log judge knows. Where sends of
-    a process overlap, only what completed before counts, as far as one buffer of overlapping sends tells.
+    counts: the send may be the earlier one. Where sends of a process overlap, only what completed before is earlier, as far as one buffer of
+    overlapping sends tells.
     """
     before = np.full(len(key), -1, np.int64)
-    best_firm, best_loose = -1, -1
-    wait_firm, wait_loose, wait_until = -1, -1, -1
+    best, waiting, wait_until = -1, -1, -1
     for n in range(len(key)):
         if n == 0 or key[n] != key[n - 1]:
-            best_firm, best_loose, wait_firm, wait_loose, wait_until = -1, -1, -1, -1, -1
+            best, waiting, wait_until = -1, -1, -1
         if not overlapping[n] or wait_until < invoke[n]:
-            if wait_firm >= 0 and (best_firm < 0 or offset_last[wait_firm] > offset_last[best_firm]):
-                best_firm = wait_firm
-            if wait_loose >= 0 and (best_loose < 0 or offset_last[wait_loose] > offset_last[best_loose]):
-                best_loose = wait_loose
-            wait_firm, wait_loose, wait_until = -1, -1, -1
-        if best_loose >= 0 and offset_last[best_loose] >= offset_first[n]:
-            before[n] = best_loose
-        elif not firm[n] and best_firm >= 0 and offset_last[best_firm] >= offset_first[n]:
-            before[n] = best_firm
+            if waiting >= 0 and (best < 0 or offset_last[waiting] > offset_last[best]):
+                best = waiting
+            waiting, wait_until = -1, -1
+        if best >= 0 and offset_last[best] >= offset_first[n]:
+            before[n] = best
         wait_until = max(wait_until, completion[n])
-        if settled[n]:
-            if firm[n]:
-                if wait_firm < 0 or offset_last[n] > offset_last[wait_firm]:
-                    wait_firm = n
-            elif wait_loose < 0 or offset_last[n] > offset_last[wait_loose]:
-                wait_loose = n
+        if counts[n] and (waiting < 0 or offset_last[n] > offset_last[waiting]):
+            waiting = n
     return before

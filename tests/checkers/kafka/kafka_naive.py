@@ -207,16 +207,17 @@ class Naive:
                 for _, _, at, firm, seen in ends
             )
             if good:
-                usable.append((o, p, ends[0][2], ends[1][2], ends[0][3]))
-        for a, p, _, a_last, a_firm in usable:
-            for b, q, b_first, _, b_firm in usable:
+                bounded = o.outcome is OK and o.acks == -1 and o.offset is not None
+                usable.append((o, p, ends[0][2], ends[1][2], bounded))
+        for a, p, _, a_last, bounded in usable:
+            for b, q, b_first, _, _ in usable:
                 same = (a.process, p, a.producer_id, a.producer_epoch) == (
                     b.process,
                     q,
                     b.producer_id,
                     b.producer_epoch,
                 )
-                if a is b or not same or (a_firm and b_firm):
+                if a is b or not same or bounded:
                     continue
                 if self.trace.concurrent_processes:
                     earlier = self.ends(a) < b.invoke_time
