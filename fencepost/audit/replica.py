@@ -8,7 +8,6 @@ is therefore held back until the next one comes: if that one goes on where the l
 """
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 
 from attrs import define, field
 
@@ -17,7 +16,7 @@ from fencepost.audit.epochs import EpochCheck
 from fencepost.audit.findings import Findings
 from fencepost.audit.indexes import SegmentIndexes
 from fencepost.audit.producers import ProducerCheck
-from fencepost.audit.segments import Bad, Batch, Old, walk_segment
+from fencepost.audit.segments import Bad, Batch, Old, Parsed, walk_segment
 from fencepost.audit.source import RealSource
 from fencepost.impl.log.batch_header import DELETE_HORIZON, BatchHeader, Damage
 
@@ -52,6 +51,7 @@ class ReplicaWalk:
     findings: Findings
     compacted: bool = False
     read: Callable[[int], None] = lambda size: None
+    parsed: Parsed = field(factory=Parsed)
     told_bytes: int = 0
     next_offset: int | None = None
     epoch: int = -1
@@ -120,7 +120,7 @@ class ReplicaWalk:
         seen_batch = False
         with RealSource(segment.path) as source:
             indexes.load()
-            for item in walk_segment(source, segment.path):
+            for item in walk_segment(source, segment.path, self.parsed):
                 if item.position - self.told_bytes >= PROGRESS_BYTES:
                     self.read(item.position - self.told_bytes)
                     self.told_bytes = item.position
@@ -299,9 +299,3 @@ class ReplicaWalk:
 
 def _span(header: BatchHeader | None) -> str:
     return "" if header is None else f", the batch of offsets {header.base_offset} to {header.last_offset}"
-
-
-def uncovered(gaps: list[Gap], told: list[tuple[int, int]]) -> list[Gap]:
-    """The gaps of which nobody else has told any offset already. told: (first, end) of ranges, ascending."""
-    assert all(a <= b for a, b in pairwise(told)), told
-    return [gap for gap in gaps if not any(first < gap.end and gap.first < end for first, end in told)]

@@ -37,7 +37,7 @@ _MAGIC_AT = 16
 
 @define
 class Batch:
-    """A whole batch. position: in the file (that of the header is in the chunk that it was read with). data: its bytes, and only they."""
+    """A whole batch. position: in the file (that of the header is in `data`). data: its bytes, and only they."""
 
     header: BatchHeader
     position: int
@@ -77,8 +77,24 @@ class Old:
     last_offset: int
 
 
-def walk_segment(source: Source, path: Path) -> Iterator[Batch | Bad | Old]:
-    """Everything in a segment, in the order of the file. A Bad without a header is the last item."""
+@define
+class Parsed:
+    """The batch that was parsed last, here or in the replica beside: the same bytes have the same header, and the same checksum."""
+
+    data: bytes = b""
+    header: BatchHeader | None = None
+
+    def header_of(self, data: bytes) -> BatchHeader:
+        """Of the whole batch in `data`. Raises CorruptBatchError."""
+        if self.header is None or data != self.data:
+            self.header = None
+            self.header = read_header(data)
+            self.data = data
+        return self.header
+
+
+def walk_segment(source: Source, path: Path, parsed: Parsed) -> Iterator[Batch | Bad | Old]:
+    """Everything in a segment, in the order of the file. A Bad without a header is the last item. parsed: shared by replicas that are walked side by side."""
     position, size, start, data = 0, source.size(), 0, b""
     while position < size:
         at = position - start
@@ -91,8 +107,9 @@ def walk_segment(source: Source, path: Path) -> Iterator[Batch | Bad | Old]:
                 yield old
                 position = old.position
                 continue
+        whole = data[at : at + max(LENGTH_END + _length(data, at), HEADER_SIZE)]
         try:
-            header = read_header(data, at)
+            header = parsed.header_of(whole)
         except CorruptBatchError as error:
             bad = _bad(source, error, data, at, position, size)
             yield bad
@@ -100,7 +117,7 @@ def walk_segment(source: Source, path: Path) -> Iterator[Batch | Bad | Old]:
                 return
             position += bad.header.size
             continue
-        yield Batch(header, position, data[at : at + header.size], path)
+        yield Batch(header, position, whole, path)
         position += header.size
 
 
