@@ -119,8 +119,8 @@ def command(
 ) -> ExitCode:
     """Hold every decision procedure against a naive one, on random small histories.
 
-    Subjects: the linearizability engine with each model (against trying every order), and the log judge (against every log that
-    could explain a history).
+    Subjects: the linearizability engine with each model (against trying every order), the log judge (against every log that could
+    explain a history), the checks of Kafka's anomalies, of consumer groups and of protocol events (against their definitions).
 
     \b
     Examples

@@ -56,10 +56,12 @@ class Subject:
 
 
 def counted(answer: Any, histories: int) -> Counted:
-    """What a `sweep` answers, in one form: a number or a collection of mismatches, or (those, illegal)."""
+    """What a `sweep` answers, in one form: mismatches (a number, or a list of them), alone or with how many were illegal, or with counts by anomaly."""
     illegal = None
-    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], int):
-        answer, illegal = answer
+    if isinstance(answer, tuple):
+        answer, more = answer
+        illegal = more if isinstance(more, int) else None
+    assert isinstance(answer, int | list), f"mismatches as {type(answer).__name__}"
     return Counted(
         histories=histories, wrong=answer if isinstance(answer, int) else len(answer), illegal=illegal
     )
@@ -96,6 +98,24 @@ SUBJECTS: dict[str, Subject] = {
             "tests/checkers/log/test_log_differential.py",
             "fencepost/checkers/log",
             "fencepost/checkers/columns.py",
+        ),
+        _sweep(
+            "kafka",
+            "the check of Jepsen's Kafka anomalies, against its definitions read literally",
+            "tests/checkers/kafka/test_kafka_differential.py",
+            "fencepost/checkers/kafka",
+        ),
+        _sweep(
+            "groups",
+            "committed offsets of consumer groups, against an exhaustive search",
+            "tests/checkers/groups/test_group_differential.py",
+            "fencepost/checkers/groups",
+        ),
+        _sweep(
+            "invariants",
+            "the event invariants in one pass, against their definitions",
+            "tests/checkers/test_invariants_differential.py",
+            "fencepost/checkers/invariants",
         ),
     )
 }
