@@ -8,6 +8,8 @@ more, so what is still illegal then is a proof by itself: *these operations fit 
 that none of its members can be relaxed as well, unless a bound ended the shrinking.
 """
 
+from collections.abc import Iterable, Sequence
+
 from attrs import define, evolve, field
 
 from fencepost.checkers.columns import NEVER
@@ -60,10 +62,9 @@ def prefix_order(arrays: Arrays, outcome: Outcome, table: Table) -> tuple[list[i
     return order, state
 
 
-def _cut(arrays: Arrays, level: int) -> list[Asked]:
-    """The shortest prefix that is illegal: what was invoked up to completion number `level`. What completes later keeps its result, but need not happen."""
-    end = arrays.asked[int(arrays.part.returns[level])].complete
-    begun = (one for one in arrays.asked if one.invoke <= end)
+def cut(part: Iterable[Asked], end: int) -> list[Asked]:
+    """The prefix of what was invoked up to a moment. What completes later keeps its result, but need not happen."""
+    begun = (one for one in part if one.invoke <= end)
     return [one if one.complete <= end else evolve(one, complete=NEVER) for one in begun]
 
 
@@ -85,7 +86,7 @@ class Shrinking:
         size = 1
         while size < len(self.needed):
             trial = {one.operation.op_id for one in self.needed[:-size]}
-            if self._answer(trial) is Answer.ILLEGAL:
+            if self.answer(trial) is Answer.ILLEGAL:
                 self.relaxed, self.needed = trial, self.needed[-size:]
                 return
             size *= 2
@@ -96,7 +97,7 @@ class Shrinking:
         for begin in range(0, len(self.needed), size):
             block = self.needed[begin : begin + size]
             trial = self.relaxed | {one.operation.op_id for one in block}
-            answer = self._answer(trial)
+            answer = self.answer(trial)
             if answer is Answer.ILLEGAL:
                 self.relaxed = trial
             else:
@@ -104,7 +105,8 @@ class Shrinking:
                 kept += block
         self.needed = kept
 
-    def _answer(self, relaxed: set[int]) -> Answer:
+    def answer(self, relaxed: set[int]) -> Answer:
+        """Whether the rest is illegal while these are relaxed."""
         self.guard.check()
         if self.left <= 0:
             return Answer.GAVE_UP
@@ -119,7 +121,8 @@ def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tupl
     """The operations of a minimal set, the one that fits nowhere first, and whether no bound ended the shrinking."""
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])].operation.op_id
     # a search that gave up knows no illegal prefix; all operations are one
-    part = _cut(arrays, outcome.level) if outcome.answer is Answer.ILLEGAL else list(arrays.asked)
+    end = arrays.asked[int(arrays.part.returns[outcome.level])].complete
+    part = cut(arrays.asked, end) if outcome.answer is Answer.ILLEGAL else list(arrays.asked)
     told = [one for one in part if one.operation.outcome is Told.OK]
     told.sort(key=lambda one: (one.operation.op_id == culprit, one.known, one.complete))
     shrinking = Shrinking(part, told, table, guard)
@@ -141,9 +144,9 @@ def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tupl
     return order, shrinking.exact
 
 
-def bare_finding(arrays: Arrays, model: Model, name: str) -> Finding:
+def bare_finding(part: Iterable[Asked], model: Model, name: str) -> Finding:
     """What can be said at once: all operations of the part together have no order."""
-    known = tuple(one.operation.op_id for one in arrays.asked if one.known)
+    known = tuple(one.operation.op_id for one in part if one.known)
     return Finding(
         anomaly="not_linearizable",
         check="linearizability",
@@ -151,6 +154,14 @@ def bare_finding(arrays: Arrays, model: Model, name: str) -> Finding:
         seen=f"{len(known)} operations that fit in no order (the proof was not shrunk)",
         operations=known,
     )
+
+
+def listed(model: Model, proof: Sequence[Asked], exact: bool, given: str) -> str:
+    """A proof in words. exact: it is minimal; given: on what it rests besides."""
+    words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
+    more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""
+    fits = "this one fits in no order" if len(proof) == 1 else f"these {len(proof)} fit in no order"
+    return f"{'' if exact else 'not further shrunk: '}{fits}, {given}: {words}{more}"
 
 
 def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: str) -> Finding:
@@ -166,13 +177,10 @@ def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: 
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])]
     _, state = prefix_order(arrays, outcome, table)
     proof, exact = shrunk(arrays, outcome, table, half)
-    words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
-    more = f" and {len(proof) - 8} more" if len(proof) > 8 else ""
-    fits = "this one fits in no order" if len(proof) == 1 else f"these {len(proof)} fit in no order"
     seen = (
         f"{least}the first {outcome.level} completions can be ordered (for instance to the state "
         f"{model.describe_state(table.states[state])[:200]}), the next one cannot: {model.describe(culprit.call)} of process "
-        f"{culprit.operation.process}; {'' if exact else 'not further shrunk: '}{fits}, whatever the others did: {words}{more}"
+        f"{culprit.operation.process}; {listed(model, proof, exact, 'whatever the others did')}"
     )
     proven = tuple(one.operation.op_id for one in proof)
-    return evolve(bare_finding(arrays, model, name), seen=seen, operations=proven)
+    return evolve(bare_finding(arrays.asked, model, name), seen=seen, operations=proven)

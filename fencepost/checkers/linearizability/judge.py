@@ -3,11 +3,16 @@
 Owns the order of the work: contradictions, then each part, then what its findings say. Must not know how a search goes.
 """
 
+from collections.abc import Callable
+from functools import partial
+
 from attrs import define, evolve, field, frozen
 
+from fencepost.checkers.linearizability.convict import explain_decided
+from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.engine import Answer, search
 from fencepost.checkers.linearizability.explain import bare_finding, explain
-from fencepost.checkers.linearizability.history import arrays_of, split
+from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
 from fencepost.checkers.linearizability.table import ModelError, Table
 from fencepost.checkers.models.base import Model
@@ -20,13 +25,15 @@ CHECK = "linearizability"
 
 @frozen(kw_only=True)
 class Judged:
-    """A verdict with its counts. operations: those that count; parts: the history split into so many; steps, nodes: tried and remembered."""
+    """A verdict with its counts. operations: those that count; parts: the history split into so many; steps, nodes: tried and remembered by
+    the search; decided: parts that needed none, because their values are unambiguous."""
 
     verdict: Verdict
     operations: int = 0
     parts: int = 0
     steps: int = 0
     nodes: int = 0
+    decided: int = 0
 
 
 @define
@@ -39,6 +46,7 @@ class _Progress:
     parts: int = 0
     steps: int = 0
     nodes: int = 0
+    decided: int = 0
 
     def judged(self) -> Judged:
         """The verdict: a part that is illegal makes the whole so, whatever was not decided."""
@@ -49,7 +57,16 @@ class _Progress:
             parts=self.parts,
             steps=self.steps,
             nodes=self.nodes,
+            decided=self.decided,
         )
+
+
+@frozen
+class _Way:
+    """How to judge: see `judge_counted`."""
+
+    shrink: bool
+    deciders: bool
 
 
 def judge_trace(trace: Trace, model: Model, limits: Limits | None = None) -> Verdict:
@@ -57,17 +74,21 @@ def judge_trace(trace: Trace, model: Model, limits: Limits | None = None) -> Ver
     return judge_counted(trace, model, limits).verdict
 
 
-def judge_counted(trace: Trace, model: Model, limits: Limits | None = None, *, shrink: bool = True) -> Judged:
-    """As `judge_trace`, with counts. shrink: find a minimal proof; without it a finding names all operations of its part."""
+def judge_counted(
+    trace: Trace, model: Model, limits: Limits | None = None, *, shrink: bool = True, deciders: bool = True
+) -> Judged:
+    """As `judge_trace`, with counts. shrink: find a minimal proof; without it a finding names all operations of its part. deciders: use them
+    where they fit; without them the general search judges everything."""
     if trace.claims.assumption_broken:
         return _broken(trace.claims.assumption_broken)
     guard = Guard(limits or Limits())
+    way = _Way(shrink=shrink, deciders=deciders)
     uncertain = trace.claims.clock_uncertainty_ns
     several_clocks = uncertain > 0 and len({operation.clock_id for operation in trace.operations}) > 1
     try:
-        judged = _guarded(trace, model, guard, uncertain if several_clocks else 0, shrink)
+        judged = _guarded(trace, model, guard, uncertain if several_clocks else 0, way)
         if several_clocks and judged.verdict.decision is Decision.OK:
-            strict = _guarded(trace, model, guard, 0, False)
+            strict = _guarded(trace, model, guard, 0, evolve(way, shrink=False))
             if strict.verdict.decision is not Decision.OK:
                 reason = (
                     strict.verdict.reason
@@ -82,36 +103,50 @@ def judge_counted(trace: Trace, model: Model, limits: Limits | None = None, *, s
         return _broken(str(error))
 
 
-def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, shrink: bool) -> Judged:
+def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) -> Judged:
     """Run under a watchdog; what a limit leaves open is Unknown, what was found before it stays."""
     progress = _Progress()
     try:
         with guard.watching():
-            _judge(trace, model, guard, widen, shrink, progress)
+            _judge(trace, model, guard, widen, way, progress)
     except (LimitReached, MemoryError) as error:
         progress.open = guard.reached or str(error) or "memory ran out"
     return progress.judged()
 
 
-def _judge(trace: Trace, model: Model, guard: Guard, widen: int, shrink: bool, progress: _Progress) -> None:
+def _judge(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way, progress: _Progress) -> None:
     parts = split(model, trace, widen)
     progress.parts, progress.operations = len(parts), sum(len(part) for part in parts.values())
     table = Table(model)
     for name, part in parts.items():
-        arrays = arrays_of(part, table)
-        outcome = search(arrays, table, guard)
-        progress.steps += outcome.steps
-        progress.nodes += outcome.nodes
-        if outcome.answer is Answer.ILLEGAL:
-            progress.findings.append(bare_finding(arrays, model, name))
-            if not shrink:
-                continue
-            try:
-                progress.findings[-1] = explain(arrays, outcome, table, guard, name)
-            except LimitReached:
-                if guard.reached:
-                    raise
-                # only the explanation's share is used up: the bare finding stays, the other parts are judged
+        decided = decide(model, part) if way.deciders else None
+        explained = _search(part, table, guard, progress, name) if decided is None else None
+        if decided is not None:
+            progress.decided += 1
+            if decided.convicting:
+                explained = partial(explain_decided, part, decided, table, guard, name)
+        if explained is not None:
+            progress.findings.append(bare_finding(part, model, name))
+            if way.shrink:
+                try:
+                    progress.findings[-1] = explained()
+                except LimitReached:
+                    if guard.reached:
+                        raise
+                    # only the explanation's share is used up: the bare finding stays, the other parts are judged
+
+
+def _search(
+    part: list[Asked], table: Table, guard: Guard, progress: _Progress, name: str
+) -> Callable[[], Finding] | None:
+    """Judge a part by the general search: None, or how to explain that it is not linearizable."""
+    arrays = arrays_of(part, table)
+    outcome = search(arrays, table, guard)
+    progress.steps += outcome.steps
+    progress.nodes += outcome.nodes
+    if outcome.answer is Answer.ILLEGAL:
+        return partial(explain, arrays, outcome, table, guard, name)
+    return None
 
 
 def _broken(reason: str) -> Judged:

@@ -128,7 +128,13 @@ def history(name: str, random: Random, *, most: int = 7) -> Trace:
             **asked,
         )
         operations.append((random.uniform(invoke, complete), operation, drawn[2]))
-    answered = _answered(model, operations, random)
+    return _finished(model, operations, random, unknown)
+
+
+def _finished(
+    model: Model, drawn: list[tuple[float, Operation, list[Any]]], random: Random, unknown: float
+) -> Trace:
+    answered = _answered(model, drawn, random)
     return _trace(tuple(_lost(operation, random, unknown) for operation in answered))
 
 
@@ -162,10 +168,13 @@ def _answered(
 def _lost(operation: Operation, random: Random, unknown: float) -> Operation:
     if operation.outcome is Outcome.FAIL or random.random() >= unknown:
         return operation
-    return evolve(
-        operation, outcome=Outcome.UNKNOWN, completion_time=None, result=None,
-        offset=operation.offset if operation.function == "poll" else None,
-    )  # fmt: skip
+    return opened(operation)
+
+
+def opened(operation: Operation) -> Operation:
+    """The operation as if nothing had been heard of it."""
+    offset = operation.offset if operation.function == "poll" else None
+    return evolve(operation, outcome=Outcome.UNKNOWN, completion_time=None, result=None, offset=offset)
 
 
 def _trace(operations: tuple[Operation, ...]) -> Trace:

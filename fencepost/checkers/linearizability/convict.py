@@ -1,0 +1,89 @@
+"""The finding of a decider: its few operations, made fewer, and how far an order goes.
+
+Owns the words of a conviction that needed no search. Must not know how deciders decide.
+
+What a decider convicts is put to the general search once more, together with what could explain it and nothing else. That makes the set minimal, and
+it checks the decider with every finding.
+"""
+
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from fencepost.checkers.linearizability.deciders import Decided, decide
+from fencepost.checkers.linearizability.engine import Answer
+from fencepost.checkers.linearizability.explain import Shrinking, bare_finding, cut, listed
+from fencepost.checkers.linearizability.history import Asked
+from fencepost.checkers.linearizability.limits import Guard, LimitReached
+from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.models.base import Model
+from fencepost.checkers.verdict import Finding
+
+Reach = tuple[int, Asked | None]
+"""How many completions can be ordered, and the one after them; nobody where a decider cannot tell."""
+
+
+def explain_decided(
+    part: Sequence[Asked], decided: Decided, table: Table, guard: Guard, name: str
+) -> Finding:
+    """The finding for a part that its decider convicts. May raise LimitReached."""
+    half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)))
+    model = table.model
+    (done, culprit), earliest, decided = _shortest(model, part, decided, half)
+    proof, exact = _minimal([earliest[op] for op in decided.convicting], part, decided, earliest, table, half)
+    proof.sort(key=lambda one: (one is not culprit, one.invoke))
+    told = ""
+    if culprit is not None:
+        told = (
+            f"the first {done} completions can be ordered, the next one cannot: "
+            f"{model.describe(culprit.call)} of process {culprit.operation.process}; "
+        )
+    seen = f"{told}{decided.because}; {listed(model, proof, exact, decided.given)} (decided without a search)"
+    proven = tuple(one.operation.op_id for one in proof)
+    return evolve(bare_finding(part, model, name), seen=seen, operations=proven)
+
+
+def _shortest(
+    model: Model, part: Sequence[Asked], whole: Decided, guard: Guard
+) -> tuple[Reach, Sequence[Asked], Decided]:
+    """How far an order goes, by bisection; the shortest prefix that is illegal, and what its decider says."""
+    known = sorted((one for one in part if one.known), key=lambda one: one.complete)
+    legal, illegal, shortest, decided = -1, len(known) - 1, part, whole
+    while illegal - legal > 1:
+        guard.check()
+        middle = (legal + illegal) // 2
+        prefix = cut(part, known[middle].complete)
+        answer = decide(model, prefix)
+        if answer is None:
+            return (0, None), part, whole
+        if answer.convicting:
+            illegal, shortest, decided = middle, prefix, answer
+        else:
+            legal = middle
+    return (illegal, known[illegal]), shortest, decided
+
+
+def _minimal(
+    convicting: list[Asked],
+    part: Sequence[Asked],
+    decided: Decided,
+    prefix: Sequence[Asked],
+    table: Table,
+    guard: Guard,
+) -> tuple[list[Asked], bool]:
+    """Those of the convicting operations that are needed, and whether no bound got in the way."""
+    of = {one.operation.op_id: one for one in part}
+    scope = [of[prefix[op].operation.op_id] for op in decided.scope]
+    needed = [of[one.operation.op_id] for one in convicting if one.known]
+    others = {one.operation.op_id for one in scope} - {one.operation.op_id for one in needed}
+    shrinking = Shrinking(scope, needed, table, guard, relaxed=others)
+    try:
+        answer = shrinking.answer(others)
+        assert answer is not Answer.LINEARIZABLE, f"the decider convicts what has an order: {sorted(of)[:20]}"
+        shrinking.exact = answer is Answer.ILLEGAL
+        if shrinking.exact:
+            shrinking.without(1)
+    except (LimitReached, MemoryError):
+        shrinking.exact = False
+        shrinking.needed = [one for one in needed if one.operation.op_id not in shrinking.relaxed]
+    return shrinking.needed, shrinking.exact

@@ -1,0 +1,135 @@
+"""A first-in-first-out queue whose values differ.
+
+Owns the decision for `queue` where every value is enqueued once and every dequeue is known. Must not know zones.
+
+Theory (Henzinger, Sezgin & Vafeiadis, "Aspect-Oriented Linearizability Proofs", 2013; Lee & Mathur, 2025). There is an order unless a value is
+dequeued that nobody enqueued, or before it, or twice; or one value was surely enqueued before another and surely dequeued after it, or
+never; or a dequeue found nothing although at every moment of it some value was surely there, namely between the completion of its enqueue
+and the invocation of its dequeue.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.checkers.columns import NEVER
+from fencepost.checkers.linearizability.deciders.zones import LEGAL, Decided
+from fencepost.checkers.linearizability.history import Asked
+from fencepost.checkers.models.base import shown
+from fencepost.checkers.models.containers import Queue
+
+
+@define
+class Traffic:
+    """Who enqueued and dequeued each value, and who found nothing (positions)."""
+
+    part: Sequence[Asked]
+    enqueued: dict[Any, int] = field(factory=dict)
+    dequeued: dict[Any, int] = field(factory=dict)
+    empty: list[int] = field(factory=list)
+
+    def gone(self, value: Any) -> int:
+        """When the dequeue of a value was invoked; NEVER if there is none."""
+        return self.part[self.dequeued[value]].invoke if value in self.dequeued else NEVER
+
+    def of(self, *values: Any) -> tuple[int, ...]:
+        """The operations on values."""
+        both = (self.enqueued, self.dequeued)
+        return tuple(ops[value] for value in values for ops in both if value in ops)
+
+    def convicted(self, because: str, *values: Any, empty: tuple[int, ...] = ()) -> Decided:
+        """The operations on these values have no order."""
+        ops = (*empty, *self.of(*values))
+        left = [value for value in values if value not in self.dequeued]
+        given = f"while no dequeue answers {', '.join(map(shown, left))}" if left else Decided().given
+        return Decided(convicting=ops, scope=ops, because=because, given=given)
+
+
+def decide_queue(model: Queue, part: Sequence[Asked]) -> Decided | None:
+    """The answer, None if values are ambiguous. O(n log n)."""
+    traffic = Traffic(part)
+    if model.init():
+        return None
+    twice = None
+    for op, asked in enumerate(part):
+        call = asked.call
+        if call.function == "enqueue":
+            if call.argument in traffic.enqueued:
+                return None
+            traffic.enqueued[call.argument] = op
+        elif not asked.known:
+            return None
+        elif call.result is None:
+            traffic.empty.append(op)
+        else:
+            first = traffic.dequeued.setdefault(call.result, op)
+            twice = twice if first == op else (first, op)
+    if twice is not None:
+        value = part[twice[0]].call.result
+        scope = dict.fromkeys((*twice, *traffic.of(value)))
+        return Decided(convicting=twice, scope=tuple(scope), because=f"{shown(value)} was dequeued twice")
+    return _too_early(traffic) or _overtaken(traffic) or _not_empty(traffic) or LEGAL
+
+
+def _too_early(traffic: Traffic) -> Decided | None:
+    for value, op in traffic.dequeued.items():
+        sender = traffic.enqueued.get(value)
+        if sender is None or traffic.part[sender].invoke > traffic.part[op].complete:
+            return traffic.convicted(f"{shown(value)} was dequeued before anybody enqueued it", value)
+    return None
+
+
+def _overtaken(traffic: Traffic) -> Decided | None:
+    """A value that was enqueued after another and dequeued before it."""
+    part = traffic.part
+    before = sorted(_known(traffic), key=lambda item: part[item[1]].complete)
+    completes = [part[op].complete for _, op in before]
+    stays: list[Any] = list(
+        accumulate(
+            (value for value, _ in before), lambda a, b: a if traffic.gone(a) >= traffic.gone(b) else b
+        )
+    )
+    for value, op in traffic.dequeued.items():
+        earlier = bisect_left(completes, part[traffic.enqueued[value]].invoke)
+        if earlier and part[op].complete < traffic.gone(stays[earlier - 1]):
+            first = stays[earlier - 1]
+            return traffic.convicted(
+                f"{shown(value)} was enqueued after {shown(first)} and dequeued before it", value, first
+            )
+    return None
+
+
+def _known(traffic: Traffic) -> list[tuple[Any, int]]:
+    return [(value, op) for value, op in traffic.enqueued.items() if traffic.part[op].known]
+
+
+def _longer(one: tuple[int, int, int], other: tuple[int, int, int]) -> tuple[int, int, int]:
+    return one if one[1] >= other[1] else other
+
+
+def _not_empty(traffic: Traffic) -> Decided | None:
+    """A dequeue that found nothing while there always was something."""
+    part = traffic.part
+    there = sorted(
+        (part[op].complete, traffic.gone(value), position)
+        for position, (value, op) in enumerate(_known(traffic))
+    )
+    there = [zone for zone in there if zone[0] < zone[1]]
+    names = [value for value, _ in _known(traffic)]
+    begins = [zone[0] for zone in there]
+    furthest: list[tuple[int, int, int]] = list(accumulate(there, _longer))
+    for op in traffic.empty:
+        moment, chain = part[op].invoke, []
+        while moment <= part[op].complete:
+            covering = bisect_left(begins, moment)  # zones that begin before it
+            if not covering or furthest[covering - 1][1] <= moment:
+                break
+            moment = furthest[covering - 1][1]
+            chain.append(names[furthest[covering - 1][2]])
+        else:
+            because = "a dequeue found nothing while at every moment some value was there"
+            return traffic.convicted(because, *chain, empty=(op,))
+    return None

@@ -1,0 +1,91 @@
+"""Random small histories whose values say what belongs together, for the deciders; a few are ambiguous all the same."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from lin_histories import Drawn, _asked, _finished, _told
+
+from fencepost.checkers.models import model_named
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+Interval = tuple[int, int, int]
+"""A process, and when one operation of it begins and ends."""
+
+
+def _register(random: Random, number: int) -> Drawn:
+    if random.random() < 0.6:
+        return Function.READ, {}, _told(None, *range(8))
+    return Function.WRITE, _asked(number), [{}]
+
+
+def _cas(random: Random, number: int) -> Drawn:
+    if random.random() < 0.5:
+        return _register(random, number)
+    old = random.choice((None, *range(8)))
+    return Function.CAS, _asked([old, number]), _told(True, *([False] if random.random() < 0.2 else []))
+
+
+def _set(random: Random, number: int) -> Drawn:
+    if number < 2 and random.random() < 0.8:
+        answers = random.choice(([{}], _told(True, False)))
+        return (Function.ADD, Function.REMOVE)[number], _asked(1), answers
+    return Function.CONTAINS, _asked(1), _told(True, False)
+
+
+def _queue(random: Random, number: int) -> Drawn:
+    if random.random() < 0.5:
+        return Function.DEQUEUE, {}, _told(None, *range(8))
+    return Function.ENQUEUE, _asked(number), [{}]
+
+
+def _anywhere(random: Random, count: int, span: int) -> list[Interval]:
+    """Each operation by a process of its own."""
+    drawn = [sorted((random.randrange(span), random.randrange(span))) for _ in range(count)]
+    return [(op, begin, end) for op, (begin, end) in enumerate(drawn)]
+
+
+def _locks(
+    random: Random, count: int, span: int, answers: list[dict[str, Any]]
+) -> list[tuple[Interval, Drawn]]:
+    """Three clients that take and release in turn, mostly."""
+    made = []
+    now, steps = [random.randrange(4) for _ in range(3)], [0, 0, 0]
+    for _ in range(count):
+        client = random.randrange(3)
+        begin = now[client] + random.randrange(3)
+        end = begin + random.randrange(max(1, span // 6))
+        now[client] = end + random.choice((1, 1, 1, 1, 1, 0))
+        release = steps[client] % 2 if random.random() < 0.97 else random.randrange(2)
+        steps[client] += 1
+        function = (Function.ACQUIRE, Function.RELEASE)[release]
+        made.append(((client, begin, end), (function, _asked("pqr"[client]), [{}] if release else answers)))
+    return made
+
+
+DRAW: dict[str, Callable[[Random, int], Drawn]] = {
+    "register": _register,
+    "cas-register": _cas,
+    "set": _set,
+    "queue": _queue,
+}
+NAMES = (*DRAW, "mutex", "fenced-lock")
+
+
+def unambiguous(name: str, random: Random, *, most: int = 7) -> Trace:
+    """A history of at most `most` operations, with ties, unknown outcomes and failures."""
+    model = model_named(name)
+    count, span = random.randint(1, most), random.choice((8, 16, 40))
+    if name in DRAW:
+        places = _anywhere(random, count, span)
+        drawn = [(place, DRAW[name](random, number)) for number, place in enumerate(places)]
+    else:
+        drawn = _locks(random, count, span, [{}] if name == "mutex" else _told(*range(1, 6)))
+    operations = []
+    for op_id, ((process, begin, end), (function, asked, answers)) in enumerate(drawn):
+        operation = Operation(
+            op_id=op_id, process=process, function=function, invoke_time=begin, outcome=Outcome.OK, completion_time=end, **asked
+        )  # fmt: skip
+        operations.append((random.uniform(begin, end), operation, answers))
+    return _finished(model, operations, random, random.choice((0.0, 0.1, 0.4)))

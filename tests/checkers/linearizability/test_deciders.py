@@ -1,0 +1,226 @@
+"""The deciders of unambiguous values: against every order tried, against the general search, and with faults planted."""
+
+import re
+from itertools import pairwise
+from random import Random
+
+import pytest
+from attrs import evolve
+from lin_exhaustive import linearizable
+from lin_histories import opened
+from lin_unambiguous import NAMES, unambiguous
+
+from fencepost.checkers.linearizability import judge_counted
+from fencepost.checkers.linearizability.deciders import decide, locks, queues, registers, sets, zones
+from fencepost.checkers.linearizability.history import split
+from fencepost.checkers.models import model_named
+from fencepost.checkers.models.registers import Register
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+HISTORIES = 200
+"""Of each model; 200,000 and more were compared when the deciders were made."""
+
+
+def mismatches(name: str, seeds: range) -> tuple[int, int, int]:
+    """How often decider and oracle differ; how many histories were decided, and how many of these are illegal."""
+    model = model_named(name)
+    wrong = decided = illegal = 0
+    for seed in seeds:
+        trace = unambiguous(name, Random(f"decided {name} {seed}"))
+        answers = [decide(model, part) for part in split(model, trace).values()]
+        if None not in answers:
+            expected = linearizable(model, trace.operations)
+            decided += 1
+            wrong += expected != (not any(answer.convicting for answer in answers))
+            illegal += not expected
+    return wrong, decided, illegal
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_deciders_and_exhaustive_search_agree(name: str) -> None:
+    """Where a decider answers, its answer is that of trying every order; it answers nearly always, both ways."""
+    wrong, decided, illegal = mismatches(name, range(HISTORIES))
+    assert wrong == 0
+    assert decided > HISTORIES * 2 // 3
+    assert HISTORIES // 20 < illegal < HISTORIES * 19 // 20
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_deciders_and_general_search_agree(name: str) -> None:
+    """On histories too long to try every order, deciders and the general search give the same verdict, and the same longest prefix."""
+    model, decided = model_named(name), set()
+    for seed in range(25):
+        trace = unambiguous(name, Random(f"long {name} {seed}"), most=12 if name == "queue" else 30)
+        if name == "queue":  # an unknown dequeue may have taken any value
+            trace = evolve(
+                trace, operations=tuple(o for o in trace.operations if o.outcome is not Outcome.UNKNOWN)
+            )
+        quick, slow = (judge_counted(trace, model, deciders=use) for use in (True, False))
+        assert quick.verdict.decision is slow.verdict.decision
+        assert slow.decided == 0
+        if quick.parts and quick.decided == quick.parts:
+            decided.add(quick.verdict.decision)
+            ends = [o.completion_time for o in trace.operations if o.outcome is Outcome.OK]
+            if len(set(ends)) == len(ends):
+                assert _prefixes(quick) in ([], _prefixes(slow))
+    assert decided == {Decision.OK, Decision.ILLEGAL}
+
+
+def _prefixes(judged) -> list[str]:
+    return [
+        number
+        for finding in judged.verdict.findings
+        for number in re.findall(r"the first (\d+) completions", finding.seen)
+    ]
+
+
+@pytest.mark.parametrize("name", ["register", "cas-register", "set"])
+def test_a_certificate_proves_whatever_the_others_did(name: str) -> None:
+    """With all other operations unknown the convicting ones are still illegal; with any one of them unknown too, no longer."""
+    model, checked = model_named(name), 0
+    for part, finding in _convicted(name):
+        convicting = set(finding.operations)
+
+        def legal(known: set[int], part=part) -> bool:
+            operations = [one.operation for one in part]
+            return linearizable(model, [o if o.op_id in known else opened(o) for o in operations])
+
+        assert 1 <= len(convicting) <= 6
+        assert not legal(convicting)
+        assert all(legal(convicting - {op}) for op in convicting)
+        checked += 1
+    assert checked > 5
+
+
+@pytest.mark.parametrize("name", ["queue", "mutex", "fenced-lock"])
+def test_a_certificate_is_illegal_by_itself(name: str) -> None:
+    """The few operations that convict a queue or a lock fit in no order even if they were all that happened."""
+    model, checked = model_named(name), 0
+    for part, finding in _convicted(name):
+        operations = [one.operation for one in part if one.operation.op_id in set(finding.operations)]
+        assert not linearizable(model, operations)
+        checked += 1
+    assert checked > 5
+
+
+def _convicted(name: str):
+    """Parts with what a decider found."""
+    model = model_named(name)
+    for seed in range(90):
+        trace = unambiguous(name, Random(f"certificate {name} {seed}"))
+        judged = judge_counted(trace, model)
+        if judged.decided == judged.parts == 1:
+            for finding in judged.verdict.findings:
+                assert "decided without a search" in finding.seen and "not further shrunk" not in finding.seen
+                yield next(iter(split(model, trace).values())), finding
+
+
+def operation(op_id: int, function: str, argument=None, result=None, *, unknown: bool = False) -> Operation:
+    return Operation(
+        op_id=op_id, process=0, function=Function(function), invoke_time=10 * op_id,
+        completion_time=None if unknown else 10 * op_id + 5, outcome=Outcome.UNKNOWN if unknown else Outcome.OK,
+        argument=argument, result=result,
+    )  # fmt: skip
+
+
+AMBIGUOUS = [
+    ("register", [operation(0, "write", "1"), operation(1, "write", "1")]),
+    ("register", [operation(0, "write", "null")]),
+    ("cas-register", [operation(0, "write", "1"), operation(1, "cas", "[1, 1]", "true")]),
+    ("cas-register", [operation(0, "write", "1"), operation(1, "cas", "[1, 2]", "false")]),
+    ("set", [operation(0, "add", "1"), operation(1, "add", "1")]),
+    ("set", [operation(0, "add", "1"), operation(1, "read", None, "[1]")]),
+    ("queue", [operation(0, "enqueue", "1"), operation(1, "enqueue", "1")]),
+    ("queue", [operation(0, "enqueue", "1"), operation(1, "dequeue", unknown=True)]),
+    ("mutex", [operation(0, "acquire", '"p"'), operation(1, "acquire", '"p"')]),
+    ("mutex", [operation(0, "acquire", '"p"', unknown=True), operation(1, "release", '"p"')]),
+    ("fenced-lock", [operation(0, "release", '"p"')]),
+    ("counter", [operation(0, "add", "1")]),
+]
+
+
+@pytest.mark.parametrize(("name", "operations"), AMBIGUOUS)
+def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
+    """Values that do not say what belongs together are never guessed about: the general search judges, and the counts say so."""
+    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
+    model = model_named(name)
+    assert [decide(model, part) for part in split(model, trace).values()] == [None]
+    judged = judge_counted(trace, model)
+    assert (judged.parts, judged.decided) == (1, 0)
+
+
+def test_a_derived_model_is_left_to_the_search() -> None:
+    """A class derived from a built-in model may allow something else, so no decider answers for it."""
+
+    class Mine(Register):
+        pass
+
+    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=(operation(0, "write", "1"),))
+    assert judge_counted(trace, Mine()).decided == 0
+    assert judge_counted(trace, Register()).decided == 1
+
+
+def _nothing(*_, **__) -> None:
+    return None
+
+
+def _sent_late(traffic) -> bool:
+    """Some value was dequeued that nobody enqueued before."""
+    part, sent = traffic.part, traffic.enqueued
+    return any(
+        v not in sent or part[sent[v]].invoke > part[op].complete for v, op in traffic.dequeued.items()
+    )
+
+
+def _late_last(self, op, asked) -> None:
+    """A cluster that takes the first invocation for the last."""
+    if asked.complete < self.first:
+        self.first, self.first_op = asked.complete, op
+    if self.last == zones.BEFORE_ALL:
+        self.last, self.last_op = asked.invoke, op
+
+
+def _only_forward(clusters):
+    forward = sorted((one for one in clusters if one.first < one.last), key=lambda one: one.first)
+    for one, other in pairwise(forward):
+        if other.first < one.last:
+            return one, other
+    return None
+
+
+def _ends_exclude(clusters):
+    """Zones that share an end are taken to overlap."""
+    made = sorted(clusters, key=lambda one: one.first)
+    forward = [one for one in made if one.first < one.last]
+    for one, other in pairwise(forward):
+        if other.first <= one.last:
+            return one, other
+    return None
+
+
+FAULTS = [
+    ("register", registers, "in_turn", _nothing),
+    ("register", zones.Cluster, "add", _late_last),
+    ("register", zones, "zones_apart", _only_forward),
+    ("register", zones, "zones_apart", _ends_exclude),
+    ("register", registers, "_mark_needed", lambda values: values.needed.update(values.makers)),
+    ("cas-register", registers, "_unmade", lambda *_: zones.LEGAL),
+    ("cas-register", registers, "_taken_twice", lambda *_: zones.LEGAL),
+    ("set", sets.Element, "changes_twice", lambda self: False),
+    ("set", sets.Element, "changes_once", lambda self, idle: False),
+    ("set", sets.Element, "can_answer", lambda self, op, changes: op >= 0),
+    ("queue", queues, "_too_early", lambda traffic: zones.LEGAL if _sent_late(traffic) else None),
+    ("queue", queues, "_overtaken", _nothing),
+    ("queue", queues, "_not_empty", _nothing),
+    ("mutex", zones, "zones_apart", _nothing),
+    ("fenced-lock", locks, "in_turn", _nothing),
+]
+
+
+@pytest.mark.parametrize(("name", "owner", "attribute", "fault"), FAULTS)
+def test_a_planted_fault_is_noticed(name: str, owner, attribute: str, fault, monkeypatch) -> None:
+    """A decider with one rule broken differs from the oracle somewhere."""
+    monkeypatch.setattr(owner, attribute, fault)
+    assert any(mismatches(name, range(begin, begin + 100))[0] for begin in range(0, 1000, 100))
