@@ -10,8 +10,9 @@ from attrs import frozen
 
 from fencepost.cli.campaign import drive_with_bar
 from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.log_hunts import LogHunt, hunt_log_bug, read_log_record, show_log_hunts, write_log_record
 from fencepost.cli.options import jobs_option, json_option, replay_seed
-from fencepost.traces.errors import ExitCode, strongest
+from fencepost.traces.errors import ExitCode, FencepostError, strongest
 
 if TYPE_CHECKING:
     from fencepost.campaign.bugs import PlantedBug
@@ -48,12 +49,15 @@ def command() -> None:
     """Documented bugs of Kafka's replication and controller, planted on purpose.
 
     Each removes one protection of the reference implementation. A checker that has never failed proves nothing: the
-    general swarm has to find every one of them, and nothing in the healthy implementation.
+    general swarm has to find every one of them, and nothing in the healthy implementation. Bugs of the log are found by
+    the log machine, which does to one log whatever a broker and a disk can do.
 
     \b
     Examples
       fencepost bugs list
       fencepost bugs hunt KIP-101
+      # a bug of the log, told as a script that anybody can run
+      fencepost bugs hunt KAFKA-6975
       # all of them, with a track record
       fencepost bugs hunt --seeds 2000 --out out/bugs
     """
@@ -64,12 +68,16 @@ def command() -> None:
 def list_bugs(as_json: bool) -> ExitCode:
     """List the planted bugs: id, the invariant that falls, the protection that is missing."""
     from fencepost.campaign.bugs import BUGS
+    from fencepost.campaign.bugs.storage import LOG_BUGS
 
     output = Output(as_json)
-    rows = table("bug", "breaks", "shows as", "the protection that is missing")
+    rows = table("bug", "breaks", "found by", "shows as", "the protection that is missing")
     for bug in BUGS.values():
         protection = bug.protection
-        add_row(rows, bug.bug, protection.breaks, ", ".join(sorted(bug.anomalies)), protection.says)
+        add_row(rows, bug.bug, protection.breaks, "swarm", ", ".join(sorted(bug.anomalies)), protection.says)
+    for log_bug in LOG_BUGS.values():
+        protection = log_bug.protection
+        add_row(rows, log_bug.bug, protection.breaks, "log machine", "", protection.says)
     output.say(rows)
     output.emit(
         {
@@ -81,9 +89,21 @@ def list_bugs(as_json: bool) -> ExitCode:
                     "protection": bug.protection.name,
                     "says": bug.protection.says,
                     "profile": bug.profile,
+                    "found_by": "swarm",
                 }
                 for bug in BUGS.values()
-            ]
+            ],
+            "log_bugs": [
+                {
+                    "bug": bug.bug,
+                    "breaks": bug.protection.breaks,
+                    "protection": bug.protection.name,
+                    "says": bug.protection.says,
+                    "story": " ".join(bug.story.split()),
+                    "found_by": "log machine",
+                }
+                for bug in LOG_BUGS.values()
+            ],
         }
     )
     return ExitCode.NOTHING_FOUND
@@ -98,6 +118,16 @@ def list_bugs(as_json: bool) -> ExitCode:
     show_default=True,
     help="Seeds to try at most, from 0.",
 )
+@click.option(
+    "--examples",
+    type=click.IntRange(1, 1_000_000),
+    default=4_000,
+    show_default=True,
+    help="Examples of the log machine to try at most, for a bug of the log.",
+)
+@click.option(
+    "--shrink/--no-shrink", default=True, show_default=True, help="Shorten the scripts of log bugs."
+)
 @jobs_option
 @click.option(
     "--out",
@@ -105,29 +135,87 @@ def list_bugs(as_json: bool) -> ExitCode:
     help=f"Keep the track record here, in {RECORD}; bugs in it are not hunted again.",
 )
 @json_option
-def hunt(bugs: tuple[str, ...], seeds: int, jobs: int, out: Path | None, as_json: bool) -> ExitCode:
-    """Hunt planted bugs with the general swarm, and measure how many seeds the first finding takes.
+def hunt(
+    bugs: tuple[str, ...],
+    seeds: int,
+    examples: int,
+    shrink: bool,
+    jobs: int,
+    out: Path | None,
+    as_json: bool,
+) -> ExitCode:
+    """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many examples of the log machine.
 
-    No scenario is scripted for a bug: the seeds are those of any campaign. With --out the record survives a Ctrl-C.
+    No scenario is scripted for a bug: seeds and examples are those of any campaign. With --out the record survives a Ctrl-C.
     """
-    from fencepost.campaign.bugs import BUGS, parts_with
-
     output = Output(as_json)
+    _check_ids(bugs)
+    hunts = _hunt_swarm_bugs(bugs, seeds, jobs, out, output)
+    log_hunts = []
+    if not any(found.interrupted for found in hunts):
+        log_hunts = _hunt_log_bugs(bugs, examples, shrink, out, output)
+    if hunts:
+        _show(hunts, output)
+    show_log_hunts(log_hunts, out, output)
+    code = strongest({found.exit_code for found in hunts} | {found.exit_code for found in log_hunts})
+    output.emit(
+        {
+            "hunts": [attrs.asdict(found) for found in hunts],
+            "log_hunts": [attrs.asdict(found) for found in log_hunts],
+            "exit_code": int(code),
+        }
+    )
+    return code
+
+
+def _check_ids(bugs: tuple[str, ...]) -> None:
+    """Raises FencepostError for one that is in neither table."""
+    from fencepost.campaign.bugs import BUGS
+    from fencepost.campaign.bugs.storage import LOG_BUGS
+
+    known = BUGS.keys() | LOG_BUGS.keys()
     for bug in bugs:
-        parts_with((bug,))
+        if bug not in known:
+            raise FencepostError(
+                expected=f"one of {', '.join(sorted(known))}",
+                seen=bug,
+                where="planted bugs",
+                hint="`fencepost bugs list` shows them",
+            )
+
+
+def _hunt_swarm_bugs(
+    bugs: tuple[str, ...], seeds: int, jobs: int, out: Path | None, output: Output
+) -> list[Hunt]:
+    from fencepost.campaign.bugs import BUGS
+
     record = _read(out, seeds)
     hunts = []
-    for bug in bugs or tuple(BUGS):
+    for bug in [bug for bug in bugs if bug in BUGS] if bugs else BUGS:
         found = record.get(bug) or _hunt(BUGS[bug], seeds, jobs, output)
         hunts.append(found)
         if found.interrupted:
             break
         record[bug] = found
         _write(out, record)
-    _show(hunts, output)
-    code = strongest({found.exit_code for found in hunts})
-    output.emit({"hunts": [attrs.asdict(found) for found in hunts], "exit_code": int(code)})
-    return code
+    return hunts
+
+
+def _hunt_log_bugs(
+    bugs: tuple[str, ...], examples: int, shrink: bool, out: Path | None, output: Output
+) -> list[LogHunt]:
+    from fencepost.campaign.bugs.storage import LOG_BUGS
+
+    record = read_log_record(out, examples)
+    hunts = []
+    for bug in [bug for bug in bugs if bug in LOG_BUGS] if bugs else LOG_BUGS:
+        found = record.get(bug) or hunt_log_bug(bug, examples, shrink, output)
+        hunts.append(found)
+        if found.interrupted:
+            break
+        record[bug] = found
+        write_log_record(out, record)
+    return hunts
 
 
 def _hunt(bug: "PlantedBug", seeds: int, jobs: int, output: Output) -> Hunt:
