@@ -126,7 +126,9 @@ def producer_entries(source: Source) -> Iterator[ProducerEntry | Flaw]:
 
 
 def _lines(source: Source, says: str, decode: Callable[[list[str]], Entry]) -> "Iterator[Entry | Flaw]":
-    """The entries of a checkpoint: a version, a count, and as many lines."""
+    """The entries of a checkpoint: a version, a count, and as many lines. A broker creates the file when it starts, and an empty one has no entries."""
+    if not source.size():
+        return
     lines = source.read_at(0, MOST_BYTES).decode("utf-8", "backslashreplace").split("\n")
     if lines and not lines[-1]:
         lines.pop()

@@ -330,10 +330,15 @@ def test_checkpoints():
     ]
 
 
+def test_an_empty_checkpoint_has_no_entries():
+    """Rule: a broker creates its checkpoint files when it starts and writes them later; an empty one is not damaged."""
+    assert [*dump_states.partition_offsets(Held(b"")), *dump_states.epoch_starts(Held(b""))] == []
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "no line"),
+        (b"\n", ""),
         (b"7\n0\n", "7"),
         (b"0\n", "0"),
         (b"0\n3\n0 0\n", "1"),
