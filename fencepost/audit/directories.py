@@ -46,7 +46,7 @@ class SegmentFile:
 @define(kw_only=True)
 class ReplicaFiles:
     """One replica's directory. high_watermark, log_start, recovery_point: as checkpointed, None if nothing is. clean: the broker was shut down cleanly.
-    compacted: the broker's cleaner knows this partition. topic_id: "" where it is not told."""
+    compacted: the broker's cleaner knows this partition. topic_id: "" where it is not told. alone: others of this broker have a high watermark."""
 
     broker: str
     path: Path
@@ -56,6 +56,7 @@ class ReplicaFiles:
     recovery_point: int | None = None
     compacted: bool = False
     topic_id: str = ""
+    alone: bool = False
     segments: list[SegmentFile] = field(factory=list)
     snapshots: list[tuple[int, Path]] = field(factory=list)
 
@@ -106,6 +107,8 @@ def open_directory(broker: str, path: Path, findings: Findings) -> DataDirectory
         findings.note(f"{path}: not Kafka's, left alone: {_some(unknown)}")
     if not found.partitions:
         findings.note(f"{path}: no partition in it")
+    elif not found.checkpoints[layout.HIGH_WATERMARKS]:
+        findings.note(f"{path}: no high watermarks are checkpointed; nothing in it counts as committed")
     if found.aside:
         findings.note(f"{path}: on their way in or out, not compared: {_some(found.aside)}")
     return found
@@ -174,6 +177,7 @@ def replica_of(directory: DataDirectory, key: TopicNumber, findings: Findings) -
         high_watermark=points[layout.HIGH_WATERMARKS].get(key),
         log_start=points[layout.LOG_STARTS].get(key),
         recovery_point=points[layout.RECOVERY_POINTS].get(key),
+        alone=bool(points[layout.HIGH_WATERMARKS]) and key not in points[layout.HIGH_WATERMARKS],
         compacted=key in points[layout.CLEANER_OFFSETS] or key[0] in COMPACTED_TOPICS,
     )
     try:

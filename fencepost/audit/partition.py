@@ -40,10 +40,12 @@ class ReplicaSeen:
 
 @define(kw_only=True)
 class PartitionAudit:
-    """What was found in one partition."""
+    """What was found in one partition. unjudged: records that some replicas of a compacted topic have and others have not, where it was not asked whether
+    compaction might take them."""
 
     topic: str
     partition: int
+    unjudged: int = 0
     replicas: list[ReplicaSeen]
     findings: Findings
 
@@ -82,12 +84,12 @@ def audit_partition(found: Survey, key: TopicNumber, progress: Progress) -> Part
         )
     if compacted and watcher is not None:
         watcher.end(findings, walks)
-    elif compacted and comparison.absent:
-        findings.note(
-            f"{comparison.absent} records are gone from some replicas and not from others, as compaction leaves them; --deep asks whether it might take them"
-        )
     return PartitionAudit(
-        topic=key[0], partition=key[1], replicas=[_seen(walk) for walk in walks], findings=findings
+        topic=key[0],
+        partition=key[1],
+        unjudged=comparison.absent if compacted and watcher is None else 0,
+        replicas=[_seen(walk) for walk in walks],
+        findings=findings,
     )
 
 
@@ -105,6 +107,9 @@ def _gaps(walk: ReplicaWalk, told: list[tuple[int, int]], findings: Findings) ->
             expected=f"offset {gap.first} after the one before it, as in a topic that was never compacted",
             seen=f"{gap.end} in {gap.where} ({walk.name})",
             offset=gap.first,
+        )
+        findings.note(
+            "if a cleaner ever ran over this topic, offsets may be missing: say so with --compacted"
         )
 
 

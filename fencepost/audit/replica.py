@@ -291,7 +291,7 @@ class ReplicaWalk:
                     seen=f"{value} in the checkpoint",
                     offset=end,
                 )
-        if self.files.high_watermark is None and self.end_offset > self.start_offset:
+        if self.files.alone and self.end_offset > self.start_offset:
             self.findings.note(
                 f"{self.files.path}: no high watermark is checkpointed; nothing in it counts as committed"
             )

@@ -147,6 +147,12 @@ def _show_sum(found: Survey, audited: list[PartitionAudit], output: Output) -> N
     findings = found.findings.count + sum(partition.findings.count for partition in audited)
     wrong = sum(partition.verdict.decision is Decision.ILLEGAL for partition in audited)
     unread = len(found.findings.unreadable) + sum(len(partition.findings.unreadable) for partition in audited)
+    unjudged = sum(bool(partition.unjudged) for partition in audited)
+    if unjudged:
+        output.say(
+            f"note: of {_plural(unjudged, 'compacted partition')} some replicas hold more records than others, as compaction leaves them;"
+            " --deep asks whether it might take the rest"
+        )
     size = f"{found.bytes / MEBIBYTE:.1f} MiB"
     counts = (len(found.brokers), "broker"), (len(audited), "partition"), (replicas, "replica")
     result = f"{_plural(findings, 'finding') if findings else 'no findings'}"
@@ -191,6 +197,7 @@ def _as_dict(found: Survey, audited: list[PartitionAudit], code: ExitCode) -> di
                 "partition": one.partition,
                 "decision": one.verdict.decision.value,
                 "anomaly": one.verdict.anomaly,
+                "unjudged": one.unjudged,
                 "replicas": [attrs.asdict(replica) for replica in one.replicas],
                 **_findings(one.findings),
             }

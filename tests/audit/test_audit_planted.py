@@ -443,6 +443,6 @@ def test_real_compaction_of_one_replica_only(tmp_path):
         options=COMPACT,
         then=lambda log: Cleaner(log).clean(first_dirty_offset=0, high_watermark=30, now_ms=0),
     )
-    assert "records are gone" in audit(tmp_path).findings.notes[0]
+    assert audit(tmp_path).unjudged == 30 - audit(tmp_path).replicas[1].records
     result = audit(tmp_path, deep=True)
     assert result.verdict.decision == "ok" and result.replicas[1].records < result.replicas[0].records
