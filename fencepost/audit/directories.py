@@ -24,7 +24,16 @@ COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Kafka's own topics, compacted whatever else is known of them."""
 TRANSACTION_INDEX = ".txnindex"
 METADATA, BROKER_METADATA = "partition.metadata", "meta.properties"
-KNOWN_FILES = {".lock", "cleaner-offset-checkpoint", layout.CLEAN_SHUTDOWN, BROKER_METADATA, METADATA}
+KNOWN_FILES = {
+    ".lock",
+    layout.CLEAN_SHUTDOWN,
+    layout.EPOCH_CHECKPOINT,
+    BROKER_METADATA,
+    METADATA,
+    "quorum-state",
+}
+CHECKPOINTS = ("-checkpoint", ".checkpoint")
+"""How the names of checkpoints end; the latter are KRaft's snapshots of its metadata."""
 _PARTITION = re.compile(r"(?P<topic>.+)-(?P<number>\d{1,10})")
 _ASIDE = re.compile(r".+\.[0-9a-f]+-(delete|future|stray)")
 _IN_BETWEEN = (layout.CLEANED, layout.SWAP, layout.DELETED, layout.TEMPORARY)
@@ -97,7 +106,7 @@ def open_directory(broker: str, path: Path, findings: Findings) -> DataDirectory
             found.partitions[key] = entry
         elif entry.is_dir() and _ASIDE.fullmatch(entry.name):
             found.aside.append(entry.name)
-        elif entry.name not in KNOWN_FILES and not entry.name.endswith("-checkpoint"):
+        elif entry.name not in KNOWN_FILES and not entry.name.endswith(CHECKPOINTS):
             unknown.append(entry.name)
     _refuse_foreign(found, unknown)
     for name in (layout.HIGH_WATERMARKS, layout.LOG_STARTS, layout.RECOVERY_POINTS, layout.CLEANER_OFFSETS):
@@ -203,7 +212,7 @@ def _list(replica: ReplicaFiles, findings: Findings) -> None:
         elif numbered and kind == layout.SNAPSHOT:
             replica.snapshots.append((int(digits), entry))
         elif not (numbered and kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX)) and (
-            entry.name not in (layout.EPOCH_CHECKPOINT, METADATA)
+            entry.name not in KNOWN_FILES and not entry.name.endswith(CHECKPOINTS)
         ):
             unknown.append(entry.name)
     for suffix, count in sorted(kinds.items()):

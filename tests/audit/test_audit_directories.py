@@ -47,6 +47,8 @@ def test_what_is_not_kafkas_is_left_alone_and_told(tmp_path):
     a = replica(tmp_path, "a", plain(3))
     (a / "lost+found").mkdir()
     (a / ".lock").touch()
+    (a / "bootstrap.checkpoint").touch()
+    (a / "t-0" / "quorum-state").touch()
     (a / "t-0" / "backup.tar").write_text("x")
     (a / "t-0" / f"{5:020d}.log.deleted").write_text("x")
     (a / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: abc\n")
@@ -133,6 +135,17 @@ def test_a_damaged_checkpoint_is_a_finding_of_the_directory(tmp_path):
     found = survey_of(tmp_path)
     assert [one.anomaly for one in found.findings.found] == ["checkpoint_damaged"]
     assert audit_partition(found, ("t", 0), lambda size: None).replicas[0].high_watermark == 2
+
+
+def test_a_partition_that_only_a_checkpoint_knows(tmp_path):
+    """Rule: no directory of it anywhere is worse than one that is missing; empty checkpoints know nothing, and are not damaged."""
+    a = replica(tmp_path, "a", plain(3))
+    (a / "replication-offset-checkpoint").write_text("0\n2\nt 0 3\nt 1 5\n")
+    (a / "cleaner-offset-checkpoint").touch()
+    found = survey_of(tmp_path)
+    assert not found.findings.count
+    result = audit_partition(found, ("t", 1), lambda size: None)
+    assert [one.anomaly for one in result.findings.found] == ["replica_missing"] and result.replicas == []
 
 
 def test_fewer_replicas_than_the_topics_other_partitions_have_is_a_note(tmp_path):
