@@ -8,15 +8,28 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from crc32c import crc32c
+
 from fencepost.impl.files import File
-from fencepost.impl.log.batch_header import HEADER_SIZE, LENGTH_END, MAGIC
-from fencepost.impl.log.record_batch import CorruptBatchError, Damage
+from fencepost.impl.log.batch_header import (
+    CODEC_MASK,
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    CorruptBatchError,
+    Damage,
+    read_header,
+)
+from fencepost.impl.log.compression import CODECS
 
 CHUNK_BYTES = 1024 * 1024
 """Read at once when every byte is wanted; a batch larger than that is read whole."""
 STRIDE_BYTES = 16 * 1024
 """Read at once when only headers are wanted: a few index intervals."""
 
+_CODECS = len(CODECS)
+_HEADER = Struct(">qiibIhiqqqhii")
 _FRAME = Struct(">qiibIhiqq")
 _FRAME_HEAD = Struct(">qiibIhi")
 _LENGTH_START = 8
@@ -56,6 +69,33 @@ def frames(file: File, start: int, end: int) -> Iterator[Frame]:
             raise _torn(position, size, end - position)
         yield Frame(position, size, base, base + delta, epoch, max_timestamp)
         position += size
+
+
+def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
+    """The batches of a buffer, looked at as read_header does, without an object for each. Raises CorruptBatchError at the first bad one."""
+    position, end, view, unpack = 0, len(data), memoryview(data), _HEADER.unpack_from
+    while position + HEADER_SIZE <= end:
+        base, length, epoch, magic, crc, attributes, delta, _, max_timestamp, _, _, _, count = unpack(
+            data, position
+        )
+        size = LENGTH_END + length
+        following = position + size
+        if (
+            magic != MAGIC
+            or not HEADER_SIZE <= size <= end - position
+            or base < 0
+            or epoch < -1
+            or attributes & CODEC_MASK >= _CODECS
+            or not 0 <= count <= delta + 1
+            or delta < 0
+            or (check_crc and crc32c(view[position + CRC_START : following]) != crc)
+        ):
+            break
+        yield Frame(position, size, base, base + delta, epoch, max_timestamp)
+        position = following
+    if position < end:
+        read_header(data, position, check_crc=check_crc)
+        raise AssertionError(f"a batch at byte {position} that is bad in one way of looking only")
 
 
 def whole_batches(data: bytes, *, below: int) -> int:

@@ -5,7 +5,7 @@ Owns the only check that the base offset of a batch gets: it stands outside the 
 
 from attrs import define
 
-from fencepost.impl.log.batch_header import BatchHeader
+from fencepost.impl.log.batch_file import Frame
 
 
 class DiscontinuityError(Exception):
@@ -25,15 +25,15 @@ class Continuity:
     floor: int
     jumped: tuple[int, int] | None = None
 
-    def follow(self, header: BatchHeader, position: int) -> None:
-        """The next batch. Raises DiscontinuityError."""
-        base = header.base_offset
+    def follow(self, batch: Frame, position: int) -> None:
+        """The next batch, which begins at this byte of the file. Raises DiscontinuityError."""
+        base = batch.base_offset
         if self.expected is not None and base != self.expected:
             raise DiscontinuityError(position)
         if base < self.floor:
             back = self.jumped is not None and base >= self.jumped[0]
             raise DiscontinuityError(self.jumped[1] if back and self.jumped else position)
         self.jumped = (self.floor, position) if base > self.floor else None
-        self.floor = header.next_offset
+        self.floor = batch.last_offset + 1
         if self.expected is not None:
             self.expected = self.floor

@@ -36,7 +36,7 @@ def restore_epochs(
     epochs.truncate_from_end(end)
     if start < end and not (epochs.entries and epochs.entries[0][1] <= start):
         epochs.rebuild(_epochs_of(segments))
-        epochs.truncate_from_start(start)
+    epochs.truncate_from_start(start)
 
 
 def _is_possible(entry: tuple[int, int], read: list[tuple[int, int]]) -> bool:

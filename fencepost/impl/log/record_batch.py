@@ -207,15 +207,32 @@ def read_records(data: Bytes, header: BatchHeader) -> tuple[Record, ...]:
 def _decode_records(data: bytes, header: BatchHeader) -> tuple[Record, ...]:
     if header.count > len(data) // _SMALLEST_RECORD:
         raise ValueError(f"{len(data)} bytes")
-    varint, nullable, records, position, before = decode_varint, _nullable, [], 0, -1
+    records: list[Record] = []
+    varint, nullable, position, before = decode_varint, _nullable, 0, -1
     base_offset, base_ms, last_delta = header.base_offset, header.base_timestamp_ms, header.last_offset_delta
     stamped = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
+    available, append = len(data), records.append
     for _ in range(header.count):
-        length, position = varint(data, position)
+        # Numbers of one byte, as most are, without a call: decode_varint says what they are.
+        if (byte := data[position]) < 0x80:
+            length, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            length, position = varint(data, position)
         end = position + length
-        time_delta, position = varint(data, position + 1)  # a byte of attributes, unused
-        delta, position = varint(data, position)
-        key, position = nullable(data, position)
+        if (byte := data[position + 1]) < 0x80:  # a byte of attributes before, unused
+            time_delta, position = (byte >> 1) ^ -(byte & 1), position + 2
+        else:
+            time_delta, position = varint(data, position + 1)
+        if (byte := data[position]) < 0x80:
+            delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            delta, position = varint(data, position)
+        if (byte := data[position]) < 0x80 and not byte & 1 and position + (byte >> 1) < available:
+            start = position + 1
+            position = start + (byte >> 1)
+            key: bytes | None = data[start:position]
+        else:
+            key, position = nullable(data, position)
         value, position = nullable(data, position)
         headers: tuple[Header, ...] = ()
         if data[position]:
@@ -227,10 +244,13 @@ def _decode_records(data: bytes, header: BatchHeader) -> tuple[Record, ...]:
         if not before < delta <= last_delta:
             raise ValueError(f"offset delta {delta} after {before} in a batch up to {last_delta}")
         before = delta
-        timestamp = base_ms + time_delta if stamped is None else stamped
-        records.append(Record(base_offset + delta, timestamp, key, value, headers))
-    if position != len(data):
-        raise ValueError(f"{len(data) - position} bytes after the last record")
+        append(
+            Record(
+                base_offset + delta, base_ms + time_delta if stamped is None else stamped, key, value, headers
+            )
+        )
+    if position != available:
+        raise ValueError(f"{available - position} bytes after the last record")
     return tuple(records)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from attrs import define, field, frozen
 
 from fencepost.impl.files import FileSystem
-from fencepost.impl.log.batch_header import BatchHeader
+from fencepost.impl.log.batch_file import Frame
 from fencepost.impl.log.layout import (
     CLEANED,
     DELETED,
@@ -125,9 +125,9 @@ class LogRecovery:
             segment.rewrite()
         segment.sync(indexes=True)
 
-    def _see(self, header: BatchHeader, data: bytes) -> None:
-        if header.leader_epoch >= 0 and (not self.epochs or self.epochs[-1][0] < header.leader_epoch):
-            self.epochs.append((header.leader_epoch, header.base_offset))
+    def _see(self, batch: Frame) -> None:
+        if batch.leader_epoch >= 0 and (not self.epochs or self.epochs[-1][0] < batch.leader_epoch):
+            self.epochs.append((batch.leader_epoch, batch.base_offset))
 
     def _drop(self, segments: list[Segment], first: int) -> None:
         """Remove the segments from number `first` on, the last one first, so that a crash in between leaves no hole."""

@@ -11,7 +11,7 @@ from typing import Self
 from attrs import define, field
 
 from fencepost.impl.files import File, FileSystem
-from fencepost.impl.log.batch_file import Frame, chunks, frames, whole_batches
+from fencepost.impl.log.batch_file import Frame, checked_frames, chunks, frames, whole_batches
 from fencepost.impl.log.batch_header import BatchHeader, read_headers
 from fencepost.impl.log.continuity import Continuity, DiscontinuityError
 from fencepost.impl.log.index_file import CorruptIndexError
@@ -29,8 +29,8 @@ TAIL_BATCHES = 16
 LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
 """An index stores offsets relative to the base in 31 bits."""
 
-BatchSink = Callable[[BatchHeader, bytes], None]
-"""Is shown a batch and the buffer that holds it."""
+BatchSink = Callable[[Frame], None]
+"""Is shown a batch; its position is that in some buffer."""
 
 
 @define(eq=False, kw_only=True)
@@ -166,14 +166,14 @@ class Segment:
         good, continuity = 0, Continuity(expected_offset, self.base_offset)
         try:
             for position, data in chunks(self.file, 0, self.size):
-                for header in read_headers(data, check_crc=check_crc):
-                    start = position + header.position
-                    continuity.follow(header, start)
-                    if header.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET:
+                for batch in checked_frames(data, check_crc=check_crc):
+                    start = position + batch.position
+                    continuity.follow(batch, start)
+                    if batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET:
                         raise DiscontinuityError(start)
-                    see(header, data)
-                    self._note(start, header)
-                    good = start + header.size
+                    see(batch)
+                    self._note(start, batch)
+                    good = start + batch.size
         except CorruptBatchError:
             pass
         except DiscontinuityError as error:

@@ -13,10 +13,10 @@ known, so that nothing may be promised until the log is opened, and recovered, a
 
 from typing import Self
 
-from attrs import define, evolve, frozen
+from attrs import define, frozen
 
 from fencepost.impl.files import FileSystem
-from fencepost.impl.log.batch_header import BatchHeader, read_headers
+from fencepost.impl.log.batch_header import BatchHeader, read_header, read_headers
 from fencepost.impl.log.epoch_recovery import restore_epochs
 from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.log_options import LogOptions
@@ -136,7 +136,9 @@ class SegmentedLog(ReadableLog):
     def append_as_leader(self, data: bytes, leader_epoch: int, *, now_ms: int = 0) -> Appended:
         """Append one produced batch, whose offsets count from 0, at the log end offset. Raises CorruptBatchError, OutOfOrderSequenceError,
         InvalidProducerEpochError (nothing was written), LogOfflineError (nobody knows)."""
-        header = self._produced(data)
+        base_offset = self.log_end_offset
+        stamped = with_leader_fields(data, base_offset=base_offset, leader_epoch=leader_epoch)
+        header = self._produced(stamped)
         with self.in_service("append"):
             known = self.producers.check(header)
             if known is not None:
@@ -146,20 +148,19 @@ class SegmentedLog(ReadableLog):
                     leader_epoch=leader_epoch,
                     duplicate=True,
                 )
-            base_offset = self.log_end_offset
-            header = evolve(header, base_offset=base_offset, leader_epoch=leader_epoch)
             if self.options.log_append_time:
-                data, header = with_append_time(data, header, now_ms)
-            stamped = with_leader_fields(data, base_offset=base_offset, leader_epoch=leader_epoch)
+                stamped, header = with_append_time(stamped, header, now_ms)
             self._append(stamped, [header])
         return Appended(base_offset=base_offset, last_offset=header.last_offset, leader_epoch=leader_epoch)
 
     def _produced(self, data: bytes) -> BatchHeader:
-        headers = list(read_headers(data))
-        if len(headers) != 1 or headers[0].count != headers[0].last_offset_delta + 1:
-            seen = f"{len(headers)} batches" if len(headers) != 1 else "a batch with gaps"
+        header = read_header(data)
+        if header.size != len(data) or header.count != header.last_offset_delta + 1:
+            seen = (
+                "a batch with gaps" if header.size == len(data) else f"{len(data) - header.size} bytes more"
+            )
             raise CorruptBatchError(Damage.HEADER, 0, expected="one batch without gaps", seen=seen)
-        return headers[0]
+        return header
 
     def append_as_follower(self, data: bytes) -> list[BatchHeader]:
         """Append the batches that a leader sent, as they are; returns their headers. Raises UnexpectedOffsetError if they do not begin at the log end
