@@ -39,7 +39,7 @@ def theirs(root: Path, peer: Peer, scratch: Path) -> Iterator[Compared]:
         case = f"{directory.parent.name}/{directory.name}"
         yield from line_for_line(case, directory, peer)
         yield from as_consumed(case, directory, scratch)
-        yield from made_again(case, directory, scratch)
+        yield from made_again(case, directory, scratch, TOPICS)
         if directory.parent.name == "clean":
             yield from written_again(case, directory, scratch, TOPICS)
 

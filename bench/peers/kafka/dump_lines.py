@@ -45,7 +45,7 @@ def their_lines(said: Iterable[str], directory: Path) -> dict[str, list[str]]:
     for line in said:
         if line.startswith("Dumping "):
             current = found.setdefault(str(Path(line.removeprefix("Dumping ")).relative_to(directory)), [])
-        else:
+        elif not line.endswith(" is empty."):
             current.append(line)
     return found
 

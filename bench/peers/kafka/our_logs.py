@@ -28,10 +28,11 @@ def partitions(directory: Path) -> list[TopicPartition]:
     return [TopicPartition(topic, int(number)) for topic, _, number in names]
 
 
-def open_all(directory: Path, options: LogOptions | None = None) -> LogDirectory:
-    """All logs of a data directory, recovered where need be, with default options: nobody says which topics are compacted."""
-    options = options or LogOptions()
-    return LogDirectory.start(RealFiles(directory), dict.fromkeys(partitions(directory), options))
+def open_all(directory: Path, options: dict[TopicPartition, LogOptions] | None = None) -> LogDirectory:
+    """These logs of a data directory, recovered where need be; without options all of them, with defaults: nobody says which topics are compacted."""
+    return LogDirectory.start(
+        RealFiles(directory), options or {key: LogOptions() for key in partitions(directory)}
+    )
 
 
 def consumed(log: SegmentedLog, isolation: str) -> Iterator[str]:
