@@ -127,11 +127,13 @@ class FaultyDiskMachine(LogMachine):
     # ---- what follows an error
 
     @precondition(well)
-    @rule(call=CALLS, nth=st.integers(1, 3), roll=st.booleans(), restarts=RESTARTS)
-    def fail_while_writing(self, call: str, nth: int, roll: bool, restarts: list[str]) -> None:
+    @rule(call=CALLS, nth=st.integers(1, 3), keys=BATCH, roll=st.booleans(), restarts=RESTARTS)
+    def fail_while_writing(
+        self, call: str, nth: int, keys: list[str], roll: bool, restarts: list[str]
+    ) -> None:
         """An append and a flush (or a roll) meet EIO at once; the disk is well again, and restarts follow."""
         self.fail(call=call, nth=nth, times=1)
-        self.append(keys=["a"], tombstone=False, producer=7, ms=1)
+        self.append(keys=keys, tombstone=False, producer=7, ms=1)
         if self.in_service:
             (self.roll if roll else self.flush)()
         self.heal_disk()

@@ -94,6 +94,20 @@ class LogRemoving(LogLife):
         return "too much" if options.retention_bytes != UNLIMITED and rest >= options.retention_bytes else ""
 
     @precondition(up)
+    @rule(ms=st.integers(0, 150), restart=st.sampled_from(["", "crash", "stop"]))
+    def maintain(self, ms: int, restart: str) -> None:
+        """The background work of a broker whose followers have all there is; and perhaps a restart behind it."""
+        if self.survive(self.log.roll):
+            self.model.durable = max(self.model.durable, self.log.recovery_point)
+            self.model.high_watermark = self.model.end
+        if self.in_service and self.options.compact:
+            self.compact(ms=ms)
+        if self.in_service:
+            self.retain(ms=ms)
+        if self.in_service and restart:
+            (self.crash_and_restart if restart == "crash" else self.stop_and_restart)()
+
+    @precondition(up)
     @rule(share=st.integers(1, 4))
     def delete_records(self, share: int) -> None:
         """Move the log start up to a part of what is committed."""
