@@ -309,3 +309,16 @@ def test_whatever_fails_the_part_synced_before_is_kept(steps, seed):
     assert after.startswith(promised)
     where.power_loss()
     assert content(where, "log") == after
+
+
+def test_another_thread_sees_half_an_append_and_all_of_it_before_it_returns():
+    """Rule: a file grows while it is written; who looks then sees some of the bytes, once, and the append is whole all the same."""
+    where = disk()
+    file = where.open("f")
+    file.append(b"ab")
+    seen = []
+    where.look_inside_append(lambda size: seen.append((size, bytes(file.read_at(0, 99)))))
+    assert file.append(b"cdef") == 2
+    assert file.append(b"g") == 6
+    assert seen == [(2, b"abcd"), (4, b"abcdef")]
+    assert file.read_at(0, 99) == b"abcdefg"
