@@ -54,21 +54,28 @@ def leader_logs(draw: st.DrawFn, *, keyed: bool) -> list[bytes]:
     return batches
 
 
-def recompressed(data: bytes, codec: str) -> bytes:
-    """The same batch in another codec."""
+def rewritten(data: bytes, codec: str, *, split: bool) -> list[bytes]:
+    """The same records in another codec, and each in a batch of its own if asked for."""
     header = read_header(data)
     if header.is_control:
-        return data
-    return encode_batch(
-        read_records(data, header),
-        base_offset=header.base_offset,
-        leader_epoch=header.leader_epoch,
-        codec=codec,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
-    )
+        return [data]
+    records = read_records(data, header)
+    groups = [(record,) for record in records] if split else [records]
+    return [
+        encode_batch(
+            group,
+            base_offset=group[0].offset,
+            leader_epoch=header.leader_epoch,
+            codec=codec,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=-1
+            if header.producer_id < 0
+            else header.base_sequence + group[0].offset - header.base_offset,
+            transactional=header.is_transactional,
+        )
+        for group in groups
+    ]
 
 
 def write_replica(draw: st.DrawFn, root: Path, broker: str, batches: list[bytes], *, compact: bool) -> None:
@@ -84,6 +91,7 @@ def write_replica(draw: st.DrawFn, root: Path, broker: str, batches: list[bytes]
         delete=not compact,
         delete_retention_ms=0,
     )
+    split = draw(st.booleans())
     removed, passes = draw(st.integers(0, 3)), draw(st.integers(0, 2))
 
     def then(log) -> None:
@@ -96,7 +104,7 @@ def write_replica(draw: st.DrawFn, root: Path, broker: str, batches: list[bytes]
     replica(
         root,
         broker,
-        [recompressed(data, codec) for data in kept],
+        [batch for data in kept for batch in rewritten(data, codec, split=split)],
         high_watermark=watermark,
         options=options,
         clean=draw(st.booleans()),

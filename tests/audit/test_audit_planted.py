@@ -97,6 +97,18 @@ def test_the_odd_one_of_three_is_named(tmp_path):
     assert at(*place_of(b, 4)) in finding.seen and "(b)" in finding.seen
 
 
+def test_other_batches_with_one_other_record(tmp_path):
+    """Rule: records are compared where batches are not, and only the record that differs is told."""
+    together, single = Stamped(), Stamped()
+    replica(tmp_path, "a", [together.batch(b"v0", b"v1", b"v2"), together.batch(b"v3", b"v4", codec="zstd")])
+    b = replica(
+        tmp_path, "b", [single.batch(b"x" if number == 1 else b"v%d" % number) for number in range(5)]
+    )
+    finding = only(audit(tmp_path))
+    assert (finding.anomaly, finding.offset) == ("log_divergence", 1)
+    assert "another value: epoch 0" in finding.seen and at(*place_of(b, 1)) in finding.seen
+
+
 def test_a_replica_that_ends_or_begins_elsewhere_does_not_differ(tmp_path):
     """Rule: copies are taken at different times, and each broker deletes at its own."""
     replica(tmp_path, "a", plain(12))
