@@ -1,0 +1,135 @@
+"""checkers/invariants at their edges: the nearest stories on both sides of a bound, each of which a fault of `make mutation` slipped through."""
+
+from attrs import evolve
+
+from fencepost.checkers import invariants
+from fencepost.checkers.verdict import Decision, Finding
+from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import Claims
+from tests.checkers.traces_by_hand import (
+    appends,
+    copies,
+    dump,
+    event,
+    healthy_start,
+    hears,
+    leads,
+    loss,
+    shows,
+    state,
+    trace,
+)
+
+START = healthy_start(10, 11)
+
+
+def found(*events: Event, claims: Claims | None = None) -> dict[str, Finding]:
+    """The findings by anomaly."""
+    return {finding.anomaly: finding for finding in invariants.judge(trace(*events, claims=claims)).findings}
+
+
+def test_a_leader_owes_what_was_exposed_up_to_its_epoch_and_no_more() -> None:
+    """Rule (COMMIT-SAFE): a broker that learns late that it led epoch 1 owes what epoch 0 exposed, not what epoch 2 did."""
+    story = [
+        *[state(9, 1, 0, 1, 2, 3), leads(1, 0), appends(1, 0, 0, 10), copies(2, 0, 0, 10), copies(3, 0, 0, 10), shows(1, 0, 1)],
+        *[state(9, 2, 1, 1, 2, 3), state(9, 3, 2, 1, 3), leads(3, 2, end=1), appends(3, 2, 1, 30), shows(3, 2, 2)],
+    ]  # fmt: skip
+    assert found(*story, leads(2, 1, end=1)) == {}
+    assert found(*story, leads(2, 3, end=1))["committed_record_lost"].events == (10, 11)
+
+
+def test_an_epoch_that_exposed_nothing_owes_nothing() -> None:
+    """Rule (COMMIT-SAFE): a high watermark of 0 exposes no record."""
+    story = [leads(1, 0), shows(1, 0, 0), leads(3, 2), appends(3, 2, 0, 30), shows(3, 2, 1)]
+    assert found(*story, leads(2, 1)) == {}
+
+
+def test_a_followers_high_watermark_exposes_nothing() -> None:
+    """Rule (COMMIT-SAFE): only what a leader shows is exposed."""
+    story = [*START, appends(1, 0, 2, 12), hears(1, 0, 3), state(9, 2, 1, 2, 3)]
+    assert found(*story, leads(2, 1, end=2)) == {}
+
+
+def test_a_deposed_leader_answers_for_the_highest_epoch_before_it() -> None:
+    """Rule (COMMIT-SAFE): what any later epoch exposed binds the one that goes on."""
+    story = [
+        *[leads(1, 0), appends(1, 0, 0, 10), leads(2, 1), shows(2, 1, 0), leads(3, 2), appends(3, 2, 0, 30), shows(3, 2, 1)],
+        shows(1, 0, 1),
+    ]  # fmt: skip
+    assert found(*story)["committed_record_lost"].events == (6, 7)
+
+
+def test_behind_an_allowed_loss_records_are_compared_at_their_own_offsets() -> None:
+    """Rule: what follows an excused offset is compared with what was committed there, epoch and value."""
+    story = [*START, state(9, 2, 1, 2, 3), leads(2, 1, end=2), appends(2, 1, 2, 20), shows(2, 1, 3)]
+    held = [copies(4, 7, 0, 10), copies(4, 0, 1, 11), copies(4, 1, 2, 20), state(9, 4, 2, 4)]
+    assert found(*story, *held, leads(4, 2, end=3), claims=loss(0, 1)) == {}
+    assert found(*story, *held, leads(4, 2, end=3))["committed_record_lost"].offset == 0
+    forked = [copies(4, 7, 0, 10), copies(4, 0, 1, 11), copies(4, 8, 2, 20), state(9, 4, 2, 4)]
+    assert found(*story, *forked, leads(4, 2, end=3), claims=loss(0, 1))["committed_record_lost"].offset == 2
+
+
+def test_dumps_behind_an_allowed_loss_are_compared_at_their_own_offsets() -> None:
+    """Rule (LOG-MATCH): where a replica could not catch up, the first difference that no loss excuses counts."""
+    stuck = event(Name.LIVENESS_FAILED, cause="every ISR is full")
+    one = [dump(2, 0, 0, 10, end=3, hw=3), dump(2, 1, 1, 20, end=3, hw=3), dump(2, 2, 2, 30, end=3, hw=3)]
+    two = [dump(3, 5, 0, 50, end=3, hw=3), dump(3, 1, 1, 20, end=3, hw=3), dump(3, 2, 2, 30, end=3, hw=3)]
+    assert set(found(stuck, *one, *two, claims=loss(0, 1))) == {"no_progress"}
+    assert found(stuck, *one, *two)["log_divergence"].offset == 0
+    two[2] = dump(3, 6, 2, 60, end=3, hw=3)
+    divergence = found(stuck, *one, *two, claims=loss(0, 1))["log_divergence"]
+    assert (divergence.offset, divergence.events) == (2, (3, 6))
+    assert found(*one, *two, claims=loss(0, 1))["log_divergence"].offset == 0
+
+
+def test_two_dumps_alone_contradict_each_other() -> None:
+    """Rule (LOG-MATCH): the first event that names a record may be a dump."""
+    finding = found(dump(2, 0, 0, 10, end=1, hw=0), dump(3, 0, 0, 98, end=1, hw=0))["log_divergence"]
+    assert finding.events == (0, 1)
+    assert finding.expected.endswith("broker 2 holds value 10 there")
+
+
+def test_zookeepers_two_leaders_are_named_in_their_order() -> None:
+    """Rule (EPOCH-MONO): the earlier one is expected, the later one seen; nobody is no leader."""
+    finding = found(state(9, 1, 0, 1, 2), state(9, 2, 0, 1, 2))["two_leaders_one_epoch"]
+    assert finding.expected == "one leader in epoch 0: ZooKeeper named broker 1"
+    assert finding.seen == "broker 2 leads in it too"
+    assert found(state(9, 1, 0, 1), state(9, -1, 0, 1), state(9, 1, 0, 1)) == {}
+    assert found(state(9, 1, 0, 1), state(9, 1, 0, 1, 2)) == {}
+
+
+def test_a_broker_that_became_leader_has_learned_that_epoch() -> None:
+    """Rule (EPOCH-MONO): leading teaches an epoch as following does."""
+    story = [
+        leads(1, 0),
+        leads(2, 1),
+        event(Name.BECAME_FOLLOWER, node=2, topic="t", partition=0, leader_epoch=0),
+    ]
+    assert found(*story)["leader_epoch_regressed"].events == (1, 2)
+
+
+def test_a_request_that_names_no_controller_epoch_is_no_finding() -> None:
+    """Rule (CTRL-FENCE): -1 is "not said"; it is below nothing at first."""
+    applied = event(Name.CONTROL_REQUEST_APPLIED, node=3, controller_epoch=-1)
+    assert found(applied) == {}
+    assert set(found(evolve(applied, controller_epoch=0), applied)) == {"fenced_controller_obeyed"}
+
+
+def test_the_certificate_of_no_progress() -> None:
+    """Rule (LIVE): the heal, wherever it stands, and what never came; another phase is no heal. Events have no clocks to clear them."""
+    failed = event(Name.LIVENESS_FAILED, cause="every ISR is full")
+    heal, safety = (event(Name.PHASE, cause=cause) for cause in ("heal", "safety"))
+    assert found(heal, failed)["no_progress"].events == (0, 1)
+    assert found(safety, failed)["no_progress"].events == (1,)
+    assert found(safety, failed)["no_progress"].uncertainty_ns == -1
+    assert (found(failed)["no_progress"].partition, found(failed)["no_progress"].offset) == (-1, -1)
+
+
+def test_overlapping_losses_excuse_their_union() -> None:
+    """Rule: ranges may overlap and come in any order; what stands between two of them is not excused."""
+    ranges = (*loss(1, 2).loss, *loss(0, 2).loss)
+    lost = [*START, state(9, 4, 1, 4), leads(4, 1)]
+    assert found(*lost, claims=Claims(loss=ranges)) == {}
+    assert found(*lost, claims=Claims(loss=loss(0, 1).loss))["committed_record_lost"].offset == 1
+    verdict = invariants.judge(trace(*lost, claims=Claims(loss=(evolve(ranges[1], topic="u"),))))
+    assert verdict.decision is Decision.ILLEGAL
