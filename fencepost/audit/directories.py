@@ -211,14 +211,30 @@ def _list(replica: ReplicaFiles, findings: Findings) -> None:
             replica.segments.append(SegmentFile(entry, int(digits), entry.stat().st_size))
         elif numbered and kind == layout.SNAPSHOT:
             replica.snapshots.append((int(digits), entry))
-        elif not (numbered and kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX)) and (
-            entry.name not in KNOWN_FILES and not entry.name.endswith(CHECKPOINTS)
-        ):
+        elif numbered and kind in (layout.INDEX, layout.TIME_INDEX, TRANSACTION_INDEX):
+            _check_segment_of(entry, findings, clean=replica.clean)
+        elif entry.name not in KNOWN_FILES and not entry.name.endswith(CHECKPOINTS):
             unknown.append(entry.name)
     for suffix, count in sorted(kinds.items()):
         findings.note(f"{replica.path}: {count} files end in {suffix}: on their way in or out, left alone")
     if unknown:
         findings.note(f"{replica.path}: not Kafka's, left alone: {_some(unknown)}")
+
+
+def _check_segment_of(index: Path, findings: Findings, *, clean: bool) -> None:
+    """An index without its segment is left by a broker that died while it removed them, and by nobody who was shut down."""
+    segment = index.with_name(f"{index.name[: layout.DIGITS]}{layout.LOG}")
+    if segment.exists():
+        return
+    if not clean:
+        findings.note(f"{index}: an index without its segment")
+    else:
+        findings.add(
+            "index_damaged",
+            expected=f"a segment {segment}",
+            seen=f"none beside {index}",
+            offset=int(index.name[: layout.DIGITS]),
+        )
 
 
 def partitions_of(directories: list[DataDirectory]) -> Iterator[TopicNumber]:

@@ -370,6 +370,14 @@ def test_an_index_that_is_missing(pair, tmp_path):
     assert audit(tmp_path).verdict.decision == "ok"
 
 
+def test_a_segment_that_is_gone_and_left_its_indexes(pair, tmp_path):
+    """Rule: retention takes the indexes too; without them a log that begins later would look as it should."""
+    path = segment(pair[0])
+    path.unlink()
+    found = audit(tmp_path).findings.found
+    assert {(one.anomaly, one.expected) for one in found} == {("index_damaged", f"a segment {path}")}
+
+
 def test_a_producer_snapshot_that_is_damaged_or_lies(tmp_path):
     """Rule KIP-98: its checksum, and what the log says of the producer below its offset."""
     stamped = Stamped()
