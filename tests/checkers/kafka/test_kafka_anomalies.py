@@ -1,6 +1,7 @@
 """For each anomaly of Jepsen's Kafka workload, and for those that it lacks, a minimal history that convicts and the nearest legal one."""
 
 import pytest
+from attrs import evolve
 from kafka_histories import FAIL, OK, UNKNOWN, assign, moved, op, poll, send, subscribe, trace, txn
 
 from fencepost.checkers.judges import judge
@@ -282,3 +283,35 @@ def test_a_trace_too_weak_is_no_verdict() -> None:
         judge_trace(trace(*THREE, poll(4, [(1, 20)]), assumption_broken="x")).decision
         is Decision.ASSUMPTION_BROKEN
     )
+
+
+FAR = 1 << 60
+
+
+def far_away(history: Trace) -> Trace:
+    """The same history with every offset moved up by FAR."""
+
+    def moved_up(o):
+        more = {
+            name: value + FAR
+            for name in ("offset", "end_offset", "log_start_offset")
+            if (value := getattr(o, name)) is not None
+        }
+        records = tuple(evolve(r, offset=r.offset + FAR) if r.offset >= 0 else r for r in o.records)
+        return evolve(o, records=records, **more)
+
+    loss = tuple(evolve(r, start=r.start + FAR, end=r.end + FAR) for r in history.claims.loss)
+    claims = evolve(history.claims, loss=loss)
+    return evolve(history, claims=claims, operations=tuple(moved_up(o) for o in history.operations))
+
+
+@pytest.mark.parametrize(
+    "history", [case[3] for case in CASES if case[1] == "kafka"] + [case[1] for case in ALLOWED]
+)
+def test_the_largest_offset_costs_nothing_and_changes_nothing(history) -> None:
+    """Moved up by 2^60, every history has the same findings by the same operations: nothing is addressed by offset."""
+    near, far = judge_trace(history), judge_trace(far_away(history))
+    assert [(f.anomaly, f.operations) for f in near.findings] == [
+        (f.anomaly, f.operations) for f in far.findings
+    ]
+    assert [f.offset + FAR for f in near.findings] == [f.offset for f in far.findings]
