@@ -1,0 +1,30 @@
+"""A fault: a piece of text of a source, and what stands there instead. Must not know how one is found or tried."""
+
+from attrs import frozen
+
+
+@frozen(kw_only=True)
+class Fault:
+    """`after` instead of `before` at bytes [start, end) of `file`. scope: the function or class, "" outside of any; occurrence: of the
+    same replacement there, from 0; lines: first and last of the statement, whose tests are asked; at_import: it runs when the module is imported."""
+
+    file: str
+    scope: str
+    kind: str
+    before: str
+    after: str
+    start: int
+    end: int
+    lines: tuple[int, int]
+    at_import: bool
+    occurrence: int = 0
+
+    @property
+    def name(self) -> str:
+        """Unique among the faults of all files, and independent of line numbers."""
+        again = f" ({self.occurrence + 1})" if self.occurrence else ""
+        return f"{self.file} {self.scope or 'module'}: {self.before} -> {self.after}{again}"
+
+    def applied(self, source: bytes) -> bytes:
+        """The source with the fault in it."""
+        return source[: self.start] + self.after.encode() + source[self.end :]
