@@ -146,7 +146,8 @@ def _log_starts(
     partition: Array,
     grouping: tuple[Callable[[Array, Array, Array], Array], Array, int],
 ) -> tuple[Array, Array]:
-    """Every log start that any operation states, whatever its outcome: the group (-1: nobody appended to or read it), and the offset.
+    """Every log start that an answered append, poll or list_offsets states, whatever its outcome: the group (-1: nobody appended to or read
+    it), and the offset.
 
     grouping: the code of a partition's log, the codes of the groups in order, and the bound on partitions that codes are made for.
     """
@@ -159,7 +160,10 @@ def _log_starts(
     started = np.concatenate(
         (np.where(earliest, operations.offset, said.log_start_offset), said.position_log_start_offset)
     )
-    told = np.flatnonzero((started >= 0) & (topics >= 0) & (partitions >= 0) & (partitions < width))
+    heard = np.isin(operations.function, (_APPEND, _POLL, _LIST)) & (operations.completion_time != NEVER)
+    told = np.flatnonzero(
+        heard[rows] & (started >= 0) & (topics >= 0) & (partitions >= 0) & (partitions < width)
+    )
     codes = key(rows[told], topics[told], partitions[told])
     at = np.minimum(np.searchsorted(keys, codes), max(len(keys) - 1, 0))
     known = keys[at] == codes if len(keys) else np.zeros(len(codes), np.bool_)

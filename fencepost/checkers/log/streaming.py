@@ -1,22 +1,26 @@
 """The streaming form: one log judged while it happens, in memory bounded by a horizon.
 
 Owns the state that decides real time with one number: E, the largest end known from completed operations. On invocation an operation
-remembers `floor = E`; what it turns out to have done must not lie below. E is kept apart for acknowledgements and for reads, so that the
-anomaly gets its right name. It is not the whole decision; what it leaves to the batch form: holes (step 5), torn batches, leader epochs,
-session order, a skip whose occupant is known only later, loss keyed by epoch, and `lost_write` (which it calls stale_read: the later reads
-have not happened yet). A value that nobody sent yet is deferred until it is sent, or the stream ends, or it leaves the horizon. What the
-horizon dropped makes the verdict Unknown. It never finds what the batch form does not.
+remembers `floor = E`; what it turns out to have done must not lie below. E is kept apart for acknowledgements, for reads, for log starts and
+for last stable offsets, so that the anomaly gets its right name. It is not the whole decision; what it leaves to the batch form: holes (step 5),
+torn batches, leader epochs, session order, a skip whose occupant is known only later or that could be excused by what was in flight, loss keyed
+by epoch, what transactions forbid, and `lost_write` (which it calls stale_read: the later reads have not happened yet). A value that nobody
+sent yet is deferred until it is sent, or the stream ends, or it leaves the horizon. What the horizon dropped makes the verdict Unknown. It never
+finds what the batch form does not.
 """
 
 from typing import Any
 
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, define, field
 
 from fencepost.checkers.columns import NONE
-from fencepost.checkers.log.bounds import clearing
 from fencepost.checkers.log.group import CHECK
 from fencepost.checkers.log.rules import loss_in
-from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.checkers.log.streaming_findings import StreamFindings
+from fencepost.checkers.log.streaming_memory import Claimed, Sent, Shown, Slot, claimed_by, touches
+from fencepost.checkers.log.streaming_skips import StreamSkips
+from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
+from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome, Record
 from fencepost.traces.trace import Claims, Trace
 
@@ -24,42 +28,13 @@ HORIZON = 1_000_000
 """Slots, unseen sends and unsent values that are kept, each."""
 
 
-@frozen(kw_only=True)
-class Shown:
-    """How far the log is known to reach. end: this many offsets; by: the operation that showed it first (None at the start);
-    by_record: it showed a record, not a claimed end."""
-
-    end: int = 0
-    by: Operation | None = None
-    by_record: bool = False
-
-
-@define(kw_only=True)
-class Sent:
-    """An append that was invoked. acknowledged, shown: the floors at that moment; failed: it is known to have failed;
-    stands: bases at which reads showed it while it was in flight (judged once it is known not to have failed)."""
-
-    operation: Operation
-    acknowledged: Shown
-    shown: Shown
-    failed: bool = False
-    stands: list[int] = Factory(list)
-
-
-@frozen(kw_only=True)
-class Slot:
-    """What stands at an offset, and the operation that said so."""
-
-    value: int
-    by: Operation
-
-
 @define(kw_only=True)
 class StreamingLogCheck:
     """Feed invocations and completions in time order; at equal times invocations first. Then ask for the verdict.
 
-    slots: by offset; offset_of, sends: by value; early: values read before they were sent, with offset and read; in_flight: floors of
-    unfinished operations by op id; forgotten: how much left the horizon undecided; findings: one per anomaly.
+    acknowledged, shown, log_start, stable: how far each is known to reach; slots: by offset; offset_of, sends: by value; early: values read before
+    they were sent, with offset and read; in_flight: floors of unfinished operations by op id; transacting: (process, session) of open
+    transactions; forgotten: how much left the horizon undecided.
     """
 
     topic: str
@@ -69,20 +44,35 @@ class StreamingLogCheck:
     now: int = Factory(lambda: -(2**63))
     acknowledged: Shown = Factory(Shown)
     shown: Shown = Factory(Shown)
+    log_start: Shown = Factory(Shown)
+    stable: Shown = Factory(Shown)
     slots: dict[int, Slot] = Factory(dict)
     offset_of: dict[int, int] = Factory(dict)
     sends: dict[int, Sent] = Factory(dict)
     early: dict[int, tuple[int, Operation]] = Factory(dict)
     in_flight: dict[int, Sent] = Factory(dict)
+    transacting: set[tuple[int, int]] = Factory(set)
     forgotten: int = 0
     sends_forgotten: bool = False
     unique: bool = True
     broken: str = ""
-    findings: dict[str, Finding] = Factory(dict)
     loss: list[tuple[int, int]] = field(init=False)
+    findings: StreamFindings = field(init=False)
+    skips: StreamSkips = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.loss = loss_in(self.claims, self.topic, self.partition)
+        claims = self.claims
+        self.loss = loss_in(claims, self.topic, self.partition)
+        self.findings = StreamFindings(
+            topic=self.topic, partition=self.partition, uncertainty=claims.clock_uncertainty_ns
+        )
+        self.skips = StreamSkips(
+            findings=self.findings,
+            claims=claims,
+            compacted=self.topic in claims.compacted,
+            unique=self.unique,
+            horizon=self.horizon,
+        )
 
     @property
     def timed(self) -> bool:
@@ -92,9 +82,21 @@ class StreamingLogCheck:
     def invoke(self, operation: Operation) -> None:
         """`operation` begins now; of its fields only those known at invocation are looked at."""
         self._tick(operation.invoke_time, operation)
-        sent = Sent(operation=operation, acknowledged=self.acknowledged, shown=self.shown)
+        process = (operation.process, operation.session)
+        sent = Sent(
+            operation=operation,
+            acknowledged=self.acknowledged,
+            shown=self.shown,
+            log_start=self.log_start,
+            stable=self.stable,
+            transactional=process in self.transacting,
+        )
         self.in_flight[operation.op_id] = sent
+        if operation.function is Function.TXN:
+            self.transacting.add(process)
         if operation.function is Function.APPEND:
+            self.skips.sent(operation)
+            self.skips.transactional |= sent.transactional
             for record in operation.records:
                 if record.value in self.sends and self.unique:
                     self.broken = self.broken or f"value {record.value} was sent twice"
@@ -116,6 +118,11 @@ class StreamingLogCheck:
         ):
             self.broken = self.broken or f"operation {operation.op_id} completed but was not in flight"
             return
+        if operation.function is Function.TXN:
+            self.transacting.discard((operation.process, operation.session))
+            return
+        told = claimed_by(operation, self.topic, self.partition)
+        self.skips.claim(told.log_start)
         if operation.function is Function.APPEND:
             self._append_done(sent, operation)
         elif operation.outcome is Outcome.OK:
@@ -128,15 +135,18 @@ class StreamingLogCheck:
             if self.sends_forgotten:
                 self.forgotten += 1
             else:
-                self._find("phantom_record", offset, (read,), *what)
+                self.findings.add("phantom_record", offset, (read,), *what)
         for sent in self.in_flight.values():
             for base in sent.stands:
                 self._above_floors(sent, sent.operation, base)
+        found = {**self.findings.found}
+        if "skipped_offset" not in found and (skip := self.skips.final()) is not None:
+            found["skipped_offset"] = skip
         if self.broken or self.claims.assumption_broken:
             reason = self.broken or self.claims.assumption_broken
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
-        if self.findings:
-            return Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(self.findings.values()))
+        if found:
+            return Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(found.values()))
         if self.forgotten:
             reason = f"{self.forgotten} records lay beyond the horizon of {self.horizon}"
             return Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason)
@@ -150,6 +160,7 @@ class StreamingLogCheck:
     def _append_done(self, sent: Sent, operation: Operation) -> None:
         if operation.outcome is Outcome.FAIL:
             sent.failed = True
+            self.skips.placed(operation, NONE)
             for record in operation.records:
                 if record.value in self.offset_of:
                     self._failed_visible(sent, record.value, self.slots.get(self.offset_of[record.value]))
@@ -168,58 +179,86 @@ class StreamingLogCheck:
         for n, record in enumerate(operation.records):
             self._content(operation.offset + n, record.value, operation)
         self._above_floors(sent, operation, operation.offset)
+        if not any(self._lossy(operation.offset + n) for n in range(len(operation.records))):
+            self.skips.placed(operation, operation.offset + len(operation.records) - 1)
         self.acknowledged = self._raised(
             self.acknowledged, operation.offset + len(operation.records), operation
         )
 
     def _read_done(self, sent: Sent, operation: Operation) -> None:
-        part, records = _part(operation, self.topic, self.partition)
-        end = _end_of(part) if part.strong or self.claims.check == "strong" else None
-        position = NONE if part.function is Function.LIST_OFFSETS or part.offset is None else part.offset
-        self._order(part, records, position, end)
-        for record in records:
-            self._record(part, record)
-        if end is not None and self.timed and not self._lossy(end):
-            for floor, anomaly in (
-                (sent.acknowledged, "stale_read"),
-                (sent.shown, "high_watermark_regressed"),
-            ):
-                if end < floor.end and floor.by is not None:
-                    self._timed(anomaly, end, part, floor.by, f"an end of {floor.end} or more", f"end {end}")
-        reach = max((record.offset + 1 for record in records), default=0)
-        if end is not None and end >= reach:
-            self.shown = self._raised(self.shown, end, part)
-        self.shown = self._raised(self.shown, reach, part, by_record=True)
+        told = claimed_by(operation, self.topic, self.partition)
+        strong = operation.strong or self.claims.check == "strong"
+        end, stable = (told.end, told.stable) if strong else (None, None)
+        start = told.log_start if strong and self.claims.retention else None
+        self._claims(operation, told)
+        self._order(operation, told, start, end, stable)
+        for record in told.records:
+            self._record(operation, record)
+        self._not_below(sent, operation, end, start, stable)
+        reach = max((record.offset + 1 for record in told.records), default=0)
+        claimed = max(end or 0, start or 0, stable or 0)
+        if claimed >= reach:
+            self.shown = self._raised(self.shown, claimed, operation)
+        self.shown = self._raised(self.shown, reach, operation, by_record=True)
+        self.log_start = self._raised(self.log_start, start or 0, operation)
+        shown = reach if operation.isolation == ISOLATIONS[READ_COMMITTED] else 0
+        self.stable = self._raised(self.stable, max(stable or 0, shown), operation)
+        if self.claims.check == "strong" and told.records:
+            self._above_log_start(sent, operation, min(record.offset for record in told.records))
 
-    def _order(self, read: Operation, records: tuple[Record, ...], position: int, end: int | None) -> None:
-        """Step 1 within one read."""
-        before = position - 1 if position >= 0 else None
-        for n, record in enumerate(records):
+    def _claims(self, read: Operation, told: Claimed) -> None:
+        """What one reply claims is of one moment."""
+        if told.end is None:
+            return
+        start = told.log_start if self.claims.retention else None
+        for claim, anomaly in ((start, "log_start_above_end"), (told.stable, "last_stable_above_end")):
+            if claim is not None and claim > told.end:
+                self.findings.add(anomaly, claim, (read,), f"at most the end {told.end}", f"{claim}")
+
+    def _not_below(
+        self, sent: Sent, read: Operation, end: int | None, start: int | None, stable: int | None
+    ) -> None:
+        """Trusted claims must not lie below what was known when the read was invoked."""
+        for claim, floor, anomaly, what in (
+            (end, sent.acknowledged, "stale_read", "end"),
+            (end, sent.shown, "high_watermark_regressed", "end"),
+            (start, sent.log_start, "log_start_regressed", "log start"),
+            (stable, sent.stable, "last_stable_offset_regressed", "last stable offset"),
+        ):
+            if claim is None or not self.timed or self._lossy(claim):
+                continue
+            if claim < floor.end and floor.by is not None:
+                expected = f"a {what} of {floor.end} or more"
+                self.findings.timed(anomaly, claim, read, floor.by, expected, f"{what} {claim}")
+
+    def _above_log_start(self, sent: Sent, read: Operation, lowest: int) -> None:
+        floor = sent.log_start
+        if lowest < floor.end and floor.by is not None and not self._lossy(lowest):
+            expected = f"no record below the log start {floor.end}"
+            self.findings.timed("read_below_log_start", lowest, read, floor.by, expected, f"offset {lowest}")
+
+    def _order(
+        self, read: Operation, told: Claimed, start: int | None, end: int | None, stable: int | None
+    ) -> None:
+        """Step 1 within one read. start, end, stable: as claimed, where they may be trusted."""
+        begin = max(told.position, NONE if start is None else start)
+        committed = read.isolation == ISOLATIONS[READ_COMMITTED]
+        bounds = [claim for claim in (end, stable if committed else None) if claim is not None]
+        stop = min(bounds, default=None)
+        before = begin - 1 if told.position >= 0 else None
+        for n, record in enumerate(told.records):
             offset = record.offset
             if n and before is not None and offset <= before:
-                self._find("unordered_read", offset, (read,), f"an offset above {before}", f"offset {offset}")
-            if offset < position or (end is not None and offset >= end):
-                what = f"offsets within [{max(position, 0)}, {end if end is not None else 'any end'})"
-                self._find("read_outside_bounds", offset, (read,), what, f"offset {offset}")
+                self.findings.add(
+                    "unordered_read", offset, (read,), f"an offset above {before}", f"offset {offset}"
+                )
+            if offset < begin or (stop is not None and offset >= stop):
+                what = f"offsets within [{max(begin, 0)}, {stop if stop is not None else 'any end'})"
+                self.findings.add("read_outside_bounds", offset, (read,), what, f"offset {offset}")
             if before is not None and offset > before + 1:
-                self._skip(read, before + 1, offset)
+                waits = n == 0 and start is None and self.claims.retention
+                self.skips.passed(read, before + 1, offset, waits=waits, slots=self.slots, sends=self.sends)
             before = offset
-
-    def _skip(self, read: Operation, first: int, stop: int) -> None:
-        if self.claims.dense:
-            self._find("skipped_offset", first, (read,), f"offset {first} before {stop}", f"a jump to {stop}")
-            return
-        held = (
-            range(first, stop)
-            if stop - first < len(self.slots)
-            else (o for o in self.slots if first <= o < stop)
-        )
-        passed = next((offset for offset in held if offset in self.slots and not self._lossy(offset)), None)
-        if passed is not None:
-            operations = (read, self.slots[passed].by)
-            self._find(
-                "skipped_offset", passed, operations, f"offset {passed} before {stop}", f"a jump to {stop}"
-            )
 
     def _record(self, read: Operation, record: Record) -> None:
         known = self.slots.get(record.offset)
@@ -245,13 +284,13 @@ class StreamingLogCheck:
             return
         known = self.slots.get(offset)
         if known is not None and known.value != value:
-            self._find(
+            self.findings.add(
                 "inconsistent_offsets", offset, (known.by, by), f"value {known.value}", f"value {value}"
             )
         elsewhere = self.offset_of.get(value)
         if elsewhere is not None and elsewhere != offset and self.unique and not self.claims.duplicates:
             before = (self.slots[elsewhere].by,) if elsewhere in self.slots else ()
-            self._find(
+            self.findings.add(
                 "duplicate", offset, (*before, by), f"value {value} at {elsewhere} only", f"it at {offset}"
             )
         if known is None:
@@ -267,6 +306,7 @@ class StreamingLogCheck:
         base = offset - [record.value for record in sent.operation.records].index(value)
         if not self.unique or self._lossy(offset):
             return
+        self.skips.placed(sent.operation, base + len(sent.operation.records) - 1)
         if sent.operation.op_id in self.in_flight:
             sent.stands.append(base)
         else:
@@ -280,13 +320,15 @@ class StreamingLogCheck:
         expected, seen = "an offset of {0} or more", f"offset {base}"
         floor = sent.acknowledged
         if base < floor.end and floor.by is not None:
-            self._timed("append_inversion", base, append, floor.by, expected.format(floor.end), seen)
+            self.findings.timed("append_inversion", base, append, floor.by, expected.format(floor.end), seen)
         floor = sent.shown
         own = floor.by_record and base <= floor.end - 1 < base + len(
             append.records
         )  # that is read_before_sent
         if base < floor.end and floor.by is not None and not own:
-            self._timed("append_below_shown_end", base, append, floor.by, expected.format(floor.end), seen)
+            self.findings.timed(
+                "append_below_shown_end", base, append, floor.by, expected.format(floor.end), seen
+            )
 
     def _raised(self, known: Shown, end: int, by: Operation, by_record: bool = False) -> Shown:
         while end > 0 and self._lossy(end - 1):
@@ -308,11 +350,12 @@ class StreamingLogCheck:
         table[key] = value
 
     def _failed_visible(self, sent: Sent, value: int, slot: Slot | None) -> None:
-        if slot is not None:
+        hidden = slot is not None and slot.by.isolation != ISOLATIONS[READ_UNCOMMITTED]
+        if slot is not None and (hidden or not sent.transactional):
             offset = self.offset_of.get(value, NONE)
             operations = (slot.by, sent.operation)
             what = "no record of an append that failed", f"value {value}"
-            self._find("failed_append_visible", offset, operations, *what)
+            self.findings.add("failed_append_visible", offset, operations, *what)
 
     def _read_before_sent(self, sent: Sent, value: int, offset: int, read: Operation) -> None:
         if self.timed:
@@ -320,43 +363,7 @@ class StreamingLogCheck:
                 f"no read of value {value} before it was sent",
                 f"it at offset {offset} in operation {read.op_id}",
             )
-            self._timed("read_before_sent", offset, sent.operation, read, *what)
-
-    def _timed(
-        self, anomaly: str, offset: int, late: Operation, early: Operation, expected: str, seen: str
-    ) -> None:
-        """A finding of real time, unless the claimed clock uncertainty clears it."""
-        assert early.completion_time is not None
-        clears = NONE
-        if late.clock_id != early.clock_id:
-            clears = clearing(late.invoke_time, early.completion_time)
-            if clears <= self.claims.clock_uncertainty_ns:
-                return
-        self._find(anomaly, offset, (late, early), expected, seen, clears)
-
-    def _find(
-        self,
-        anomaly: str,
-        offset: int,
-        by: tuple[Operation, ...],
-        expected: str,
-        seen: str,
-        uncertainty: int = NONE,
-    ) -> None:
-        self.findings.setdefault(
-            anomaly,
-            Finding(
-                anomaly=anomaly,
-                check=CHECK,
-                expected=expected,
-                seen=seen,
-                topic=self.topic,
-                partition=self.partition,
-                offset=offset,
-                operations=tuple(dict.fromkeys(operation.op_id for operation in by)),
-                uncertainty_ns=uncertainty,
-            ),
-        )
+            self.findings.timed("read_before_sent", offset, sent.operation, read, *what)
 
 
 def stream_trace(trace: Trace, topic: str, partition: int, *, horizon: int = HORIZON) -> Verdict:
@@ -364,37 +371,14 @@ def stream_trace(trace: Trace, topic: str, partition: int, *, horizon: int = HOR
     check = StreamingLogCheck(
         topic=topic, partition=partition, claims=trace.claims, unique=trace.unique_values, horizon=horizon
     )
-    mine = [operation for operation in trace.operations if _touches(operation, topic, partition)]
-    moments = [(operation.invoke_time, 0, n) for n, operation in enumerate(mine)]
-    moments += [(o.completion_time, 1, n) for n, o in enumerate(mine) if o.completion_time is not None]
-    for _, completes, n in sorted(moments):
+    mine = [operation for operation in trace.operations if touches(operation, topic, partition)]
+    outer = [
+        operation.function is Function.TXN for operation in mine
+    ]  # a transaction begins before its parts
+    moments = [(operation.invoke_time, 0, not outer[n], n) for n, operation in enumerate(mine)]
+    moments += [
+        (o.completion_time, 1, outer[n], n) for n, o in enumerate(mine) if o.completion_time is not None
+    ]
+    for _, completes, _, n in sorted(moments):
         (check.complete if completes else check.invoke)(mine[n])
     return check.verdict()
-
-
-def _touches(operation: Operation, topic: str, partition: int) -> bool:
-    if operation.function not in (Function.APPEND, Function.POLL, Function.LIST_OFFSETS):
-        return False
-    named = [(operation.topic, operation.partition), *((p.topic, p.partition) for p in operation.positions)]
-    return (topic, partition) in named or any(
-        (r.topic, r.partition) == (topic, partition) for r in operation.records
-    )
-
-
-def _end_of(read: Operation) -> int | None:
-    return (
-        read.offset if read.function is Function.LIST_OFFSETS and read.end_offset is None else read.end_offset
-    )
-
-
-def _part(read: Operation, topic: str, partition: int) -> tuple[Operation, tuple[Record, ...]]:
-    """The read as it concerns one partition: its own position and end, and the records of that partition."""
-    records = read.records
-    if any(r.partition != partition or r.topic != topic for r in records):
-        records = tuple(r for r in records if (r.topic, r.partition) == (topic, partition))
-    if not read.positions and (read.topic, read.partition) == (topic, partition):
-        return read, records
-    for position in read.positions:
-        if (position.topic, position.partition) == (topic, partition):
-            return evolve(read, offset=position.offset, end_offset=position.end_offset), records
-    return evolve(read, offset=None, end_offset=None), records

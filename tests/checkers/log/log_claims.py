@@ -47,11 +47,13 @@ def claims_of(read: Operation, trace: Trace) -> ReadClaims:
 
 
 def licence_of(trace: Trace) -> int:
-    """The highest log start that any operation states, where retention is claimed."""
-    starts = [op.log_start_offset for op in trace.operations if op.log_start_offset is not None]
+    """The highest log start that any answered append, poll or list_offsets states, where retention is claimed."""
+    asked = (Function.APPEND, Function.POLL, Function.LIST_OFFSETS)
+    told = [op for op in trace.operations if op.function in asked and op.completion_time is not None]
+    starts = [op.log_start_offset for op in told if op.log_start_offset is not None]
     starts += [
         op.offset
-        for op in trace.operations
+        for op in told
         if op.function is Function.LIST_OFFSETS and op.argument == "earliest" and op.offset is not None
         and op.log_start_offset is None
     ]  # fmt: skip
