@@ -21,6 +21,8 @@ from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import DiskOptions
 
 CALLS = st.sampled_from([call.value for call in DiskCall])
+NTHS = st.sampled_from([1, 2, 1, 3, 1, 5, 8, 11])
+"""At once most of the time, or inside the roll that an append may begin with."""
 RESTARTS = st.lists(st.sampled_from(["crash", "power"]), max_size=2)
 
 
@@ -127,16 +129,18 @@ class FaultyDiskMachine(LogMachine):
     # ---- what follows an error
 
     @precondition(well)
-    @rule(call=CALLS, nth=st.integers(1, 3), keys=BATCH, roll=st.booleans(), restarts=RESTARTS)
+    @rule(call=CALLS, nth=NTHS, keys=BATCH, roll=st.booleans(), again=st.booleans(), restarts=RESTARTS)
     def fail_while_writing(
-        self, call: str, nth: int, keys: list[str], roll: bool, restarts: list[str]
+        self, call: str, nth: int, keys: list[str], roll: bool, again: bool, restarts: list[str]
     ) -> None:
-        """An append and a flush (or a roll) meet EIO at once; the disk is well again, and restarts follow."""
+        """An append and a flush (or a roll) meet EIO at once; the disk is well again, and another append or restarts follow."""
         self.fail(call=call, nth=nth, times=1)
         self.append(keys=keys, tombstone=False, producer=7, ms=1)
         if self.in_service:
             (self.roll if roll else self.flush)()
         self.heal_disk()
+        if again and self.in_service:
+            self.append(keys=keys, tombstone=False, producer=8, ms=1)
         for restart in restarts:
             (self.crash_and_restart if restart == "crash" else self.power_loss)()
 

@@ -79,7 +79,7 @@ class LogLife(RuleBasedStateMachine):
     @initialize(
         policy=st.sampled_from(sorted(POLICIES)),
         segment_bytes=st.sampled_from([300, 160, 600]),
-        flush_messages=st.sampled_from([0, 3]),
+        flush_messages=st.sampled_from([0, 3, 1]),
         retention_bytes=st.sampled_from([0, 400, -1]),
         retention_ms=st.sampled_from([-1, 60]),
         log_append_time=st.booleans(),
