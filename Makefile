@@ -54,6 +54,10 @@ test: java lint ## lint, then all tests on all cores; ends with what each test f
 bench: java $(READY) ## measure simulator, judges and mining (bench/)
 	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
 
+.PHONY: kafka-format
+kafka-format: java $(READY) ## real Kafka brokers and this log read, write and recover each other's files (Maven and a JDK; else it skips)
+	@$(BIN)/python bench/peers/kafka/compare.py $(ARGS)
+
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: 2,000 healthy seeds must find nothing, the hunt must find every planted bug (into out/)
 	$(BIN)/fencepost campaign --seeds 0:2000 --out out/sweep-healthy --resume $(ARGS)
