@@ -7,9 +7,11 @@ Needs Maven (which fetches Kafka into its own cache) and a JDK of 17 or later; s
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -88,6 +90,9 @@ def main() -> int:
         "--keep", action="store_true", help="use the brokers' directories that are already there"
     )
     arguments = parser.parse_args()
+    signal.signal(
+        signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM)
+    )  # brokers are stopped on the way out
     why = missing()
     if why:
         CONSOLE.print(f"skipped: {why}")
@@ -114,11 +119,14 @@ def compare(root: Path, *, keep: bool) -> int:
                         shutil.rmtree(root / case, ignore_errors=True)
                     make_single(root, server.address, classes, peer)
                     make_three(root, server.address, classes, peer)
-            with CONSOLE.status("comparing"):
-                rows = [
-                    *theirs(root, peer, root / "scratch"),
-                    *ours(root, peer, server.address, classes, root / "scratch"),
-                ]
+            rows = []
+            with CONSOLE.status("comparing") as status:
+                for row in chain(
+                    theirs(root, peer, root / "scratch"),
+                    ours(root, peer, server.address, classes, root / "scratch"),
+                ):
+                    rows.append(row)
+                    status.update(f"compared {row.case}: {row.what}")
     except PeerError as error:
         CONSOLE.print(f"Kafka's side failed: {error}", markup=False)
         return 2
@@ -136,7 +144,10 @@ def show(rows: list[Compared]) -> int:
     for row in rows:
         for text in row.differences[:SHOWN]:
             CONSOLE.print(f"{row.case}, {row.what}: {text}", markup=False, highlight=False)
-    return 1 if any(row.differences for row in rows) else 0
+    hollow = [row for row in rows if not row.count]
+    for row in hollow:
+        CONSOLE.print(f"{row.case}, {row.what}: nothing was compared", markup=False, highlight=False)
+    return 1 if hollow or any(row.differences for row in rows) else 0
 
 
 if __name__ == "__main__":
