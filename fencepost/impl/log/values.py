@@ -1,13 +1,14 @@
 """Value ids as records: what a workload writes is a number, and the record's value is that number in decimal digits.
 
-Owns the mapping between value ids and record batches. Must not know who asks. Records that some other producer wrote have no value id: NO_VALUE.
+Owns the mapping between value ids and record batches. Must not know who asks. A tombstone has no value, so its id travels in a header. Records that
+some other producer wrote have no value id: NO_VALUE.
 """
 
 from collections.abc import Iterator
 from functools import lru_cache
 
 from fencepost.impl.log.batch_header import BatchHeader, read_headers, unchecked_header
-from fencepost.impl.log.record_batch import Record, encode_batch, read_records, with_leader_fields
+from fencepost.impl.log.record_batch import Header, Record, encode_batch, read_records, with_leader_fields
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_VALUE = -1
@@ -15,12 +16,22 @@ KNOWN_BATCHES = 4096
 """Batches whose value ids are remembered: more than are on their way through a cluster at once."""
 MAX_DIGITS = 19
 """Of a 64-bit number: a longer value is no value id."""
+VALUE_ID = "value-id"
+"""The header of a tombstone that tells its value id."""
 
 
-def batch_of(values: tuple[int, ...], *, timestamp_ms: int = 0) -> bytes:
-    """A produced batch: offsets count from 0, its leader will stamp offset and epoch."""
+def batch_of(
+    values: tuple[int, ...], *, timestamp_ms: int = 0, key: str = "", tombstone: bool = False
+) -> bytes:
+    """A produced batch: offsets count from 0, its leader will stamp offset and epoch. key: of all its records, "" for none."""
     assert values, "a batch has at least one record"
-    records = [Record(offset, timestamp_ms, None, b"%d" % value) for offset, value in enumerate(values)]
+    name = key.encode() if key else None
+    records = [
+        Record(offset, timestamp_ms, name, None, (Header(VALUE_ID, b"%d" % value),))
+        if tombstone
+        else Record(offset, timestamp_ms, name, b"%d" % value)
+        for offset, value in enumerate(values)
+    ]
     return encode_batch(records, base_offset=0, leader_epoch=-1)
 
 
@@ -40,6 +51,8 @@ def _values_of_batch(data: bytes) -> tuple[int, ...]:
 def value_of(record: Record) -> int:
     """The value id of one record."""
     value = record.value
+    if value is None:
+        value = next((header.value for header in record.headers if header.key == VALUE_ID), None)
     return int(value) if value is not None and len(value) <= MAX_DIGITS and value.isdigit() else NO_VALUE
 
 
@@ -49,18 +62,27 @@ def batches_of(data: bytes, *, check_crc: bool = True) -> Iterator[tuple[BatchHe
         yield header, values_of(data, header)
 
 
+def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int, ...]]]:
+    """(base offset, value ids) of each run of records without a gap: a single one, unless the batch was compacted. Raises CorruptBatchError."""
+    if header.count == header.last_offset_delta + 1:
+        return [(header.base_offset, values_of(data, header))]
+    runs: list[tuple[int, tuple[int, ...]]] = []
+    for record in read_records(data, header):
+        if runs and runs[-1][0] + len(runs[-1][1]) == record.offset:
+            runs[-1] = (runs[-1][0], (*runs[-1][1], value_of(record)))
+        else:
+            runs.append((record.offset, (value_of(record),)))
+    return runs
+
+
 def runs_of(log: SegmentedLog) -> list[tuple[int, int, tuple[int, ...]]]:
     """(leader epoch, base offset, value ids) of each run of records of one epoch without a gap; one empty run for an empty log."""
     runs: list[tuple[int, int, tuple[int, ...]]] = []
     for header, data in log.batches():
-        values = values_of(data, header)
-        if (
-            runs
-            and runs[-1][0] == header.leader_epoch
-            and runs[-1][1] + len(runs[-1][2]) == header.base_offset
-        ):
-            epoch, base, before = runs[-1]
-            runs[-1] = (epoch, base, before + values)
-        else:
-            runs.append((header.leader_epoch, header.base_offset, values))
+        for base_offset, values in runs_in_batch(data, header):
+            if runs and runs[-1][0] == header.leader_epoch and runs[-1][1] + len(runs[-1][2]) == base_offset:
+                epoch, base, before = runs[-1]
+                runs[-1] = (epoch, base, before + values)
+            else:
+                runs.append((header.leader_epoch, base_offset, values))
     return runs or [(-1, log.log_end_offset, ())]
