@@ -16,6 +16,7 @@ from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.files import FileSystem
+from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.metadata_cache import MetadataCache
 from fencepost.impl.parts import Parts
@@ -23,12 +24,14 @@ from fencepost.impl.procedures import Procedures
 from fencepost.impl.registration import RETRY_TIMER, Registration
 from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
 from fencepost.impl.replication.isr import NOTIFY_TIMER, SHRINK_TIMER
+from fencepost.impl.replication.log_manager import CLEANER_TIMER, RETENTION_TIMER, LogManager
 from fencepost.impl.replication.manager import CHECKPOINT_TIMER, ReplicaManager
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.purgatory import TIMER as PURGATORY_TIMER
 from fencepost.impl.replication.purgatory import Purgatory
 from fencepost.impl.seam import (
     Effect,
+    Halt,
     Input,
     MessageArrived,
     Started,
@@ -46,6 +49,9 @@ from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClusterOptions
 
+CONTROLLERS_MAIL = frozenset((kafka.ControlResponse, kafka.ControlledShutdownRequest))
+"""What a broker still takes while it stops: it may be the controller until /controller is gone."""
+
 
 @define
 class Broker:
@@ -54,6 +60,7 @@ class Broker:
     shell: Shell
     procedures: Procedures
     replicas: ReplicaManager
+    log_manager: LogManager
     metadata: MetadataCache
     gate: ControlGate
     controller: Controller
@@ -66,9 +73,17 @@ class Broker:
         """Apply one input at host time `now`; returns the effects, in the order in which they must be released."""
         shell = self.shell
         shell.now, shell.outbox = now, []
-        self._inputs[type(input)](input)
-        self.controller.pump()
+        try:
+            self._inputs[type(input)](input)
+            self.controller.pump()
+        except (LogOfflineError, OSError) as error:
+            self._log_directory_failed(error)
         return shell.outbox
+
+    def _log_directory_failed(self, error: Exception) -> None:
+        """All log directories have failed, as there is only one: Kafka halts then. What the step had said before stands: its file calls had returned."""
+        self.shell.record(Name.LOG_DIRECTORY_FAILED, detail=str(error))
+        self.shell.outbox.append(Halt(f"the log directory failed: {error}"))
 
     def understands(self, kind: type) -> bool:
         """Whether it has a handler for this kind of message."""
@@ -79,15 +94,20 @@ class Broker:
     def _on_started(self, _: Started) -> None:
         self.shell.record(Name.BROKER_STARTED)
         self.replicas.start()
+        self.log_manager.start()
 
     def _on_message(self, arrived: MessageArrived) -> None:
         if self.shell.broker_epoch < 0:
             return  # requests are served once the broker is registered: an incarnation without an epoch cannot tell which are meant for it
+        if self.shutdown.shutting_down and type(arrived.message) not in CONTROLLERS_MAIL:
+            return
         self._handlers[type(arrived.message)](arrived.source, arrived.message)
 
     def _on_timer(self, fired: TimerFired) -> None:
         key: TimerKey = fired.key
         kind = key[0]
+        if self.shutdown.shutting_down and key != SHUTDOWN_TIMER and kind != CONTROL_TIMER:
+            return
         if kind == PURGATORY_TIMER:
             assert isinstance(key[1], int)
             self.replicas.leader.expire(key[1])
@@ -105,6 +125,10 @@ class Broker:
             self.replicas.checkpoint()
         elif key == SHRINK_TIMER:
             self.replicas.shrink()
+        elif key == RETENTION_TIMER:
+            self.log_manager.retain()
+        elif key == CLEANER_TIMER:
+            self.log_manager.clean()
         elif key == NOTIFY_TIMER:
             self.replicas.isr.notify()
         elif key == RETRY_TIMER:
@@ -173,7 +197,8 @@ def make_broker(
     leader = parts.leader(shell, partitions, isr, parts.high_watermark(), Purgatory(shell))
     fetcher = parts.fetcher(shell, parts.truncation())
     logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
-    replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, logs)
+    replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, logs, parts.partition)
+    log_manager = parts.log_manager(shell, partitions, logs, parts.retention, parts.cleaner)
     state = ControllerState(shell, parts.controller_writer(shell), Channels(shell), parts.leader_election())
     controller = Controller(shell, procedures, parts.controller_elector(shell), state)
     registration = Registration(shell, procedures, controller.on_session)
@@ -181,12 +206,22 @@ def make_broker(
     shutdown = ControlledShutdown(shell, procedures, replicas, state)
 
     def settled(partition: Partition) -> None:
+        if shutdown.shutting_down:
+            return
         leader.high_watermark.advance(partition)
         leader.complete(partition)
 
     isr.on_settled.append(settled)
     broker = Broker(
-        shell, procedures, replicas, metadata, parts.control_gate(shell), controller, registration, shutdown
+        shell,
+        procedures,
+        replicas,
+        log_manager,
+        metadata,
+        parts.control_gate(shell),
+        controller,
+        registration,
+        shutdown,
     )
     broker._inputs = {
         Started: broker._on_started,
@@ -204,6 +239,8 @@ def make_broker(
         kafka.FetchResponse: fetcher.on_fetched,
         kafka.ProduceRequest: leader.produce,
         kafka.ListOffsetsRequest: leader.list_offsets,
+        kafka.ListOffsetsResponse: fetcher.on_start_listed,
+        kafka.DeleteRecordsRequest: leader.delete_records,
         kafka.OffsetsForLeaderEpochRequest: leader.offsets_for_leader_epoch,
         kafka.OffsetsForLeaderEpochResponse: fetcher.on_epoch_ends,
         kafka.MetadataRequest: broker._on_metadata,

@@ -4,8 +4,6 @@ Owns the broker's state from the request to stop until the process ends. Must no
 does not answer holds the broker up for a bounded time only: after the last attempt it stops all the same, and its partitions fail over.
 """
 
-from enum import StrEnum
-
 from attrs import define
 
 from fencepost.impl import znodes
@@ -14,8 +12,9 @@ from fencepost.impl.messages import ControlledShutdownRequest, ControlledShutdow
 from fencepost.impl.procedures import Procedure, Procedures
 from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.seam import Halt
-from fencepost.impl.shell import Shell
+from fencepost.impl.shell import BrokerState, Shell
 from fencepost.impl.zookeeper import Check, Data, Delete, GetData, Multi
+from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 TIMER = ("controlled_shutdown",)
@@ -27,17 +26,9 @@ LAST_PATIENCE_MS = 1_000
 """How long the last words to ZooKeeper may take."""
 
 
-class BrokerState(StrEnum):
-    """Kafka's names of what a registered broker is about (C9)."""
-
-    RUNNING = "RunningAsBroker"
-    PENDING_CONTROLLED_SHUTDOWN = "PendingControlledShutdown"
-    SHUTTING_DOWN = "BrokerShuttingDown"
-
-
 @define
 class ControlledShutdown:
-    """attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for none."""
+    """state: what the broker is about. attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for none."""
 
     shell: Shell
     procedures: Procedures
@@ -50,8 +41,17 @@ class ControlledShutdown:
     def on_stop_requested(self) -> None:
         """SIGTERM; a second one changes nothing."""
         if self.state is BrokerState.RUNNING:
-            self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+            self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self._try()
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether the logs are closed: nothing is served any more, only the last words to ZooKeeper are waited for."""
+        return self.state is BrokerState.SHUTTING_DOWN
+
+    def _enter(self, state: BrokerState) -> None:
+        self.state = state
+        self.shell.record(Name.BROKER_STATE, cause=state)
 
     def on_timer(self) -> None:
         """No answer in time, or partitions remained; or ZooKeeper did not hear the last words."""
@@ -89,10 +89,8 @@ class ControlledShutdown:
     # ---- step 5
 
     def _stop(self) -> None:
-        self.state = BrokerState.SHUTTING_DOWN
-        for _, partition in sorted(self.replicas.partitions.items()):
-            partition.log.flush()
-        self.replicas.checkpoint()
+        self._enter(BrokerState.SHUTTING_DOWN)
+        self.replicas.close()
         self.shell.set_timer(TIMER, LAST_PATIENCE_MS)
         self.procedures.start(self._leave())
 

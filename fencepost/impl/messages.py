@@ -9,6 +9,8 @@ from attrs import field, frozen
 from fencepost.traces.outcomes import ErrorCode
 
 NO_EPOCH = -1
+LATEST, EARLIEST = -1, -2
+"""Timestamps of ListOffsets that ask for an end of the log."""
 NO_LEADER = -1
 LEADER_DURING_DELETE = -2
 """The leader that UpdateMetadata names for a partition whose topic is being deleted: forget it."""
@@ -56,6 +58,7 @@ class ProduceResponse:
     error: ErrorCode
     base_offset: int = -1
     leader_epoch: int = NO_EPOCH
+    log_start_offset: int = -1
 
 
 @frozen(kw_only=True)
@@ -101,21 +104,42 @@ class FetchResponse:
 
 @frozen(kw_only=True)
 class ListOffsetsRequest:
-    """The latest offset that a client may read. leader_epoch as in FetchPartition."""
+    """timestamp: LATEST for the latest offset that a client may read, EARLIEST for the first. replica_id: a follower's, or -1 for a client.
+    leader_epoch as in FetchPartition."""
 
     correlation_id: int
     partition: TopicPartition
     leader_epoch: int = NO_EPOCH
+    timestamp: int = LATEST
+    replica_id: int = -1
 
 
 @frozen(kw_only=True)
 class ListOffsetsResponse:
-    """offset: the high watermark."""
+    """offset: the high watermark, or the log start offset."""
 
     correlation_id: int
     error: ErrorCode
     offset: int = -1
     leader_epoch: int = NO_EPOCH
+
+
+@frozen(kw_only=True)
+class DeleteRecordsRequest:
+    """Delete what lies below `offset`, which may be the high watermark at most (KIP-107)."""
+
+    correlation_id: int
+    partition: TopicPartition
+    offset: int
+
+
+@frozen(kw_only=True)
+class DeleteRecordsResponse:
+    """low_watermark: the leader's log start offset; -1 with an error."""
+
+    correlation_id: int
+    error: ErrorCode
+    low_watermark: int = -1
 
 
 @frozen(kw_only=True)
@@ -264,6 +288,7 @@ Request = (
     ProduceRequest
     | FetchRequest
     | ListOffsetsRequest
+    | DeleteRecordsRequest
     | OffsetsForLeaderEpochRequest
     | MetadataRequest
     | LeaderAndIsrRequest
@@ -275,6 +300,7 @@ Response = (
     ProduceResponse
     | FetchResponse
     | ListOffsetsResponse
+    | DeleteRecordsResponse
     | OffsetsForLeaderEpochResponse
     | MetadataResponse
     | ControlResponse

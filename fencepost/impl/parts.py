@@ -6,16 +6,20 @@ from fencepost.impl.control_gate import ControlGate
 from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
+from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.recovery import LogRecovery
+from fencepost.impl.log.retention import Retention
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.metadata_cache import MetadataCache
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.high_watermark import HighWatermark
 from fencepost.impl.replication.isr import InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
+from fencepost.impl.replication.log_manager import LogManager
 from fencepost.impl.replication.manager import ReplicaManager
+from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.truncation import FollowerTruncation
 
 
@@ -26,6 +30,10 @@ class Parts:
     log: type[SegmentedLog] = SegmentedLog
     log_recovery: type[LogRecovery] = LogRecovery
     log_directory: type[LogDirectory] = LogDirectory
+    retention: type[Retention] = Retention
+    cleaner: type[Cleaner] = Cleaner
+    log_manager: type[LogManager] = LogManager
+    partition: type[Partition] = Partition
     epoch_cache: type[LeaderEpochCache] = LeaderEpochCache
     control_gate: type[ControlGate] = ControlGate
     metadata_cache: type[MetadataCache] = MetadataCache

@@ -3,6 +3,8 @@
 Owns the outbox. Must not know what any part does with it. `now` moves only at the beginning of a step.
 """
 
+from enum import StrEnum
+
 from attrs import define, field
 
 from fencepost.impl.files import FileSystem
@@ -17,6 +19,16 @@ CAUSE_BUCKET = 100 * MILLISECOND
 FIRST_CLIENT = 1000
 """Node ids from here on are clients; below are brokers."""
 DEFAULT_TOPIC = TopicOptions()
+
+
+class BrokerState(StrEnum):
+    """Kafka's names of what a broker is about (C9). It starts with BROKER_STARTED, and a controller shows as CONTROLLER_ELECTED."""
+
+    STARTING = "Starting"
+    RECOVERING = "RecoveringFromUncleanShutdown"
+    RUNNING = "RunningAsBroker"
+    PENDING_CONTROLLED_SHUTDOWN = "PendingControlledShutdown"
+    SHUTTING_DOWN = "BrokerShuttingDown"
 
 
 @define
@@ -82,6 +94,7 @@ class Shell:
         offset: int = -1,
         end_offset: int = -1,
         high_watermark: int = -1,
+        log_start_offset: int = -1,
         isr: tuple[int, ...] = (),
         values: tuple[int, ...] = (),
         cause: str = "",
@@ -102,6 +115,7 @@ class Shell:
             offset=offset,
             end_offset=end_offset,
             high_watermark=high_watermark,
+            log_start_offset=log_start_offset,
             isr=isr,
             values=values,
             cause=cause,

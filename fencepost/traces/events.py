@@ -24,10 +24,15 @@ class Name(StrEnum):
     """The process is up, its logs are not yet recovered. node."""
     BROKER_REGISTERED = "broker_registered"
     """/brokers/ids/N was created. node; broker_epoch: its czxid."""
+    BROKER_STATE = "broker_state"
+    """The broker is about something else now. cause: Kafka's name of it, such as RecoveringFromUncleanShutdown."""
+    LOG_DIRECTORY_FAILED = "log_directory_failed"
+    """A file call failed, so that the broker halts: it has only one log directory. detail: why."""
     SESSION_EXPIRED = "session_expired"
     """The broker learned that its ZooKeeper session is gone. node."""
     LOG_RECOVERED = "log_recovered"
-    """A replica's log was opened at start-up. offset: log end offset; high_watermark: from the checkpoint; leader_epoch: of its last record."""
+    """A replica's log was opened at start-up. offset: log end offset; high_watermark: from the checkpoint; log_start_offset; leader_epoch: of its
+    last record."""
     # --- controllers
     CONTROLLER_ELECTED = "controller_elected"
     """A broker believes that it is the controller. node, controller_epoch."""
@@ -45,7 +50,8 @@ class Name(StrEnum):
     BECAME_FOLLOWER = "became_follower"
     """leader, leader_epoch; offset: log end offset; high_watermark."""
     APPENDED = "appended"
-    """Records went into the log. offset: base offset; leader_epoch: of the batch; values; cause: leader or follower."""
+    """Records went into the log. offset: base offset; leader_epoch: of the batch; values; end_offset: the log end after it, where compaction left a gap
+    behind the values; cause: leader or follower."""
     TRUNCATED = "truncated"
     """The log was cut. offset: the new log end offset; end_offset: the old one; high_watermark: before the cut; leader_epoch: the replica's;
     leader; cause: leader_epoch, high_watermark, full."""
@@ -55,12 +61,18 @@ class Name(StrEnum):
     """A leader's ISR change was accepted by ZooKeeper. leader_epoch, isr, zk_version; cause: shrink or expand."""
     ISR_REFUSED = "isr_refused"
     """A leader's ISR change met a bad version. leader_epoch; isr: what it proposed."""
+    LOG_START = "log_start"
+    """The replica's log start offset moved. log_start_offset; high_watermark and end_offset: the replica's then; leader_epoch; cause: retention,
+    delete_records, leader (a follower took over its leader's), truncated."""
+    COMPACTED = "compacted"
+    """The cleaner made a pass. offset: all below it is clean; detail: JSON {records_dropped, bytes_before, bytes_after}."""
     FETCH_REFUSED = "fetch_refused"
     """A leader refused a fetch by its leader epoch. node, leader_epoch: of the request; detail: the error."""
     FOLLOWER_FAILED = "follower_failed"
     """A follower could not append what its leader sent and stopped fetching the partition. leader; detail: why."""
     REPLICA_LOG = "replica_log"
-    """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch; values; end_offset; high_watermark."""
+    """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch; values; end_offset; high_watermark;
+    log_start_offset."""
     # --- the run
     PHASE = "phase"
     """A phase of the run began. cause: safety, heal, liveness, final, end."""

@@ -35,6 +35,7 @@ class Function(StrEnum):
     ASSIGN = "assign"
     SUBSCRIBE = "subscribe"
     CRASH = "crash"
+    DELETE_RECORDS = "delete_records"
 
 
 class Outcome(StrEnum):

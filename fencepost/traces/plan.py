@@ -9,6 +9,10 @@ from attrs.validators import ge, in_, instance_of, le
 
 PLAN_VERSION = 1
 MILLION = 1_000_000
+GIBIBYTE = 1 << 30
+DAY_MS = 86_400_000
+CENTURY_MS = 36_500 * DAY_MS
+UNLIMITED = -1
 
 
 def _bounded(low: int, high: int, default: int) -> int:
@@ -27,6 +31,16 @@ class TopicOptions:
     unclean_leader_election: bool = False
     flush_messages: int = _bounded(0, MILLION, 0)
     """fsync after so many messages; 0 = never on its own, as Kafka's default."""
+    segment_bytes: int = _bounded(1, GIBIBYTE, GIBIBYTE)
+    segment_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
+    """A segment is rolled when the batch that comes is so much later than its first one."""
+    retention_ms: int = _bounded(UNLIMITED, CENTURY_MS, 7 * DAY_MS)
+    retention_bytes: int = _bounded(UNLIMITED, GIBIBYTE, UNLIMITED)
+    cleanup_policy: str = field(default="delete", validator=in_(("delete", "compact", "compact,delete")))
+    delete_retention_ms: int = _bounded(0, CENTURY_MS, DAY_MS)
+    """How long a compacted topic keeps a tombstone."""
+    min_cleanable_dirty_ppm: int = _bounded(0, MILLION, 500_000)
+    """min.cleanable.dirty.ratio, per million."""
 
 
 @frozen(kw_only=True)
@@ -46,6 +60,9 @@ class ClusterOptions:
     """First run of the preferred leader balance after an election; 0 switches it off."""
     leader_imbalance_interval_ms: int = _bounded(1, MILLION, 300_000)
     """Between later runs."""
+    log_retention_check_interval_ms: int = _bounded(1, 10 * MILLION, 300_000)
+    log_cleaner_backoff_ms: int = _bounded(1, 10 * MILLION, 15_000)
+    """How long the cleaner rests when no log is dirty enough."""
     bugs: tuple[str, ...] = ()
 
 
@@ -86,23 +103,29 @@ class ClientOptions:
     """Retry an append whose outcome is unknown. Not idempotent: a record may then stand twice, and the claims say so."""
     fetch_wait_max_ms: int = _bounded(0, MILLION, 100)
     max_poll_records: int = _bounded(1, 10_000, 50)
+    auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest")))
+    """Where a client goes on whose position is out of range."""
 
 
 @frozen(kw_only=True)
 class PlannedOperation:
     """One operation that a client will invoke at `at_ms`, or as soon as its process is free after that.
 
-    records: how many records an append carries. Value ids are op_id * 1000 + index: removing an operation renames no other.
+    records: how many records an append carries. Value ids are op_id * 1000 + index: removing an operation renames no other. key: of all records of
+    an append; a compacted topic refuses an append without one. argument: "tombstone" for an append that deletes its key. A delete_records deletes what
+    lies more than `records` below the highest end that its process was shown.
     """
 
     op_id: int = field(validator=[instance_of(int), ge(0)])
     process: int = field(validator=[instance_of(int), ge(0)])
     at_ms: int = field(validator=[instance_of(int), ge(0)])
-    function: str = field(validator=in_(("append", "poll", "list_offsets")))
+    function: str = field(validator=in_(("append", "poll", "list_offsets", "delete_records")))
     topic: str = "t"
     partition: int = _bounded(0, 63, 0)
     acks: int = field(default=-1, validator=in_((-1, 0, 1)))
     records: int = _bounded(1, 999, 1)
+    key: str = ""
+    argument: str = field(default="", validator=in_(("", "tombstone")))
 
 
 @frozen(kw_only=True)

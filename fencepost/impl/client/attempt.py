@@ -15,7 +15,8 @@ VALUES_PER_OPERATION = 1000
 @define
 class Attempt:
     """correlation_id: of the request in flight, -1 for none. requests: sent, metadata included; attempts: to leaders only.
-    unknown: some attempt's fate is unknown. error: of the last attempt. The rest is what the answer said."""
+    resetting: the position is out of range, and the next request asks where to go on. unknown: some attempt's fate is unknown. error: of the last
+    attempt. The rest is what the answer said."""
 
     operation: PlannedOperation
     key: TopicPartition
@@ -25,6 +26,7 @@ class Attempt:
     attempts: int = 0
     asking_metadata: bool = False
     stale_metadata: bool = False
+    resetting: bool = False
     unknown: bool = False
     error: ErrorCode = ErrorCode.NONE
     node: int = -1
@@ -69,9 +71,11 @@ def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
             clock_id=0,
             topic=operation.topic,
             partition=operation.partition,
+            key=operation.key or None,
+            argument=operation.argument or None,
             error=None if attempt.error is ErrorCode.NONE else attempt.error.value,
             acks=operation.acks if append else None,
-            isolation=None if append else "read_uncommitted",
+            isolation="read_uncommitted" if operation.function in ("poll", "list_offsets") else None,
             offset=attempt.offset if not append or outcome is Outcome.OK else None,
             end_offset=attempt.end_offset,
             log_start_offset=attempt.log_start_offset,

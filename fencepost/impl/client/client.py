@@ -10,7 +10,8 @@ from attrs import define, field
 from fencepost.impl import messages as kafka
 from fencepost.impl.client.attempt import Attempt, complete
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.log.values import batch_of, batches_of
+from fencepost.impl.log.batch_header import CorruptBatchError, read_headers
+from fencepost.impl.log.values import batch_of, runs_in_batch
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import (
     CancelTimer,
@@ -38,12 +39,14 @@ FETCH_BYTES_PER_RECORD = 87
 
 @define
 class Client:
-    """process: of the trace. positions: the next offset to poll, per partition. current: the operation under way."""
+    """process: of the trace. positions: the next offset to poll, per partition. ends: the highest high watermark it was shown, per partition.
+    current: the operation under way."""
 
     process: int
     options: ClientOptions
     metadata: ClientMetadata
     positions: dict[TopicPartition, int] = field(factory=dict)
+    ends: dict[TopicPartition, int] = field(factory=dict)
     current: Attempt | None = None
     outbox: list[Effect] = field(factory=list)
     now: int = 0
@@ -101,12 +104,27 @@ class Client:
                 correlation_id=current.correlation_id,
                 partition=current.key,
                 acks=operation.acks,
-                records=batch_of(current.values, timestamp_ms=self.now // MILLISECOND),
+                records=batch_of(
+                    current.values,
+                    timestamp_ms=self.now // MILLISECOND,
+                    key=operation.key,
+                    tombstone=operation.argument == "tombstone",
+                ),
                 timeout=self.options.request_timeout_ms * MILLISECOND,
             )
-        if operation.function == "list_offsets":
+        if operation.function == "list_offsets" or current.resetting:
+            to_start = current.resetting and self.options.auto_offset_reset == "earliest"
             return kafka.ListOffsetsRequest(
-                correlation_id=current.correlation_id, partition=current.key, leader_epoch=leader_epoch
+                correlation_id=current.correlation_id,
+                partition=current.key,
+                leader_epoch=leader_epoch,
+                timestamp=kafka.EARLIEST if to_start else kafka.LATEST,
+            )
+        if operation.function == "delete_records":
+            return kafka.DeleteRecordsRequest(
+                correlation_id=current.correlation_id,
+                partition=current.key,
+                offset=max(0, self.ends.get(current.key, 0) - operation.records),
             )
         wanted = kafka.FetchPartition(
             partition=current.key, offset=current.position, leader_epoch=leader_epoch
@@ -173,6 +191,8 @@ class Client:
             self._on_produced(current, message)
         elif isinstance(message, kafka.ListOffsetsResponse):
             self._on_listed(current, message)
+        elif isinstance(message, kafka.DeleteRecordsResponse):
+            self._on_deleted(current, message)
         else:
             assert isinstance(message, kafka.FetchResponse), message
             self._on_fetched(current, message.partitions[0])
@@ -189,7 +209,7 @@ class Client:
         outcome = outcome_of_attempt(response.error, appended=response.base_offset >= 0)
         if outcome is Outcome.OK:
             current.error, current.offset = ErrorCode.NONE, response.base_offset
-            current.leader_epoch = response.leader_epoch
+            current.leader_epoch, current.log_start_offset = response.leader_epoch, response.log_start_offset
             self._finish(current, Outcome.OK)
         elif outcome is Outcome.FAIL:
             self._retry(current, response.error)
@@ -200,30 +220,52 @@ class Client:
         if response.error is not ErrorCode.NONE:
             self._retry(current, response.error)
             return
+        if current.resetting:
+            current.resetting, current.position = False, response.offset
+            self._attempt(current)
+            return
+        self._shown(current.key, response.offset)
         current.error, current.offset, current.end_offset = ErrorCode.NONE, response.offset, response.offset
         current.leader_epoch = response.leader_epoch
         self._finish(current, Outcome.OK)
 
+    def _on_deleted(self, current: Attempt, response: kafka.DeleteRecordsResponse) -> None:
+        if response.error is not ErrorCode.NONE:
+            self._retry(current, response.error)
+            return
+        current.error, current.log_start_offset = ErrorCode.NONE, response.low_watermark
+        self._finish(current, Outcome.OK)
+
+    def _shown(self, key: TopicPartition, end: int) -> None:
+        self.ends[key] = max(end, self.ends.get(key, 0))
+
     def _on_fetched(self, current: Attempt, answer: kafka.FetchedPartition) -> None:
         if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
-            current.position = 0  # auto.offset.reset=earliest
+            current.resetting = True
         if answer.error is not ErrorCode.NONE:
             self._retry(current, answer.error)
+            return
+        try:
+            headers = list(read_headers(answer.records))
+        except CorruptBatchError:
+            self._retry(current, ErrorCode.CORRUPT_MESSAGE)
             return
         records = [
             Record(
                 topic=current.key.topic,
                 partition=current.key.partition,
-                offset=header.base_offset + index,
+                offset=offset,
                 value=value,
                 leader_epoch=header.leader_epoch,
             )
-            for header, values in batches_of(answer.records)
-            for index, value in enumerate(values)
-            if header.base_offset + index >= current.position
+            for header in headers
+            for base_offset, values in runs_in_batch(answer.records, header)
+            for offset, value in enumerate(values, base_offset)
+            if offset >= current.position
         ]
         current.error, current.offset, current.records = ErrorCode.NONE, current.position, tuple(records)
         current.end_offset, current.leader_epoch = answer.high_watermark, answer.leader_epoch
         current.log_start_offset = answer.log_start_offset
-        self.positions[current.key] = records[-1].offset + 1 if records else current.position
+        self._shown(current.key, answer.high_watermark)
+        self.positions[current.key] = max(headers[-1].next_offset if headers else 0, current.position)
         self._finish(current, Outcome.OK)

@@ -1,21 +1,24 @@
 """The follower's side of the data path: truncate until the logs agree, then fetch for ever (R1, R5, R6).
 
 Owns one conversation per leader broker, with one request in flight, as Kafka's fetcher threads have. Each partition is
-first `truncating`, then `fetching`; an error delays it. An answer counts only if the partition still follows the same
-leader in the same epoch as when it was asked (KAFKA-7786).
+first `truncating`, then `fetching`; an error delays it, and one that is out of the leader's range asks first where the leader's log starts. An
+answer counts only if the partition still follows the same leader in the same epoch as when it was asked (KAFKA-7786).
 """
 
 from attrs import define, field
 
-from fencepost.impl.log.batch_header import CorruptBatchError
+from fencepost.impl.log.batch_header import BatchHeader, CorruptBatchError
 from fencepost.impl.log.segmented_log import UnexpectedOffsetError
-from fencepost.impl.log.values import batches_of
+from fencepost.impl.log.values import runs_in_batch
 from fencepost.impl.messages import (
+    EARLIEST,
     EpochQuery,
     FetchedPartition,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
     OffsetsForLeaderEpochResponse,
     TopicPartition,
@@ -34,11 +37,13 @@ MAX_BYTES = 1_048_576
 
 @define
 class Following:
-    """One partition that is fetched. asked_epoch: the epoch of the question in flight; delayed_until: host time before which it rests."""
+    """One partition that is fetched. out_of_range: the leader said so, and where its log starts is not known yet. asked_epoch: the epoch of the
+    question in flight; delayed_until: host time before which it rests."""
 
     partition: Partition
     leader_epoch: int
     truncating: bool = True
+    out_of_range: bool = False
     asked_epoch: int = -1
     delayed_until: int = 0
 
@@ -93,8 +98,11 @@ class ReplicaFetcher:
                 (BACKOFF_TIMER, conversation.leader), (earliest - now + MILLISECOND - 1) // MILLISECOND
             )
             return
-        queries = self._questions(ready)
-        if queries:
+        lost = next((following for following in ready if following.out_of_range), None)
+        queries = () if lost is not None else self._questions(ready)
+        if lost is not None:
+            self._ask_start(conversation, lost)
+        elif queries:
             self._ask(conversation, queries)
         else:
             self._fetch(conversation, ready)
@@ -124,6 +132,16 @@ class ReplicaFetcher:
         asked = {query.partition: query.current_leader_epoch for query in queries}
         self._send(conversation, request, asked)
 
+    def _ask_start(self, conversation: Conversation, following: Following) -> None:
+        request = ListOffsetsRequest(
+            correlation_id=self.shell.next_correlation_id(),
+            partition=following.partition.key,
+            leader_epoch=following.leader_epoch,
+            timestamp=EARLIEST,
+            replica_id=self.shell.node,
+        )
+        self._send(conversation, request, {following.partition.key: following.leader_epoch})
+
     def _fetch(self, conversation: Conversation, ready: list[Following]) -> None:
         request = FetchRequest(
             correlation_id=self.shell.next_correlation_id(),
@@ -135,6 +153,7 @@ class ReplicaFetcher:
                     partition=following.partition.key,
                     offset=following.partition.log.log_end_offset,
                     leader_epoch=following.leader_epoch,
+                    log_start_offset=following.partition.log.log_start_offset,
                 )
                 for following in ready
             ),
@@ -145,7 +164,7 @@ class ReplicaFetcher:
     def _send(
         self,
         conversation: Conversation,
-        request: FetchRequest | OffsetsForLeaderEpochRequest,
+        request: FetchRequest | OffsetsForLeaderEpochRequest | ListOffsetsRequest,
         asked: dict[TopicPartition, int],
     ) -> None:
         conversation.in_flight, conversation.asked = request.correlation_id, asked
@@ -203,6 +222,26 @@ class ReplicaFetcher:
                 following.truncating = False
         self._go_on(conversation)
 
+    def on_start_listed(self, source: int, response: ListOffsetsResponse) -> None:
+        """Now it is known on which side of the leader's log this one is."""
+        conversation = self._answered(source, response.correlation_id)
+        if conversation is None:
+            return
+        (key,) = conversation.asked
+        following = self._still(conversation, key)
+        if following is not None:
+            if response.error is not ErrorCode.NONE:
+                self._delay(following)
+            else:
+                following.out_of_range = False
+                started_over = self.truncation.start_over_below_leaders_log(
+                    following.partition, response.offset
+                )
+                following.truncating = not started_over
+                if not started_over:
+                    self._delay(following)
+        self._go_on(conversation)
+
     def on_fetched(self, source: int, response: FetchResponse) -> None:
         """Append what came, move the high watermark, and fetch on."""
         conversation = self._answered(source, response.correlation_id)
@@ -213,35 +252,49 @@ class ReplicaFetcher:
             if following is None:
                 continue
             if answer.error is ErrorCode.NONE:
-                self._append(conversation, following.partition, answer)
+                self._append(conversation, following, answer)
+            elif answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                following.out_of_range = True
             else:
-                following.truncating = following.truncating or answer.error is ErrorCode.OFFSET_OUT_OF_RANGE
                 self._delay(following)
         self._go_on(conversation)
 
-    def _append(self, conversation: Conversation, partition: Partition, answer: FetchedPartition) -> None:
+    def _append(self, conversation: Conversation, following: Following, answer: FetchedPartition) -> None:
+        partition = following.partition
         if answer.records:
             try:
-                partition.log.append_as_follower(answer.records)
-            except (UnexpectedOffsetError, CorruptBatchError) as unexpected:
+                headers = partition.log.append_as_follower(answer.records)
+            except CorruptBatchError:
+                self._delay(following)  # what the leader's disk spoilt may be whole again
+                return
+            except UnexpectedOffsetError as unexpected:
                 # the logs parted inside a batch: as Kafka does, this partition fails here and is fetched again after the next LeaderAndIsr
                 del conversation.followings[partition.key]
                 self.shell.record(
                     Name.FOLLOWER_FAILED, partition.key, leader=partition.leader, detail=str(unexpected)
                 )
                 return
-            for header, values in batches_of(answer.records, check_crc=False):
-                self.shell.record(
-                    Name.APPENDED,
-                    partition.key,
-                    offset=header.base_offset,
-                    leader_epoch=header.leader_epoch,
-                    values=values,
-                    cause="follower",
-                )
+            for header in headers:
+                self._appended(partition, answer.records, header)
         partition.set_high_watermark(
             min(answer.high_watermark, partition.log.log_end_offset), cause="follower"
         )
+        partition.advance_log_start_offset(answer.log_start_offset, cause="leader")
+
+    def _appended(self, partition: Partition, records: bytes, header: BatchHeader) -> None:
+        """One event for each run of records without a gap; the last one tells the log end if the batch goes on beyond its records (compaction)."""
+        runs = runs_in_batch(records, header) or [(header.next_offset, ())]
+        for number, (base_offset, values) in enumerate(runs, 1):
+            whole = number < len(runs) or base_offset + len(values) == header.next_offset
+            self.shell.record(
+                Name.APPENDED,
+                partition.key,
+                offset=base_offset,
+                end_offset=-1 if whole else header.next_offset,
+                leader_epoch=header.leader_epoch,
+                values=values,
+                cause="follower",
+            )
 
     def _delay(self, following: Following) -> None:
         following.delayed_until = self.shell.now + self.shell.options.replica_fetch_backoff_ms * MILLISECOND

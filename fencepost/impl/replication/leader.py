@@ -7,8 +7,12 @@ in the purgatory; whatever moves the log end or the high watermark completes tho
 from attrs import define
 
 from fencepost.impl.log.batch_header import CorruptBatchError
+from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.values import batches_of
 from fencepost.impl.messages import (
+    EARLIEST,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
     EpochEnd,
     EpochQuery,
     FetchedPartition,
@@ -84,6 +88,9 @@ class LeaderRole:
         except CorruptBatchError:
             self._produced(source, request, ErrorCode.CORRUPT_MESSAGE)
             return
+        except LogOfflineError:
+            self._produced(source, request, ErrorCode.KAFKA_STORAGE_ERROR)
+            raise
         base_offset = appended.base_offset
         for header, values in batches_of(request.records, check_crc=False):
             self.shell.record(
@@ -125,8 +132,13 @@ class LeaderRole:
             error=error,
             base_offset=base_offset,
             leader_epoch=leader_epoch,
+            log_start_offset=self._log_start(request.partition) if error is ErrorCode.NONE else -1,
         )
         self.shell.reply(source, response, request.correlation_id)
+
+    def _log_start(self, key: TopicPartition) -> int:
+        partition = self.partitions.get(key)
+        return -1 if partition is None else partition.log.log_start_offset
 
     # ---- fetch
 
@@ -172,13 +184,17 @@ class LeaderRole:
             return FetchedPartition(partition=wanted.partition, error=error)
         log = partition.log
         end = log.log_end_offset if follower else partition.high_watermark
+        try:
+            records = log.read(wanted.offset, max_bytes=request.max_bytes, end_offset=end)
+        except CorruptBatchError:
+            return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
         return FetchedPartition(
             partition=wanted.partition,
             error=ErrorCode.NONE,
             leader_epoch=partition.leader_epoch,
             high_watermark=partition.high_watermark,
             log_start_offset=log.log_start_offset,
-            records=log.read(wanted.offset, max_bytes=request.max_bytes, end_offset=end),
+            records=records,
         )
 
     def _fetched(self, source: int, request: FetchRequest, answers: list[FetchedPartition]) -> None:
@@ -188,10 +204,12 @@ class LeaderRole:
     # ---- list offsets and epochs
 
     def list_offsets(self, source: int, request: ListOffsetsRequest) -> None:
-        """The high watermark, if it may be shown."""
+        """The log start offset, or the high watermark if it may be shown."""
         partition, error = self._led(request.partition, request.leader_epoch)
         offset, epoch = -1, -1
-        if error is ErrorCode.NONE and partition is not None:
+        if error is ErrorCode.NONE and partition is not None and request.timestamp == EARLIEST:
+            offset, epoch = partition.log.log_start_offset, partition.leader_epoch
+        elif error is ErrorCode.NONE and partition is not None:
             error, epoch = self.offset_not_available(partition), partition.leader_epoch
             offset = partition.high_watermark if error is ErrorCode.NONE else -1
         response = ListOffsetsResponse(
@@ -204,6 +222,21 @@ class LeaderRole:
         if partition.high_watermark < partition.epoch_start_offset:
             return ErrorCode.OFFSET_NOT_AVAILABLE
         return ErrorCode.NONE
+
+    def delete_records(self, source: int, request: DeleteRecordsRequest) -> None:
+        """Let the log start at the offset asked for. Followers hear of it by their next fetch; Kafka answers when all of them have."""
+        partition, error = self._led(request.partition)
+        low_watermark = -1
+        if error is ErrorCode.NONE and partition is not None:
+            if request.offset > partition.high_watermark:
+                error = ErrorCode.OFFSET_OUT_OF_RANGE
+            else:
+                partition.advance_log_start_offset(request.offset, cause="delete_records")
+                low_watermark = partition.log.log_start_offset
+        response = DeleteRecordsResponse(
+            correlation_id=request.correlation_id, error=error, low_watermark=low_watermark
+        )
+        self.shell.reply(source, response, request.correlation_id)
 
     def offsets_for_leader_epoch(self, source: int, request: OffsetsForLeaderEpochRequest) -> None:
         """Where the asked epochs end in this leader's log."""
@@ -246,6 +279,7 @@ class LeaderRole:
             error=error,
             base_offset=delayed.base_offset,
             leader_epoch=delayed.leader_epoch,
+            log_start_offset=self._log_start(delayed.partition) if error is ErrorCode.NONE else -1,
         )
         self.shell.reply(delayed.source, response, delayed.correlation_id)
 

@@ -20,11 +20,27 @@ from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.isr import SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import FollowerState, Partition
-from fencepost.impl.shell import Shell
+from fencepost.impl.shell import BrokerState, Shell
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.plan import TopicOptions
 
 CHECKPOINT_TIMER = ("high_watermark_checkpoint",)
+
+
+def log_options(topic: TopicOptions) -> LogOptions:
+    """What the options of a topic say about its logs."""
+    return LogOptions(
+        segment_bytes=topic.segment_bytes,
+        segment_ms=topic.segment_ms,
+        flush_messages=topic.flush_messages,
+        retention_ms=topic.retention_ms,
+        retention_bytes=topic.retention_bytes,
+        delete="delete" in topic.cleanup_policy,
+        compact="compact" in topic.cleanup_policy,
+        contiguous="compact" not in topic.cleanup_policy,
+        delete_retention_ms=topic.delete_retention_ms,
+    )
 
 
 @define
@@ -39,6 +55,7 @@ class ReplicaManager:
     fetcher: ReplicaFetcher
     isr: InSyncReplicas
     logs: LogDirectory
+    partition_type: type[Partition] = Partition
     checkpointed: dict[TopicPartition, int] = field(factory=dict)
     written: dict[TopicPartition, int] = field(factory=dict)
     latest: tuple[int, int] = (-1, -1)
@@ -49,10 +66,14 @@ class ReplicaManager:
         """Recover every log on the disk and read the checkpoint."""
         self.checkpointed = read_high_watermarks(self.shell.files)
         self.logs.begin()
-        for name in self.shell.files.list(""):
-            topic, dash, number = name.rpartition("-")
-            if dash and number.isdigit():
-                self._create(TopicPartition(topic, int(number)))
+        names = [name.rpartition("-") for name in self.shell.files.list("")]
+        keys = [
+            TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdigit()
+        ]
+        if keys and not self.logs.clean:
+            self.shell.record(Name.BROKER_STATE, cause=BrokerState.RECOVERING)
+        for key in keys:
+            self._create(key)
         self.logs.loaded()
         self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
         self.shell.set_timer(SHRINK_TIMER, self._shrink_interval())
@@ -61,18 +82,16 @@ class ReplicaManager:
         return max(1, self.shell.options.replica_lag_time_max_ms // 2)
 
     def _create(self, key: TopicPartition) -> Partition:
-        log = self.logs.open(
-            key,
-            LogOptions(flush_messages=self.shell.topic_options(key.topic).flush_messages, contiguous=True),
-        )
-        high_watermark = min(self.checkpointed.get(key, 0), log.log_end_offset)
-        partition = Partition(self.shell, key, log, max(log.log_start_offset, high_watermark))
+        log = self.logs.open(key, log_options(self.shell.topic_options(key.topic)))
+        partition = self.partition_type(self.shell, key, log, self.logs)
+        partition.high_watermark = partition.high_watermark_within_log(self.checkpointed.get(key, 0))
         self.partitions[key] = partition
         self.shell.record(
             Name.LOG_RECOVERED,
             key,
             offset=log.log_end_offset,
             high_watermark=partition.high_watermark,
+            log_start_offset=log.log_start_offset,
             leader_epoch=log.epochs.latest_epoch(),
         )
         return partition
@@ -86,6 +105,11 @@ class ReplicaManager:
             self.written = current
         self.logs.checkpoint()
         self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
+
+    def close(self) -> None:
+        """Stop cleanly: flush and release every log, write the checkpoints, then the marker. Raises LogOfflineError or OSError if the disk fails."""
+        self.checkpoint()
+        self.logs.close()
 
     def shrink(self) -> None:
         """Look for lagging ISR members."""

@@ -6,6 +6,7 @@ Owns the state that leader and follower share. Must not know sockets, ZooKeeper 
 
 from attrs import define, field
 
+from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages import NO_EPOCH, NO_LEADER, TopicPartition
 from fencepost.impl.shell import Shell
@@ -25,13 +26,14 @@ class FollowerState:
 
 @define
 class Partition:
-    """leader_epoch: of the last LeaderAndIsr obeyed; moves up only. epoch_start_offset: log end offset when this leader's epoch began.
-    isr, zk_version: what ZooKeeper holds, as far as this leader knows. pending_isr: proposed and not yet answered.
+    """logs: the directory that checkpoints the log. leader_epoch: of the last LeaderAndIsr obeyed; moves up only. epoch_start_offset: log end
+    offset when this leader's epoch began. isr, zk_version: what ZooKeeper holds, as far as this leader knows. pending_isr: proposed and not yet answered.
     followers: only on the leader."""
 
     shell: Shell
     key: TopicPartition
     log: SegmentedLog
+    logs: LogDirectory
     high_watermark: int = 0
     leader: int = NO_LEADER
     leader_epoch: int = NO_EPOCH
@@ -54,8 +56,8 @@ class Partition:
         return frozenset(self.isr) | frozenset(self.pending_isr or ())
 
     def set_high_watermark(self, offset: int, *, cause: str) -> bool:
-        """Clamp into the log (KAFKA-3978) and take over; returns whether it moved."""
-        clamped = max(self.log.log_start_offset, min(offset, self.log.log_end_offset))
+        """Take it over, clamped into the log; returns whether it moved."""
+        clamped = self.high_watermark_within_log(offset)
         if clamped == self.high_watermark:
             return False
         self.high_watermark = clamped
@@ -68,19 +70,68 @@ class Partition:
         )
         return True
 
+    def high_watermark_within_log(self, offset: int) -> int:
+        """Protection KAFKA-3978: whatever a checkpoint or a leader says, it stays within [log start, log end]."""
+        return max(self.log.log_start_offset, min(offset, self.log.log_end_offset))
+
+    # ---- the log's start
+
+    def advance_log_start_offset(self, offset: int, *, cause: str) -> bool:
+        """Records below `offset` may go; it is at most the high watermark. Returns whether it moved."""
+        if not self.log.log_start_offset < offset <= self.high_watermark:
+            return False
+        self.log.advance_log_start_offset(offset)
+        self.log_start_moved(cause=cause)
+        return True
+
+    def log_start_moved(self, *, cause: str) -> None:
+        """Record where the log starts now."""
+        self.shell.record(
+            Name.LOG_START,
+            self.key,
+            log_start_offset=self.log.log_start_offset,
+            high_watermark=self.high_watermark,
+            end_offset=self.log.log_end_offset,
+            leader_epoch=self.leader_epoch,
+            cause=cause,
+        )
+
+    # ---- cutting
+
     def truncate_to(self, offset: int, *, cause: str) -> None:
         """Cut the log (and the high watermark with it) as a follower."""
         before, high_watermark = self.log.log_end_offset, self.high_watermark
-        self.log.truncate_to(offset)
+        log_start_offset = self.log.log_start_offset
+        self.logs.truncate_to(self.key, offset)
         if self.log.log_end_offset < before:
-            self.shell.record(
-                Name.TRUNCATED,
-                self.key,
-                offset=self.log.log_end_offset,
-                end_offset=before,
-                high_watermark=high_watermark,
-                leader=self.leader,
-                leader_epoch=self.leader_epoch,
-                cause=cause,
-            )
+            self._truncated(before, high_watermark, cause)
         self.set_high_watermark(min(self.high_watermark, self.log.log_end_offset), cause="follower")
+        if self.log.log_start_offset != log_start_offset:
+            self.log_start_moved(cause="truncated")
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop all records and go on at `offset`, where the leader's log starts."""
+        before, high_watermark = self.log.log_end_offset, self.high_watermark
+        self.logs.truncate_fully_and_start_at(self.key, offset)
+        self._truncated(before, high_watermark, "full")
+        self.high_watermark_follows_log_start()
+        self.log_start_moved(cause="truncated")
+
+    def high_watermark_follows_log_start(self) -> None:
+        """Protection KAFKA-9491: a full truncation moves the whole log, and the high watermark with it."""
+        self.set_high_watermark(self.log.log_start_offset, cause="follower")
+
+    def _truncated(self, before: int, high_watermark: int, cause: str) -> None:
+        clean_below = self.logs.first_dirty.get(self.key, 0)
+        if clean_below > self.log.log_end_offset:
+            self.logs.first_dirty[self.key] = self.log.log_end_offset
+        self.shell.record(
+            Name.TRUNCATED,
+            self.key,
+            offset=self.log.log_end_offset,
+            end_offset=before,
+            high_watermark=high_watermark,
+            leader=self.leader,
+            leader_epoch=self.leader_epoch,
+            cause=cause,
+        )

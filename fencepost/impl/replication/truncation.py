@@ -40,6 +40,14 @@ class FollowerTruncation:
         partition.truncate_to(min(end, log.log_end_offset), cause="leader_epoch")
         return True
 
+    def start_over_below_leaders_log(self, partition: Partition, leader_log_start_offset: int) -> bool:
+        """Protection KAFKA-7414 (KAFKA-2143): out of the leader's range is dropped whole only a log that ends before the leader's begins; one that goes on
+        beyond the leader's end is cut by epochs. Returns whether it was dropped."""
+        if partition.log.log_end_offset >= leader_log_start_offset:
+            return False
+        partition.truncate_fully_and_start_at(leader_log_start_offset)
+        return True
+
     def truncate_below_own_epoch(self, partition: Partition, own_end: int) -> bool:
         """Protection KIP-279: the leader's epoch is one that this log never had; cut to the end of the largest own epoch below it and ask again."""
         before = partition.log.log_end_offset

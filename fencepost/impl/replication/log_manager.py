@@ -1,0 +1,98 @@
+"""The upkeep of a broker's logs: retention and compaction (L4; Kafka's LogManager and LogCleaner without their threads).
+
+Owns when each happens, and which log is cleaned next: the filthiest. Must not know roles: a leader's log and a follower's are kept alike, each by its own
+high watermark.
+"""
+
+import msgspec
+from attrs import define
+
+from fencepost.impl.log.cleaner import Cleaned, Cleaner
+from fencepost.impl.log.log_directory import LogDirectory
+from fencepost.impl.log.retention import Retention
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.shell import MILLISECOND, Shell
+from fencepost.traces.events import Name
+
+RETENTION_TIMER = ("log_retention",)
+CLEANER_TIMER = ("log_cleaner",)
+PPM = 1_000_000
+
+
+@define
+class LogManager:
+    """partitions: every replica here. retention, cleaner: the parts that decide what goes."""
+
+    shell: Shell
+    partitions: dict[TopicPartition, Partition]
+    logs: LogDirectory
+    retention: type[Retention] = Retention
+    cleaner: type[Cleaner] = Cleaner
+
+    def start(self) -> None:
+        """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need it)."""
+        self.shell.set_timer(RETENTION_TIMER, self.shell.options.log_retention_check_interval_ms)
+        if any("compact" in topic.cleanup_policy for topic in self.shell.options.topics):
+            self.shell.set_timer(CLEANER_TIMER, self.shell.options.log_cleaner_backoff_ms)
+
+    # ---- retention
+
+    def retain(self) -> None:
+        """Remove the segments that may go, of every log."""
+        for _, partition in sorted(self.partitions.items()):
+            before = partition.log.log_start_offset
+            self.retention(partition.log).apply(
+                high_watermark=partition.high_watermark, now_ms=self.shell.now // MILLISECOND
+            )
+            if partition.log.log_start_offset != before:
+                partition.log_start_moved(cause="retention")
+        self.shell.set_timer(RETENTION_TIMER, self.shell.options.log_retention_check_interval_ms)
+
+    # ---- compaction
+
+    def clean(self) -> None:
+        """Clean the filthiest log, if one is dirty enough."""
+        filthy = [
+            (ratio, partition)
+            for _, partition in sorted(self.partitions.items())
+            if partition.log.options.compact
+            and (ratio := self.dirty_ppm(partition))
+            and ratio >= self.shell.topic_options(partition.key.topic).min_cleanable_dirty_ppm
+        ]
+        if filthy:
+            _, partition = max(filthy, key=lambda entry: entry[0])
+            self._clean(partition)
+        self.shell.set_timer(CLEANER_TIMER, self.shell.options.log_cleaner_backoff_ms)
+
+    def dirty_ppm(self, partition: Partition) -> int:
+        """How much of what could be cleaned is dirty, per million."""
+        log, first_dirty = partition.log, self.logs.first_dirty.get(partition.key, 0)
+        bound = self.cleaner(log).clean_below(partition.high_watermark)
+        sizes = [
+            (segment.base_offset >= first_dirty, segment.size)
+            for segment, following in zip(log.segments.all, log.segments.all[1:], strict=False)
+            if following.base_offset <= bound
+        ]
+        total = sum(size for _, size in sizes)
+        return sum(size for dirty, size in sizes if dirty) * PPM // total if total else 0
+
+    def _clean(self, partition: Partition) -> None:
+        cleaned: Cleaned = self.cleaner(partition.log).clean(
+            first_dirty_offset=self.logs.first_dirty.get(partition.key, 0),
+            high_watermark=partition.high_watermark,
+            now_ms=self.shell.now // MILLISECOND,
+        )
+        self.logs.first_dirty[partition.key] = cleaned.first_dirty_offset
+        self.shell.record(
+            Name.COMPACTED,
+            partition.key,
+            offset=cleaned.first_dirty_offset,
+            detail=msgspec.json.encode(
+                {
+                    "records_dropped": cleaned.records_dropped,
+                    "bytes_before": cleaned.bytes_before,
+                    "bytes_after": cleaned.bytes_after,
+                }
+            ).decode(),
+        )
