@@ -26,7 +26,10 @@ def outside_budget(
     budget = plan.budget
     if kind.stops and node not in stopped and len(stopped) + 1 > budget.brokers_down:
         return f"{len(stopped)} brokers are down, at most {budget.brokers_down} may be"
-    if kind.loses and not all(topic.flush_messages == 1 for topic in plan.cluster.topics):
+    synced = all(topic.flush_messages == 1 for topic in plan.cluster.topics) and not (
+        kind.rots or node in facts.lied
+    )
+    if kind.loses and not synced:
         for (topic, number), partition in sorted(facts.partitions.items()):
             others = sum(1 for member in partition.isr if member in powerless and member != node)
             if node in partition.isr and others + 1 > budget.isr_disks_lost:

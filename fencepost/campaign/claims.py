@@ -19,7 +19,7 @@ def derive_claims(
     losses: dict[LossRange, None] = {}
     for loss in facts.losses:
         topic, partition = loss.key
-        reason = f"broker {loss.node} was in the ISR after a power loss that cut its log to {loss.start}"
+        reason = f"broker {loss.node} was in the ISR after {loss.cause} that cut its log to {loss.start}"
         losses[LossRange(topic=topic, partition=partition, start=loss.start, end=loss.end, reason=reason)] = (
             None
         )
@@ -31,12 +31,19 @@ def derive_claims(
     reasons = [loss.reason for loss in losses]
     if duplicates:
         reasons.append("the producer retries appends of unknown outcome without idempotence")
+    compacted = tuple(topic.name for topic in plan.cluster.topics if "compact" in topic.cleanup_policy)
+    if facts.retained:
+        reasons.append("retention, or a client, deleted records from the beginning of a log")
+    if compacted:
+        reasons.append(f"compaction keeps the latest record of a key only: {', '.join(compacted)}")
     return Claims(
         loss=tuple(losses),
         duplicates=duplicates,
-        dense=not duplicates and not losses,
+        dense=not duplicates and not losses and not compacted and not facts.retained,
         assumption_broken=setup_failed or _too_weak(plan, operations),
         reasons=tuple(dict.fromkeys(reasons)),
+        retention=facts.retained,
+        compacted=compacted,
     )
 
 

@@ -3,9 +3,10 @@
 Owns the assembly of world and cores, and carries faults out within the budget. Must not know phases or claims.
 """
 
+from contextlib import suppress
 from functools import partial
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.campaign.budget import outside_budget
 from fencepost.campaign.bugs import parts_with
@@ -17,8 +18,10 @@ from fencepost.impl.broker import make_broker
 from fencepost.impl.client.client import Client
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.files import FileSystem
+from fencepost.impl.log.batch_file import frames
+from fencepost.impl.log.batch_header import CRC_START, CorruptBatchError
 from fencepost.impl.parts import Parts
-from fencepost.impl.seam import Core
+from fencepost.impl.seam import Core, StopRequested
 from fencepost.impl.zookeeper import Create
 from fencepost.sim.disk import PowerLossReport
 from fencepost.sim.scheduler import MILLISECOND
@@ -29,11 +32,14 @@ from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 RESTART_AFTER_POWER_LOSS_MS = 500
 """When the power failed by a fault that is over by then."""
+RESTART_AFTER_HALT_MS = 500
+"""When a broker halted by itself, and nothing is wrong with its disk any more."""
 
 
 @define(eq=False)
 class Cluster(Recorder):
-    """active: faults under way, with the broker hit. armed: power losses that wait for file calls, by broker."""
+    """active: faults under way, with the broker hit. armed: power losses that wait for file calls, by broker. stopping: brokers asked to stop, and how
+    long they stay down, ms. halted_by_disk: brokers that wait for their disk to be healed."""
 
     plan: Plan
     world: World = field(init=False)
@@ -41,6 +47,8 @@ class Cluster(Recorder):
     broker_ids: tuple[int, ...] = field(init=False)
     active: dict[int, tuple[Fault, int]] = field(factory=dict)
     armed: dict[int, Fault] = field(factory=dict)
+    stopping: dict[int, int] = field(factory=dict)
+    halted_by_disk: dict[int, None] = field(factory=dict)
     healing: bool = False
 
     def __attrs_pre_init__(self) -> None:
@@ -60,7 +68,12 @@ class Cluster(Recorder):
         return make_broker(broker, self.plan.cluster, files, self.parts, now)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
-        return Client(process, self.plan.client, ClientMetadata(self.broker_ids))
+        options = self.plan.client
+        if self.healing:
+            options = evolve(
+                options, auto_offset_reset="earliest"
+            )  # the run's own reader reads everything there is
+        return Client(process, options, ClientMetadata(self.broker_ids))
 
     def add_client(self, process: int) -> int:
         """A client host for this process; returns its node id."""
@@ -134,6 +147,8 @@ class Cluster(Recorder):
             return f"broker {node} does not run"
         if fault.kind == "power_loss" and node in self.armed:
             return f"broker {node} is about to lose its power already"
+        if kind.disk and self._sick_disk(node):
+            return f"the disk of broker {node} has a fault already"
         if self.plan.budget.outside == "allow":
             return ""
         return outside_budget(
@@ -188,6 +203,46 @@ class Cluster(Recorder):
             return
         self._began(fault, node)
         self.restart_later(node, fault.duration_ms)
+
+    # ---- stops and disks
+
+    def _sick_disk(self, node: int) -> bool:
+        return any(hit == node and FAULTS[fault.kind].disk for fault, hit in self.active.values())
+
+    def stop_cleanly(self, node: int, delay_ms: int) -> None:
+        """Ask the process to stop; `halted` tells when it has."""
+        self.stopping[node] = delay_ms
+        self.world.hosts[node].accept(StopRequested())
+
+    def halted(self, node: int, reason: str) -> None:
+        """A broker ended itself: it had been asked to, or its disk failed."""
+        if self._sick_disk(node):
+            self.halted_by_disk[node] = None
+        else:
+            self.restart_later(node, self.stopping.pop(node, RESTART_AFTER_HALT_MS))
+
+    def disk_healed(self, node: int) -> None:
+        """Start the broker if it halted because of its disk."""
+        if node in self.halted_by_disk:
+            del self.halted_by_disk[node]
+            self.restart_later(node, RESTART_AFTER_HALT_MS)
+
+    def rot(self, node: int, choice: int) -> None:
+        """Turn over a bit of a batch in the last segment of one of the broker's logs. A segment before the last is read again only if somebody asks for it,
+        and what no checksum covers (offset, leader epoch, the checkpoints) Kafka believes: neither would ever be found."""
+        disk = self.world.hosts[node].disk
+        last = {
+            path.rpartition("/")[0]: path for path in sorted(self.world.files(node)) if path.endswith(".log")
+        }
+        logs = [path for _, path in sorted(last.items())]
+        if not logs:
+            return
+        path = logs[choice % len(logs)]
+        file, covered = disk.open(path, create=False), []
+        with suppress(CorruptBatchError):
+            for frame in frames(file, 0, file.size()):
+                covered.append(range(frame.position + CRC_START, frame.position + frame.size))
+        disk.rot_bit_within(path, covered)
 
     def heal(self) -> None:
         """End every fault, and let every broker run."""

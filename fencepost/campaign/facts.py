@@ -9,15 +9,19 @@ from fencepost.traces.events import Event, Name
 
 Key = tuple[str, int]
 """Topic and partition number."""
+POWER_LOSS = "a power loss"
+LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
+"""The faults after which a log may be shorter than it was, in words."""
 
 
 @define
 class ReplicaFacts:
-    """end: log end offset as recorded. lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since);
+    """end: log end offset as recorded. floor: what its disk has lied about begins there, -1 if it has not; lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since);
     lost_to: what had been exposed then."""
 
     end: int = 0
     high_watermark: int = 0
+    floor: int = -1
     lost_from: int = -1
     lost_to: int = -1
 
@@ -42,23 +46,27 @@ class PartitionFacts:
 
 @define
 class LossFact:
-    """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the protocol allows."""
+    """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the protocol allows. cause: in words."""
 
     key: Key
     node: int
     start: int
     end: int
+    cause: str = POWER_LOSS
 
 
 @define
 class Facts:
-    """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose power failed since their last recovery."""
+    """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose disk has lost data, and by what. lied: brokers
+    whose disk has lied about a sync since its last power loss. retained: whether any log ever gave up its first records."""
 
     controller: int = -1
     controller_epoch: int = -1
     partitions: dict[Key, PartitionFacts] = field(factory=dict)
     registered: dict[int, int] = field(factory=dict)
-    power_lost: dict[int, None] = field(factory=dict)
+    power_lost: dict[int, str] = field(factory=dict)
+    lied: dict[int, None] = field(factory=dict)
+    retained: bool = False
     losses: list[LossFact] = field(factory=list)
 
     def partition(self, key: Key) -> PartitionFacts:
@@ -84,9 +92,14 @@ class Facts:
     def _broker_registered(self, event: Event) -> None:
         self.registered[event.node] = event.broker_epoch
 
-    def _power_loss(self, event: Event) -> None:
-        if event.cause == "power_loss":
-            self.power_lost[event.node] = None
+    def _fault(self, event: Event) -> None:
+        if event.cause in LOSING:
+            self.power_lost[event.node] = LOSING[event.cause]
+        elif event.cause == "lying_fsync":
+            self.lied[event.node] = None
+            for partition in self.partitions.values():
+                replica = partition.replica(event.node)
+                replica.floor = replica.end if replica.floor < 0 else min(replica.floor, replica.end)
 
     def _partition_state(self, event: Event) -> None:
         facts = self._of(event)
@@ -103,12 +116,17 @@ class Facts:
 
     def _appended(self, event: Event) -> None:
         replica = self._of(event).replica(event.node)
-        replica.end = event.offset + len(event.values)
+        replica.end = max(event.offset + len(event.values), event.end_offset)
         if replica.lost_from >= 0 and replica.end >= replica.lost_to and event.cause == "follower":
             replica.lost_from = replica.lost_to = -1
 
     def _truncated(self, event: Event) -> None:
-        self._of(event).replica(event.node).end = event.offset
+        replica = self._of(event).replica(event.node)
+        replica.end = event.offset
+        replica.floor = min(replica.floor, event.offset)
+
+    def _log_start(self, event: Event) -> None:
+        self.retained = self.retained or event.log_start_offset > 0
 
     def _high_watermark(self, event: Event) -> None:
         facts = self._of(event)
@@ -119,8 +137,11 @@ class Facts:
     def _log_recovered(self, event: Event) -> None:
         facts = self._of(event)
         replica = facts.replica(event.node)
-        if event.node in self.power_lost and event.offset < min(replica.end, facts.exposed):
-            lowest = event.offset if replica.lost_from < 0 else min(event.offset, replica.lost_from)
+        end = event.offset
+        if self.power_lost.get(event.node) == POWER_LOSS and event.node in self.lied:
+            end, replica.floor = min(end, max(replica.floor, 0)), -1
+        if event.node in self.power_lost and end < min(replica.end, facts.exposed):
+            lowest = end if replica.lost_from < 0 else min(end, replica.lost_from)
             replica.lost_from, replica.lost_to = lowest, max(facts.exposed, replica.lost_to)
         replica.end, replica.high_watermark = event.offset, event.high_watermark
         self._look_for_loss(event, facts)
@@ -131,7 +152,13 @@ class Facts:
             replica = facts.replica(node)
             if replica.lost_from >= 0:
                 self.losses.append(
-                    LossFact((event.topic, event.partition), node, replica.lost_from, replica.lost_to)
+                    LossFact(
+                        (event.topic, event.partition),
+                        node,
+                        replica.lost_from,
+                        replica.lost_to,
+                        self.power_lost[node],
+                    )
                 )
 
 
@@ -139,7 +166,8 @@ _LEARN = {
     Name.CONTROLLER_ZNODE: Facts._controller_znode,
     Name.CONTROLLER_EPOCH: Facts._controller_epoch,
     Name.BROKER_REGISTERED: Facts._broker_registered,
-    Name.FAULT_BEGAN: Facts._power_loss,
+    Name.FAULT_BEGAN: Facts._fault,
+    Name.LOG_START: Facts._log_start,
     Name.PARTITION_STATE: Facts._partition_state,
     Name.BECAME_LEADER: Facts._became_leader,
     Name.APPENDED: Facts._appended,

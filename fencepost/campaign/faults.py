@@ -9,6 +9,7 @@ from typing import Protocol
 
 from attrs import frozen
 
+from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.world import World
 from fencepost.sim.zookeeper import ZOOKEEPER_NODE
 from fencepost.traces.plan import Fault
@@ -30,6 +31,18 @@ class Breakable(Protocol):
         """Let the power fail at the host's next file calls; the restart follows by itself."""
         ...
 
+    def stop_cleanly(self, node: int, delay_ms: int) -> None:
+        """Ask the process to stop; so long after it has ended it is started again."""
+        ...
+
+    def rot(self, node: int, choice: int) -> None:
+        """Turn over one bit under a checksum of the last segment of one of the host's logs."""
+        ...
+
+    def disk_healed(self, node: int) -> None:
+        """The disk works again: a process that halted because of it is started."""
+        ...
+
 
 Begin = Callable[[Breakable, Fault, int, "int | None"], None]
 End = Callable[[Breakable, Fault, int], None]
@@ -37,14 +50,18 @@ End = Callable[[Breakable, Fault, int], None]
 
 @frozen(kw_only=True)
 class FaultKind:
-    """says: for --help and docs/plans.md. stops: the broker does not run meanwhile; loses: unsynced data may be lost; needs_up: makes no sense on a
-    broker that is down. parameter: bounds of the swarm's draw, and what it means."""
+    """says: for --help and docs/plans.md. stops: the broker does not run meanwhile; loses: unsynced data may be lost; rots: what was synced may be; lies: a
+    later power loss may take what was synced; disk: of which a host has one at a time; needs_up: makes no sense on a broker that is down. parameter:
+    bounds of the swarm's draw, and what it means."""
 
     says: str
     begin: Begin
     end: End
     stops: bool = False
     loses: bool = False
+    rots: bool = False
+    lies: bool = False
+    disk: bool = False
     needs_up: bool = True
     parameter: tuple[int, int] = NOTHING
     parameter_says: str = "not used"
@@ -126,6 +143,38 @@ def _loss(cluster: Breakable, fault: Fault, node: int, other: int | None) -> Non
     cluster.world.degrade(_name(fault), _both_ways(cluster, node, other), loss_ppm=fault.parameter)
 
 
+def _clean_restart(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.stop_cleanly(node, fault.parameter)
+
+
+def _disk_full(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.fill_disk(node, fault.parameter)
+
+
+def _io_error(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    calls = (DiskCall.WRITE, DiskCall.SYNC, DiskCall.READ)
+    cluster.world.fail_disk(node, calls[fault.parameter % 3], 1 + fault.parameter // 3)
+
+
+def _lying_fsync(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.lie_about_syncs(node)
+
+
+def _slow_fsync(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.slow_syncs(node, fault.parameter)
+
+
+def _bit_rot(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.crash(node)
+    cluster.rot(node, fault.parameter)
+    cluster.restart_later(node, fault.duration_ms)
+
+
+def _heal_disk(cluster: Breakable, fault: Fault, node: int) -> None:
+    cluster.world.heal_disk(node)
+    cluster.disk_healed(node)
+
+
 FAULTS: dict[str, FaultKind] = {
     "crash": FaultKind(
         says="the process dies (kill -9) and is started again after the duration; files stay as written",
@@ -205,5 +254,56 @@ FAULTS: dict[str, FaultKind] = {
         needs_up=False,
         parameter=(10_000, 900_000),
         parameter_says="per million, in addition",
+    ),
+    "clean_restart": FaultKind(
+        says="the broker is asked to stop (SIGTERM): controlled shutdown, logs closed whole, clean-shutdown marker; then it is started again",
+        begin=_clean_restart,
+        end=_nothing,
+        stops=True,
+        parameter=(1, 8_000),
+        parameter_says="milliseconds from its end to its start",
+    ),
+    "disk_full": FaultKind(
+        says="the disk has little room left: an append beyond it raises ENOSPC and the broker halts; it is started again when there is room",
+        begin=_disk_full,
+        end=_heal_disk,
+        stops=True,
+        disk=True,
+        parameter=(0, 4_000),
+        parameter_says="bytes of room",
+    ),
+    "io_error": FaultKind(
+        says="a file call raises EIO and the broker halts, as all its log directories have failed; it is started again when the fault ends",
+        begin=_io_error,
+        end=_heal_disk,
+        stops=True,
+        disk=True,
+        parameter=(0, 60),
+        parameter_says="which call: the remainder by 3 says write, sync or read, the quotient how many of them pass before",
+    ),
+    "bit_rot": FaultKind(
+        says="the process dies, and one durable bit in the last segment of a log turns over; started after the duration, recovery finds it",
+        begin=_bit_rot,
+        end=_nothing,
+        stops=True,
+        loses=True,
+        rots=True,
+        parameter=(0, 63),
+        parameter_says="which log, out of those of the host",
+    ),
+    "lying_fsync": FaultKind(
+        says="syncs return and make nothing durable: harmless, unless the power fails before a later sync of the same file",
+        begin=_lying_fsync,
+        end=_heal_disk,
+        lies=True,
+        disk=True,
+    ),
+    "slow_fsync": FaultKind(
+        says="each sync takes longer, and the host does nothing else meanwhile",
+        begin=_slow_fsync,
+        end=_heal_disk,
+        disk=True,
+        parameter=(1_000, 400_000),
+        parameter_says="microseconds more",
     ),
 }

@@ -34,6 +34,8 @@ STEP_MS = 50
 """How often a wait looks whether it is over."""
 FINAL_OPERATION = 1_000_000
 """Op ids from here on are the run's own: probes and final reads."""
+PROBE = "probe"
+"""The key of the run's own appends to a compacted topic."""
 MAX_FINAL_READS = 10_000
 """Final reads of one partition: each returns at least one record or ends the reading."""
 
@@ -143,7 +145,7 @@ class Run:
             read = self._do(topic, partition, "poll")
             if read is None:
                 return False
-            if end == 0 or (read.records and read.records[-1].offset + 1 >= end):
+            if (read.offset or 0) >= end or (read.records and read.records[-1].offset + 1 >= end):
                 return True
         return False
 
@@ -167,6 +169,7 @@ class Run:
                             values=values,
                             end_offset=partition.log.log_end_offset,
                             high_watermark=partition.high_watermark,
+                            log_start_offset=partition.log.log_start_offset,
                             leader=partition.leader,
                         )
                     )
@@ -203,6 +206,7 @@ class Run:
                 function=function,
                 topic=topic,
                 partition=partition,
+                key=PROBE if function == "append" and self._keyed(topic) else "",
             )
             self.workload.schedule((operation,))
             self._wait(self.workload.idle, self.plan.liveness_ms)
@@ -210,6 +214,12 @@ class Run:
             if done is not None and done.op_id == operation.op_id and done.outcome is Outcome.OK:
                 return done
         return None
+
+    def _keyed(self, topic: str) -> bool:
+        return any(
+            options.name == topic and "compact" in options.cleanup_policy
+            for options in self.plan.cluster.topics
+        )
 
     # ---- waits
 

@@ -4,12 +4,13 @@ Owns the distributions. Must not run anything. A knob that is sometimes exactly 
 (swarm testing: Groce et al., ISSTA 2012). Every draw is keyed by its purpose, so that a new knob does not reshuffle the others.
 """
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from fencepost.campaign.faults import FAULTS
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import (
+    DAY_MS,
     BudgetOptions,
     ClientOptions,
     ClusterOptions,
@@ -21,10 +22,15 @@ from fencepost.traces.plan import (
     TopicOptions,
 )
 
+DISK = ("bit_rot", "clean_restart", "disk_full", "io_error", "lying_fsync", "slow_fsync")
+"""Kinds of fault that the default profile leaves to the profile storage, so that its plans stay what they were."""
+PROCESS_AND_NETWORK = tuple(sorted(set(FAULTS) - set(DISK)))
+
 
 @frozen(kw_only=True)
 class Profile:
-    """Bounds of a swarm. safety_ms, operations, faults: (least, most)."""
+    """Bounds of a swarm. safety_ms, operations, faults: (least, most). kinds: the kinds of fault, in the order of their draws. small_segments,
+    retained, compacted, deletions, disks_lost: of how many plans in a hundred."""
 
     says: str
     safety_ms: tuple[int, int] = (20_000, 60_000)
@@ -32,10 +38,26 @@ class Profile:
     faults: tuple[int, int] = (0, 12)
     partitions: tuple[int, int] = (1, 4)
     clients: tuple[int, int] = (2, 5)
+    kinds: tuple[str, ...] = PROCESS_AND_NETWORK
+    small_segments: int = 20
+    retained: int = 10
+    compacted: int = 0
+    deletions: int = 0
+    disks_lost: int = 25
 
 
 PROFILES: dict[str, Profile] = {
     "default": Profile(says="everything at random: the profile that a change must survive"),
+    "storage": Profile(
+        says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, disks that fail",
+        operations=(60, 300),
+        kinds=PROCESS_AND_NETWORK + DISK,
+        small_segments=100,
+        retained=60,
+        compacted=45,
+        deletions=30,
+        disks_lost=50,
+    ),
     "calm": Profile(says="no faults at all: what the cluster does when nothing breaks", faults=(0, 0)),
 }
 
@@ -52,18 +74,12 @@ def swarm(seed: int, profile: str = "default", bugs: tuple[str, ...] = ()) -> Pl
         )
     draw = _Draws(Randomness(seed))
     safety_ms = draw.between(bounds.safety_ms, "safety")
-    topic = TopicOptions(
-        name="t",
-        partitions=draw.between(bounds.partitions, "partitions"),
-        replication_factor=2 if draw.chance(35, "replication_factor") else 3,
-        min_insync_replicas=2 if draw.chance(30, "min_insync") else 1,
-        flush_messages=1 if draw.chance(30, "flush") else 0,
-    )
+    topic = _topic(draw, bounds)
     return Plan(
         seed=seed,
         profile=profile,
         safety_ms=safety_ms,
-        cluster=_cluster(draw, topic, bugs),
+        cluster=_cluster(draw, bounds, topic, bugs),
         network=_network(draw),
         disk=DiskOptions(
             write_us=draw.between((5, 100), "write"), fsync_us=draw.between((200, 20_000), "fsync")
@@ -75,10 +91,13 @@ def swarm(seed: int, profile: str = "default", bugs: tuple[str, ...] = ()) -> Pl
             retry_unknown=draw.chance(15, "retry_unknown"),
             fetch_wait_max_ms=draw.between((0, 500), "fetch_wait"),
             max_poll_records=draw.between((1, 60), "max_poll"),
+            auto_offset_reset="latest" if draw.chance(10, "reset") else "earliest",
         ),
         budget=BudgetOptions(
             brokers_down=draw.between((1, 3), "brokers_down"),
-            isr_disks_lost=draw.between((1, 2), "disks_lost") if draw.chance(25, "disks_lost_on") else 0,
+            isr_disks_lost=draw.between((1, 2), "disks_lost")
+            if draw.chance(bounds.disks_lost, "disks_lost_on")
+            else 0,
             outside="allow" if draw.chance(10, "outside") else "skip",
         ),
         operations=_operations(draw, bounds, topic, safety_ms),
@@ -106,7 +125,31 @@ class _Draws:
         return self._randomness.choice(items, f"swarm.{purpose}", *cause)
 
 
-def _cluster(draw: _Draws, topic: TopicOptions, bugs: tuple[str, ...]) -> ClusterOptions:
+def _topic(draw: _Draws, bounds: Profile) -> TopicOptions:
+    retained, compacted = draw.chance(bounds.retained, "retained"), draw.chance(bounds.compacted, "compacted")
+    policies = ["compact", "compact,delete"] if compacted else ["delete"]
+    topic = TopicOptions(
+        name="t",
+        partitions=draw.between(bounds.partitions, "partitions"),
+        replication_factor=2 if draw.chance(35, "replication_factor") else 3,
+        min_insync_replicas=2 if draw.chance(30, "min_insync") else 1,
+        flush_messages=1 if draw.chance(30, "flush") else 0,
+        cleanup_policy=draw.choice(policies, "cleanup_policy"),
+        delete_retention_ms=draw.between((0, 20_000), "delete_retention"),
+        min_cleanable_dirty_ppm=draw.between((0, 500_000), "dirty"),
+    )
+    if draw.chance(bounds.small_segments, "small_segments"):
+        topic = evolve(topic, segment_bytes=draw.between((80, 3_000), "segment_bytes"))
+    if draw.chance(bounds.small_segments * 3 // 10, "short_segments"):
+        topic = evolve(topic, segment_ms=draw.between((500, 20_000), "segment_ms"))
+    if retained and draw.chance(80, "retention_ms_on"):
+        topic = evolve(topic, retention_ms=draw.between((500, 30_000), "retention_ms"))
+    if retained and draw.chance(50, "retention_bytes_on"):
+        topic = evolve(topic, retention_bytes=draw.between((100, 8_000), "retention_bytes"))
+    return topic
+
+
+def _cluster(draw: _Draws, bounds: Profile, topic: TopicOptions, bugs: tuple[str, ...]) -> ClusterOptions:
     return ClusterOptions(
         brokers=3,
         topics=(topic,),
@@ -120,6 +163,10 @@ def _cluster(draw: _Draws, topic: TopicOptions, bugs: tuple[str, ...]) -> Cluste
         leader_imbalance_check_ms=draw.between((500, 10_000), "balance")
         if draw.chance(60, "balance_on")
         else 0,
+        log_retention_check_interval_ms=draw.between((200, 5_000), "retention_check")
+        if bounds.retained > 50 or topic.retention_ms < DAY_MS or topic.retention_bytes >= 0
+        else 300_000,
+        log_cleaner_backoff_ms=draw.between((200, 5_000), "cleaner_backoff"),
         bugs=bugs,
     )
 
@@ -145,10 +192,14 @@ def _operations(
     appends = draw.between((30, 80), "append_share")
     weak_acks = draw.between((0, 40), "weak_acks") if draw.chance(25, "weak_acks_on") else 0
     batches = draw.chance(50, "batches")
+    deletions = draw.chance(bounds.deletions, "delete_records_on")
+    keys = draw.between((1, 12), "keys") if "compact" in topic.cleanup_policy else 0
     operations = []
     for number in range(1, count + 1):
         function = "append" if draw.between((0, 99), "function", number) < appends else "poll"
-        if function == "poll" and draw.chance(20, "list_offsets", number):
+        if deletions and draw.chance(4, "delete_records", number):
+            function = "delete_records"
+        elif function == "poll" and draw.chance(20, "list_offsets", number):
             function = "list_offsets"
         weak = function == "append" and draw.between((0, 99), "acks", number) < weak_acks
         operations.append(
@@ -160,6 +211,10 @@ def _operations(
                 topic=topic.name,
                 partition=draw.between((0, topic.partitions - 1), "partition", number),
                 acks=draw.between((0, 1), "weak", number) if weak else -1,
+                key=f"k{draw.between((1, keys), 'key', number)}" if keys and function == "append" else "",
+                argument="tombstone"
+                if keys and function == "append" and draw.chance(12, "tombstone", number)
+                else "",
                 records=draw.between((1, 4), "records", number) if batches else 1,
             )
         )
@@ -168,7 +223,7 @@ def _operations(
 
 def _faults(draw: _Draws, bounds: Profile, topic: TopicOptions, safety_ms: int) -> tuple[Fault, ...]:
     count = draw.between(bounds.faults, "faults")
-    kinds = [kind for index, kind in enumerate(sorted(FAULTS)) if draw.chance(50, "kind", index)] or ["crash"]
+    kinds = [kind for index, kind in enumerate(bounds.kinds) if draw.chance(50, "kind", index)] or ["crash"]
     longest = draw.between((500, 20_000), "longest")
     together = draw.chance(60, "together")
     focus = _role(draw, topic, "focus", 0) if draw.chance(50, "focus_on") else ""

@@ -30,7 +30,10 @@ def judge(trace: Trace) -> Verdict:
     if Name.PARTITION_STATE not in names:
         reason = "the trace shows replicas but none of ZooKeeper's partition states"
         return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
-    refinement = Refinement(allows_unclean=lambda topic: topic in _unclean_topics(trace))
+    refinement = Refinement(
+        allows_unclean=lambda topic: topic in _unclean_topics(trace),
+        compacted=frozenset(trace.claims.compacted),
+    )
     findings = []
     try:
         for position, event in enumerate(trace.events):

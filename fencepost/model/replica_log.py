@@ -59,6 +59,11 @@ class ReplicaLog:
                 self.unknown -= self.epochs[end_offset:].count(UNKNOWN_EPOCH)
             del self.epochs[end_offset:], self.values[end_offset:]
 
+    def start_over(self, end_offset: int) -> None:
+        """Drop all records and go on at `end_offset`; what lies below it is unknown here."""
+        self.resize(0)
+        self.resize(end_offset)
+
     def copy(self) -> "ReplicaLog":
         """An independent log with the same records."""
         return ReplicaLog(self.epochs.copy(), self.values.copy(), self.unknown)

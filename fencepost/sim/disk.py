@@ -244,6 +244,17 @@ class Disk:
             place -= 8 * file.rottable()
         raise AssertionError("a place beyond all files")
 
+    def rot_bit_within(self, path: str, spans: list[range]) -> RottenBit | None:
+        """Turn over one durable bit of a file, within these spans of its bytes. None if nothing is durable there."""
+        file = self._names.find_file(path)
+        end = file.rottable() if file is not None else 0
+        places = [position for span in spans for position in span if position < end]
+        if file is None or not places:
+            return None
+        place = self._draw_fault(8 * len(places), f"rot {path}")
+        file.flip(places[place // 8], place % 8)
+        return RottenBit(path=path, position=places[place // 8], bit=place % 8)
+
     def _armed(self) -> DiskFaults:
         if self._faults is None:
             self._faults = DiskFaults()

@@ -15,6 +15,7 @@ from fencepost.impl.messages import ProduceRequest
 from fencepost.impl.zookeeper import Reply, Request
 from fencepost.sim.clock import Clock
 from fencepost.sim.disk import Disk, PowerLossReport
+from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.host import CoreFactory, Host, Observer
 from fencepost.sim.network import LinkFault, Network, Pair
 from fencepost.sim.randomness import Randomness
@@ -29,6 +30,14 @@ FIRST_CLIENT_NODE = 1_000
 def _may_duplicate(message: Any) -> bool:
     """TCP does not repeat a produce request; a client's retry does."""
     return type(message) is not ProduceRequest
+
+
+def _is_file(disk: Disk, path: str) -> bool:
+    try:
+        disk.open(path, create=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 class World:
@@ -142,6 +151,35 @@ class World:
     def resume(self, node: int) -> None:
         """The process goes on."""
         self.hosts[node].resume()
+
+    # ---- disks
+
+    def fill_disk(self, node: int, room: int) -> None:
+        """Leave so many bytes of room until `heal_disk`."""
+        disk = self.hosts[node].disk
+        disk.limit_capacity(sum(disk.open(path, create=False).size() for path in self.files(node)) + room)
+
+    def fail_disk(self, node: int, call: DiskCall, nth: int) -> None:
+        """EIO for the `nth` call of this kind from now, unless `heal_disk` comes first."""
+        self.hosts[node].disk.fail_calls(call, nth=nth)
+
+    def lie_about_syncs(self, node: int) -> None:
+        """Nothing that is synced becomes durable, and nobody is told, until `heal_disk`."""
+        self.hosts[node].disk.lie_about_syncs()
+
+    def slow_syncs(self, node: int, extra_us: int) -> None:
+        """Each sync takes longer until `heal_disk`."""
+        self.hosts[node].disk.slow_syncs(extra_us)
+
+    def heal_disk(self, node: int) -> None:
+        """No more disk faults; what they did stays done."""
+        self.hosts[node].disk.heal()
+
+    def files(self, node: int) -> list[str]:
+        """The paths of all files on a host's disk: they lie at its top, or in a directory there."""
+        disk = self.hosts[node].disk
+        paths = [f"{top}/{name}" for top in disk.list("") for name in disk.list(top)]
+        return paths + [top for top in disk.list("") if not disk.list(top) and _is_file(disk, top)]
 
     # ---- links
 

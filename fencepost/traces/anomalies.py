@@ -78,6 +78,12 @@ ANOMALIES: tuple[Anomaly, ...] = (
         implied_by=("committed_record_lost",),
     ),
     Anomaly(
+        name="high_watermark_outside_log",
+        rank=22,
+        breaks="HW-BOUNDS",
+        definition="a replica's high watermark is below its log start offset, above its log end offset, or negative",
+    ),
+    Anomaly(
         name="log_divergence",
         rank=25,
         breaks="LOG-MATCH",

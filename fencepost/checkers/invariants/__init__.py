@@ -1,4 +1,4 @@
-"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, EPOCH-MONO, CTRL-FENCE, and progress after the faults.
+"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, EPOCH-MONO, CTRL-FENCE, and progress after the faults.
 
 Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets only the events that it names. Must not know which
 system is judged, nor what was planted in it. Linear in events and records (HW-MONO: n log n in operations).
@@ -12,6 +12,7 @@ from fencepost.checkers.invariants.commit_safe import CommitSafe
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
 from fencepost.checkers.invariants.epoch_mono import EpochMono
 from fencepost.checkers.invariants.findings import CHECK, Findings
+from fencepost.checkers.invariants.hw_bounds import HighWatermarkBounds
 from fencepost.checkers.invariants.hw_mono import HighWatermarkMono
 from fencepost.checkers.invariants.live import Live
 from fencepost.checkers.invariants.log_match import LogMatch
@@ -40,6 +41,7 @@ def judge(trace: Trace) -> Verdict:
         commit_safe,
         log_match,
         high_watermark_mono,
+        HighWatermarkBounds(findings),
         EpochMono(findings),
         CtrlFence(findings),
         Live(findings),

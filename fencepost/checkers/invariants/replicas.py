@@ -38,7 +38,7 @@ class Replicas:
         """The events that change a log."""
         return {
             Name.APPENDED: self._appended,
-            Name.TRUNCATED: self._resized,
+            Name.TRUNCATED: self._truncated,
             Name.LOG_RECOVERED: self._resized,
             Name.REPLICA_LOG: self._dumped,
         }
@@ -52,7 +52,16 @@ class Replicas:
         return log
 
     def _appended(self, position: int, event: Event) -> None:
-        self.log(event).append(event.offset, event.leader_epoch, event.values)
+        log = self.log(event)
+        log.append(event.offset, event.leader_epoch, event.values)
+        if event.end_offset > log.end_offset:
+            log.resize(event.end_offset)  # compaction left a gap
+
+    def _truncated(self, position: int, event: Event) -> None:
+        if event.cause == "full":
+            self.log(event).start_over(event.offset)
+        else:
+            self._resized(position, event)
 
     def _resized(self, position: int, event: Event) -> None:
         self.log(event).resize(event.offset)

@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping
 from attrs import define, field
 
 from fencepost.model.refinement.high_watermark import high_watermark
-from fencepost.model.refinement.log import appended, log_recovered, replica_log, truncated
+from fencepost.model.refinement.log import appended, log_recovered, log_start, replica_log, truncated
 from fencepost.model.refinement.quorum import isr_updated, partition_state
 from fencepost.model.refinement.roles import became_follower, became_leader, broker_started, interrupted
-from fencepost.model.refinement.state import Mismatch, PartitionState
+from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState
 from fencepost.traces.events import Event, Name
 
 __all__ = ["ACTIONS", "Mismatch", "Refinement"]
@@ -40,7 +40,11 @@ ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.FAULT_BEGAN: ("crash",),
     Name.REPLICA_LOG: ("the final state",),
 }
-"""Which actions of model/replication.py an event may be. Every other event changes nothing here (a stutter)."""
+"""Which actions of model/replication.py an event may be. Every other event changes nothing here (a stutter): among them what moves a log's start or compacts
+it. The logs here keep all their records; a log that was fetched behind a start, or with the gaps of compaction, has unknown ones there."""
+
+LOSING = frozenset((POWER_LOSS, "bit_rot"))
+"""The faults that may take what a log held."""
 
 _STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] = {
     Name.PARTITION_STATE: partition_state,
@@ -51,6 +55,7 @@ _STEPS: Mapping[Name, Callable[[PartitionState, int, Event], Mismatch | None]] =
     Name.HIGH_WATERMARK: high_watermark,
     Name.ISR_UPDATED: isr_updated,
     Name.LOG_RECOVERED: log_recovered,
+    Name.LOG_START: log_start,
     Name.REPLICA_LOG: replica_log,
 }
 
@@ -62,13 +67,14 @@ def _no_topic(topic: str) -> bool:
 @define
 class Refinement:
     """Replays one trace's events. allows_unclean: whether a topic allows unclean leader election; asked only when a leader comes
-    from outside the ISR.
+    from outside the ISR. compacted: topics whose logs may have gaps.
 
     partitions: the abstraction of each. diverged: partitions whose events are no longer explained, because one was not: their later ones are skipped.
     steps: how many events of each name were explained. interrupted: hosts that a fault hit so far, for partitions not seen yet.
     """
 
     allows_unclean: Callable[[str], bool] = _no_topic
+    compacted: frozenset[str] = frozenset()
     partitions: dict[tuple[str, int], PartitionState] = field(factory=dict)
     diverged: set[tuple[str, int]] = field(factory=set)
     steps: Counter[Name] = field(factory=Counter)
@@ -95,7 +101,7 @@ class Refinement:
         return mismatch
 
     def _new_partition(self, topic: str) -> PartitionState:
-        partition = PartitionState(lambda: self.allows_unclean(topic))
+        partition = PartitionState(lambda: self.allows_unclean(topic), compacted=topic in self.compacted)
         for node, fault in self.interrupted.items():
             interrupted(partition, node, fault)
         return partition
@@ -105,7 +111,8 @@ class Refinement:
         if event.name is Name.BROKER_STARTED:
             for partition in self.partitions.values():
                 broker_started(partition, event.node)
-        elif event.name is Name.FAULT_BEGAN and event.node >= 0:
-            self.interrupted[event.node] = event.cause
+        elif event.name in (Name.FAULT_BEGAN, Name.LOG_DIRECTORY_FAILED) and event.node >= 0:
+            fault = POWER_LOSS if event.cause in LOSING else event.cause or "a file call failed"
+            self.interrupted[event.node] = fault
             for partition in self.partitions.values():
-                interrupted(partition, event.node, event.cause)
+                interrupted(partition, event.node, fault)

@@ -4,7 +4,7 @@ Owns the guards of APPENDED, TRUNCATED, LOG_RECOVERED and REPLICA_LOG. Must not 
 """
 
 from fencepost.model import guards
-from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState
+from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
 from fencepost.model.refinement.words import ends_elsewhere, not_following, not_leading
 from fencepost.traces.events import Event
 
@@ -18,6 +18,8 @@ def appended(partition: PartitionState, position: int, event: Event) -> Mismatch
     if wrong is None:
         wrong = _as_leader(partition, position, event) if leads else _as_follower(partition, position, event)
     view.log.append(event.offset, event.leader_epoch, event.values)
+    if event.end_offset > view.log.end_offset:
+        view.log.resize(event.end_offset)  # compaction left a gap
     if leads:
         term = partition.terms.get(event.leader_epoch)
         if term is not None and term.leader == event.node:
@@ -29,8 +31,13 @@ def appended(partition: PartitionState, position: int, event: Event) -> Mismatch
 
 
 def _at_log_end(partition: PartitionState, position: int, action: str, event: Event) -> Mismatch | None:
-    log = partition.replica(event.node).log
-    if guards.may_append(log.end_offset, event.offset, log.last_epoch, event.leader_epoch):
+    view = partition.replica(event.node)
+    log, end = view.log, view.log.end_offset
+    if partition.compacted and event.cause == "follower":
+        end = max(end, event.offset)
+    elif event.cause == "follower" and end == view.log_start_offset:
+        end = min(end, event.offset)  # the leader's log starts inside a batch (KAFKA-6975)
+    if guards.may_append(end, event.offset, log.last_epoch, event.leader_epoch):
         return None
     return Mismatch(
         position=position,
@@ -83,7 +90,10 @@ def truncated(partition: PartitionState, position: int, event: Event) -> Mismatc
     view = partition.replica(event.node)
     end = view.log.end_offset
     wrong = _truncation(partition, position, event, end)
-    view.log.resize(event.offset)
+    if event.cause == "full":
+        view.log.start_over(event.offset)
+    else:
+        view.log.resize(event.offset)
     view.high_watermark = min(view.high_watermark, event.offset)
     if view.leader_epoch is not None:
         partition.reach(view.leader_epoch, event.node).now = event.offset
@@ -104,7 +114,9 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
         return not_following(position, "truncate", event)
     if event.end_offset != end:
         return ends_elsewhere(position, "truncate", event.node, end, event.end_offset)
-    shared = min(view.log.shared_prefix(log) for log in term.logs) if event.cause == "leader_epoch" else 0
+    if event.cause == "full":
+        return _full_truncation(term, position, event, end)
+    shared = min(view.log.shared_prefix(log) for log in term.logs)
     if guards.may_truncate(shared, end, event.offset):
         return None
     return Mismatch(
@@ -115,6 +127,30 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
         because=term.position,
         offset=event.offset,
     )
+
+
+def _full_truncation(term: Term, position: int, event: Event, end: int) -> Mismatch | None:
+    """out_of_range: only of a log that ends before the leader's begins (KAFKA-7414)."""
+    if end < event.offset <= term.log_start_offset:
+        return None
+    return Mismatch(
+        position=position,
+        action="out_of_range",
+        expected=f"a log that ends below the start of the log of leader {term.leader} ({term.log_start_offset}) to start over there",
+        seen=f"broker {event.node} dropped its log, which ended at {end}, and started over at {event.offset}",
+        because=term.position,
+        offset=event.offset,
+    )
+
+
+def log_start(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
+    """No action: the logs of the model keep all their records."""
+    view = partition.replica(event.node)
+    view.log_start_offset = event.log_start_offset
+    term = partition.terms.get(event.leader_epoch)
+    if term is not None and term.leader == event.node:
+        term.log_start_offset = max(term.log_start_offset, event.log_start_offset)
+    return None
 
 
 def log_recovered(partition: PartitionState, position: int, event: Event) -> Mismatch | None:

@@ -43,7 +43,7 @@ class Term:
     """What one leader did in one leader epoch. start_offset: its log end when it took over (the least, if it did so again
     after a restart). high_watermark: the highest shown.
 
-    logs: its log, as its followers may have seen it: the last one is current and grows; an earlier one is that of an incarnation before a power loss.
+    log_start_offset: the highest that its log had. logs: its log, as its followers may have seen it: the last one is current and grows; an earlier one is that of an incarnation before a power loss.
     position: of BECAME_LEADER.
     """
 
@@ -52,13 +52,14 @@ class Term:
     high_watermark: int
     position: int
     logs: list[ReplicaLog]
+    log_start_offset: int = 0
     reaches: dict[int, int] = field(factory=dict)
     """How far followers were known to be in the epochs before, in which the same broker led without a break."""
 
 
 @define
 class ReplicaView:
-    """One replica. leader_epoch, leader: the role it took last in this incarnation (None before any). high_watermark: as last said.
+    """One replica. log_start_offset: as last said. leader_epoch, leader: the role it took last in this incarnation (None before any). high_watermark: as last said.
     interrupted: the fault that hit its host since it last recovered ("" for none), perhaps in the midst of a step. role_before: (leader epoch,
     leader) of the incarnation before this one."""
 
@@ -66,6 +67,7 @@ class ReplicaView:
     leader_epoch: int | None = None
     leader: int = NO_LEADER
     high_watermark: int = 0
+    log_start_offset: int = 0
     interrupted: str = ""
     role_before: tuple[int, int] | None = None
 
@@ -86,11 +88,12 @@ class Reach:
 
 @define
 class PartitionState:
-    """All of one partition. unclean: whether the topic allows unclean leader election (asked only when it matters).
+    """All of one partition. unclean: whether the topic allows unclean leader election (asked only when it matters). compacted: its logs may have gaps.
     quorum: by leader epoch; epoch: the current one;
     zk_version: of the last write."""
 
     unclean: Callable[[], bool]
+    compacted: bool = False
     quorum: dict[int, QuorumState] = field(factory=dict)
     epoch: int = -1
     zk_version: int = -1
