@@ -242,7 +242,7 @@ class Cluster(Recorder):
         with suppress(CorruptBatchError):
             for frame in frames(file, 0, file.size()):
                 covered.append(range(frame.position + CRC_START, frame.position + frame.size))
-        disk.rot_bit_within(path, covered)
+        disk.rot_bit_within(path, tuple(covered))
 
     def heal(self) -> None:
         """End every fault, and let every broker run."""

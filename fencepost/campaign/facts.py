@@ -16,8 +16,8 @@ LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
 
 @define
 class ReplicaFacts:
-    """end: log end offset as recorded. floor: what its disk has lied about begins there, -1 if it has not; lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since);
-    lost_to: what had been exposed then."""
+    """end: log end offset as recorded. floor: what its disk has lied about begins there, -1 if it has not. lost_from: where a power loss cut it
+    below what had been exposed, -1 if it did not (or all is back since); lost_to: what had been exposed then."""
 
     end: int = 0
     high_watermark: int = 0

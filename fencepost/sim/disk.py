@@ -244,7 +244,7 @@ class Disk:
             place -= 8 * file.rottable()
         raise AssertionError("a place beyond all files")
 
-    def rot_bit_within(self, path: str, spans: list[range]) -> RottenBit | None:
+    def rot_bit_within(self, path: str, spans: tuple[range, ...]) -> RottenBit | None:
         """Turn over one durable bit of a file, within these spans of its bytes. None if nothing is durable there."""
         file = self._names.find_file(path)
         end = file.rottable() if file is not None else 0

@@ -43,8 +43,8 @@ class Term:
     """What one leader did in one leader epoch. start_offset: its log end when it took over (the least, if it did so again
     after a restart). high_watermark: the highest shown.
 
-    log_start_offset: the highest that its log had. logs: its log, as its followers may have seen it: the last one is current and grows; an earlier one is that of an incarnation before a power loss.
-    position: of BECAME_LEADER.
+    log_start_offset: the highest that its log had. logs: its log, as its followers may have seen it: the last one is current and grows; an earlier one
+    is that of an incarnation before a power loss. position: of BECAME_LEADER.
     """
 
     leader: int
@@ -59,7 +59,7 @@ class Term:
 
 @define
 class ReplicaView:
-    """One replica. log_start_offset: as last said. leader_epoch, leader: the role it took last in this incarnation (None before any). high_watermark: as last said.
+    """One replica. leader_epoch, leader: the role it took last in this incarnation (None before any). high_watermark, log_start_offset: as last said.
     interrupted: the fault that hit its host since it last recovered ("" for none), perhaps in the midst of a step. role_before: (leader epoch,
     leader) of the incarnation before this one."""
 
