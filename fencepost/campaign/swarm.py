@@ -50,10 +50,11 @@ PROFILES: dict[str, Profile] = {
     "default": Profile(says="everything at random: the profile that a change must survive"),
     "storage": Profile(
         says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, disks that fail",
-        operations=(60, 300),
+        operations=(60, 400),
+        partitions=(1, 3),
         kinds=PROCESS_AND_NETWORK + DISK,
         small_segments=100,
-        retained=60,
+        retained=70,
         compacted=45,
         deletions=30,
         disks_lost=50,
@@ -143,9 +144,9 @@ def _topic(draw: _Draws, bounds: Profile) -> TopicOptions:
     if draw.chance(bounds.small_segments * 3 // 10, "short_segments"):
         topic = evolve(topic, segment_ms=draw.between((500, 20_000), "segment_ms"))
     if retained and draw.chance(80, "retention_ms_on"):
-        topic = evolve(topic, retention_ms=draw.between((500, 30_000), "retention_ms"))
+        topic = evolve(topic, retention_ms=draw.between((300, 20_000), "retention_ms"))
     if retained and draw.chance(50, "retention_bytes_on"):
-        topic = evolve(topic, retention_bytes=draw.between((100, 8_000), "retention_bytes"))
+        topic = evolve(topic, retention_bytes=draw.between((100, 4_000), "retention_bytes"))
     return topic
 
 

@@ -8,7 +8,7 @@ A finding is the first of its anomaly in its partition; its certificate is the t
 
 from collections.abc import Callable
 
-from fencepost.checkers.invariants.commit_safe import CommitSafe
+from fencepost.checkers.invariants.commit_safe import CommitSafe, keys_of
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
 from fencepost.checkers.invariants.epoch_mono import EpochMono
 from fencepost.checkers.invariants.findings import CHECK, Findings
@@ -33,7 +33,7 @@ def judge(trace: Trace) -> Verdict:
         )
     findings = Findings()
     replicas = Replicas()
-    commit_safe = CommitSafe(replicas, findings, trace.claims.loss)
+    commit_safe = CommitSafe(replicas, findings, trace.claims.loss, keys_of(trace))
     log_match = LogMatch(replicas, findings, trace.events, trace.claims.loss)
     high_watermark_mono = HighWatermarkMono(findings, trace.claims)
     parts = (

@@ -2,6 +2,9 @@
 
 Owns committed_record_lost and committed_record_truncated. "Exposed" is a HIGH_WATERMARK event of a leader; "later" is a leader epoch that is not lower (a
 broker that learns late that it led an older epoch owes nothing to a newer one). Loss that the claims allow is excused for its offsets only.
+
+Of a compacted topic the final dumps are asked more: an offset may be missing only if a later record of its key was committed too, or it is a tombstone.
+A record that was not committed displaces nothing (KAFKA-13194). Whose keys are unknown (records that no operation of the trace tells of) owe nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,10 +13,14 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.loss import end_of_loss
-from fencepost.checkers.invariants.replicas import Key, Replicas
-from fencepost.model.replica_log import ReplicaLog
+from fencepost.checkers.invariants.replicas import FinalLog, Key, Replicas
+from fencepost.model.replica_log import UNKNOWN_EPOCH, ReplicaLog
 from fencepost.traces.events import Event, Name
-from fencepost.traces.trace import LossRange
+from fencepost.traces.operations import Function
+from fencepost.traces.trace import LossRange, Trace
+
+TOMBSTONE = "tombstone"
+"""The argument of an append that deletes its key (docs/traces.md)."""
 
 
 @define
@@ -37,11 +44,12 @@ class Committed:
 
 @define
 class CommitSafe:
-    """partitions: what was exposed in each."""
+    """keys: of the records of compacted topics, and whether each is a tombstone, by value id. partitions: what was exposed in each."""
 
     replicas: Replicas
     findings: Findings
     loss: tuple[LossRange, ...]
+    keys: Mapping[int, tuple[str, bool]] = field(factory=dict)
     partitions: dict[Key, Committed] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
@@ -119,6 +127,8 @@ class CommitSafe:
                     continue
                 offset = self._first_lost(*key, final.log, committed.log, committed.log.end_offset)
                 if offset is None:
+                    offset = self._first_compacted_away(key, final, committed.log)
+                if offset is None:
                     continue
                 exposed_at, epoch, leader, high_watermark = committed.exposed_by(
                     offset, max(committed.highest)
@@ -132,6 +142,36 @@ class CommitSafe:
                     offset=offset,
                     events=(exposed_at, final.position_of(offset)),
                 )
+
+    def _first_compacted_away(self, key: Key, final: FinalLog, committed: ReplicaLog) -> int | None:
+        """The first committed offset that the dump lacks although nothing committed has superseded it. (An unknown record may have any key.)"""
+        latest: set[str] = set()
+        lost = None
+        for offset in range(committed.end_offset - 1, max(final.log_start_offset, 0) - 1, -1):
+            if committed.epochs[offset] == UNKNOWN_EPOCH:
+                return lost
+            if committed.values[offset] not in self.keys:
+                continue
+            name, tombstone = self.keys[committed.values[offset]]
+            gone = final.log.epochs[offset] == UNKNOWN_EPOCH and not tombstone
+            if gone and name not in latest and end_of_loss(self.loss, key, offset) == offset:
+                lost = offset
+            latest.add(name)
+        return lost
+
+
+def keys_of(trace: Trace) -> dict[int, tuple[str, bool]]:
+    """The keys of the records of compacted topics, and whether each is a tombstone (which may go by itself), by value id."""
+    keys: dict[int, tuple[str, bool]] = {}
+    for operation in trace.operations if trace.claims.compacted else ():
+        if (
+            operation.topic in trace.claims.compacted
+            and operation.function is Function.APPEND
+            and operation.key
+        ):
+            named = operation.key, operation.argument == TOMBSTONE
+            keys.update((record.value, named) for record in operation.records)
+    return keys
 
 
 def _record(log: ReplicaLog, offset: int) -> str:

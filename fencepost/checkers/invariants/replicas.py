@@ -20,6 +20,7 @@ class FinalLog:
 
     log: ReplicaLog = field(factory=ReplicaLog)
     high_watermark: int = 0
+    log_start_offset: int = 0
     rows: list[tuple[int, int]] = field(factory=list)
 
     def position_of(self, offset: int) -> int:
@@ -72,4 +73,9 @@ class Replicas:
         final.rows.append((position, event.offset))
         if event.values:
             final.log.append(event.offset, event.leader_epoch, event.values)
+        if event.end_offset > final.log.end_offset:
+            final.log.resize(
+                event.end_offset
+            )  # what follows may be gone by retention or compaction; a row that comes takes its place
+        final.log_start_offset = event.log_start_offset
         final.high_watermark = event.high_watermark
