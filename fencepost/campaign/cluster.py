@@ -20,6 +20,7 @@ from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.files import FileSystem
 from fencepost.impl.log.batch_file import frames
 from fencepost.impl.log.batch_header import CRC_START, CorruptBatchError
+from fencepost.impl.log.layout import CLEAN_SHUTDOWN
 from fencepost.impl.parts import Parts
 from fencepost.impl.seam import Core, StopRequested
 from fencepost.impl.zookeeper import Create
@@ -235,8 +236,8 @@ class Cluster(Recorder):
             path.rpartition("/")[0]: path for path in sorted(self.world.files(node)) if path.endswith(".log")
         }
         logs = [path for _, path in sorted(last.items())]
-        if not logs:
-            return
+        if not logs or disk.exists(CLEAN_SHUTDOWN):
+            return  # a log that was closed whole is believed, too
         path = logs[choice % len(logs)]
         file, covered = disk.open(path, create=False), []
         with suppress(CorruptBatchError):

@@ -90,14 +90,15 @@ class CommitSafe:
     def _owes(self, position: int, event: Event, end: int, by_epoch: int) -> None:
         """The leader's log must hold the committed records below `end`, which leaders of `by_epoch` or below exposed."""
         committed = self._of(event)
-        offset = self._first_lost(event.topic, event.partition, self.replicas.log(event), committed.log, end)
+        key, log = (event.topic, event.partition), self.replicas.log(event)
+        offset = self._first_lost(key, log, committed.log, self.replicas.start(event), end)
         if offset is None:
             return
         exposed_at, epoch, node, high_watermark = committed.exposed_by(offset, by_epoch)
         self.findings.add(
             "committed_record_lost",
             expected=f"{_record(committed.log, offset)}: leader {node} of epoch {epoch} had exposed the high watermark {high_watermark}",
-            seen=f"broker {event.node} leads epoch {event.leader_epoch} with {_held(self.replicas.log(event), offset)}",
+            seen=f"broker {event.node} leads epoch {event.leader_epoch} with {_held(log, offset)}",
             topic=event.topic,
             partition=event.partition,
             offset=offset,
@@ -105,15 +106,14 @@ class CommitSafe:
         )
 
     def _first_lost(
-        self, topic: str | None, partition: int, log: ReplicaLog, committed: ReplicaLog, end: int
+        self, key: Key, log: ReplicaLog, committed: ReplicaLog, start: int, end: int
     ) -> int | None:
-        """The first committed offset below `end` that `log` certainly lacks and whose loss nothing excuses."""
-        start = 0
+        """The first committed offset from `start` to `end` that `log` certainly lacks and whose loss nothing excuses."""
         while start < end:
             offset = log.first_difference(start, committed.epochs[start:end], committed.values[start:end])
             if offset is None:
                 return None
-            excused_to = end_of_loss(self.loss, (topic, partition), offset)
+            excused_to = end_of_loss(self.loss, key, offset)
             if excused_to == offset:
                 return offset
             start = excused_to
@@ -125,7 +125,9 @@ class CommitSafe:
             for node, final in sorted(self.replicas.final.get(key, {}).items()):
                 if node not in committed.isr:
                     continue
-                offset = self._first_lost(*key, final.log, committed.log, committed.log.end_offset)
+                offset = self._first_lost(
+                    key, final.log, committed.log, max(final.log_start_offset, 0), committed.log.end_offset
+                )
                 if offset is None:
                     offset = self._first_compacted_away(key, final, committed.log)
                 if offset is None:

@@ -88,8 +88,9 @@ class LogMatch:
             and earlier.offset <= offset < earlier.offset + len(earlier.values)
         )
 
-    def _first_difference(self, key: Key, one: ReplicaLog, other: ReplicaLog, end: int) -> int | None:
-        start = 0
+    def _first_difference(
+        self, key: Key, one: ReplicaLog, other: ReplicaLog, start: int, end: int
+    ) -> int | None:
         while start < end:
             offset = one.first_difference(start, other.epochs[start:end], other.values[start:end])
             if offset is None or not self.liveness_failed:
@@ -109,7 +110,8 @@ class LogMatch:
 
     def _agree(self, key: Key, node: int, final: FinalLog, other_node: int, other: FinalLog) -> None:
         end = min(final.high_watermark, other.high_watermark, final.log.end_offset, other.log.end_offset)
-        offset = self._first_difference(key, final.log, other.log, end)
+        start = max(final.log_start_offset, other.log_start_offset, 0)
+        offset = self._first_difference(key, final.log, other.log, start, end)
         if offset is None:
             return
         one, two = ((log.epochs[offset], log.values[offset]) for log in (final.log, other.log))

@@ -30,9 +30,11 @@ class FinalLog:
 
 @define
 class Replicas:
-    """logs: by partition and node, as of the event under way. final: the dumps."""
+    """logs: by partition and node, as of the event under way. starts: where each starts now, if not at 0: what stands below is nobody's any more.
+    final: the dumps."""
 
     logs: dict[Key, dict[int, ReplicaLog]] = field(factory=dict)
+    starts: dict[tuple[Key, int], int] = field(factory=dict)
     final: dict[Key, dict[int, FinalLog]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
@@ -40,7 +42,8 @@ class Replicas:
         return {
             Name.APPENDED: self._appended,
             Name.TRUNCATED: self._truncated,
-            Name.LOG_RECOVERED: self._resized,
+            Name.LOG_RECOVERED: self._recovered,
+            Name.LOG_START: self._started_at,
             Name.REPLICA_LOG: self._dumped,
         }
 
@@ -51,6 +54,18 @@ class Replicas:
         if log is None:
             log = nodes[event.node] = ReplicaLog()
         return log
+
+    def start(self, event: Event) -> int:
+        """Where the log of the replica starts that the event is about."""
+        return self.starts.get(((event.topic, event.partition), event.node), 0)
+
+    def _started_at(self, position: int, event: Event) -> None:
+        self.starts[(event.topic, event.partition), event.node] = event.log_start_offset
+
+    def _recovered(self, position: int, event: Event) -> None:
+        if event.log_start_offset >= 0:
+            self._started_at(position, event)
+        self._resized(position, event)
 
     def _appended(self, position: int, event: Event) -> None:
         log = self.log(event)

@@ -5,8 +5,9 @@ high watermark.
 """
 
 import msgspec
-from attrs import define
+from attrs import define, field
 
+from fencepost.impl.log.batch_header import CorruptBatchError
 from fencepost.impl.log.cleaner import Cleaned, Cleaner
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.retention import Retention
@@ -22,13 +23,15 @@ PPM = 1_000_000
 
 @define
 class LogManager:
-    """partitions: every replica here. retention, cleaner: the parts that decide what goes."""
+    """partitions: every replica here. retention, cleaner: the parts that decide what goes. uncleanable: logs in which the cleaner met a damaged batch;
+    they are left alone until the process is started anew, as Kafka does (KIP-346)."""
 
     shell: Shell
     partitions: dict[TopicPartition, Partition]
     logs: LogDirectory
     retention: type[Retention] = Retention
     cleaner: type[Cleaner] = Cleaner
+    uncleanable: dict[TopicPartition, None] = field(factory=dict)
 
     def start(self) -> None:
         """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need it)."""
@@ -57,6 +60,7 @@ class LogManager:
             (ratio, partition)
             for _, partition in sorted(self.partitions.items())
             if partition.log.options.compact
+            and partition.key not in self.uncleanable
             and (ratio := self.dirty_ppm(partition))
             and ratio >= self.shell.topic_options(partition.key.topic).min_cleanable_dirty_ppm
         ]
@@ -78,11 +82,15 @@ class LogManager:
         return sum(size for dirty, size in sizes if dirty) * PPM // total if total else 0
 
     def _clean(self, partition: Partition) -> None:
-        cleaned: Cleaned = self.cleaner(partition.log).clean(
-            first_dirty_offset=self.logs.first_dirty.get(partition.key, 0),
-            high_watermark=partition.high_watermark,
-            now_ms=self.shell.now // MILLISECOND,
-        )
+        try:
+            cleaned: Cleaned = self.cleaner(partition.log).clean(
+                first_dirty_offset=self.logs.first_dirty.get(partition.key, 0),
+                high_watermark=partition.high_watermark,
+                now_ms=self.shell.now // MILLISECOND,
+            )
+        except CorruptBatchError:
+            self.uncleanable[partition.key] = None
+            return
         self.logs.first_dirty[partition.key] = cleaned.first_dirty_offset
         self.shell.record(
             Name.COMPACTED,

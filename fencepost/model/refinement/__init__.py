@@ -10,6 +10,8 @@ The real run is more concurrent than the model, so the guards are asked in a way
   has taken since.
 - LeaderAndIsr may be late or lost, so a role may be of any leader epoch above the replica's own.
 - A leader that restarted while no controller watched may lead its old epoch again, with an older high watermark and perhaps a shorter log (an accepted hazard).
+- Below the start of a leader's log nothing is compared: where its epochs begin there is forgotten with its records, so that what a follower has there
+  may differ, until it takes over that start.
 - What a power loss left of the unsynced tail, and what the step that a crash interrupted wrote, is unknown until somebody copies it.
 """
 

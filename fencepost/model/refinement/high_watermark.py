@@ -64,10 +64,8 @@ def _follower_advances(
             because=term.position,
             offset=after,
         )
-    own = partition.replica(event.node).log
-    differences = [
-        log.first_difference(before, own.epochs[before:], own.values[before:]) for log in term.logs
-    ]
+    own, begin = partition.replica(event.node).log, max(before, term.log_start_offset)
+    differences = [log.first_difference(begin, own.epochs[begin:], own.values[begin:]) for log in term.logs]
     if None in differences:
         return None
     offset = max(difference for difference in differences if difference is not None)

@@ -33,10 +33,11 @@ def appended(partition: PartitionState, position: int, event: Event) -> Mismatch
 def _at_log_end(partition: PartitionState, position: int, action: str, event: Event) -> Mismatch | None:
     view = partition.replica(event.node)
     log, end = view.log, view.log.end_offset
-    if partition.compacted and event.cause == "follower":
-        end = max(end, event.offset)
-    elif event.cause == "follower" and end == view.log_start_offset:
-        end = min(end, event.offset)  # the leader's log starts inside a batch (KAFKA-6975)
+    if event.cause == "follower":
+        if end == view.log_start_offset:
+            end = min(end, event.offset)  # the leader's log starts inside a batch (KAFKA-6975)
+        if partition.compacted:
+            end = max(end, event.offset)
     if guards.may_append(end, event.offset, log.last_epoch, event.leader_epoch):
         return None
     return Mismatch(
@@ -65,7 +66,7 @@ def _as_follower(partition: PartitionState, position: int, event: Event) -> Mism
     differences: list[int] = []
     for log in term.logs:
         difference = log.first_difference(at, epochs, values)
-        if difference is None:
+        if difference is None and before >= term.log_start_offset:
             difference = log.first_difference(before, view.log.epochs[before:at], view.log.values[before:at])
         if difference is None:
             log.learn(at, epochs, values)
@@ -117,6 +118,8 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
     if event.cause == "full":
         return _full_truncation(term, position, event, end)
     shared = min(view.log.shared_prefix(log) for log in term.logs)
+    if shared <= term.log_start_offset:
+        shared = 0  # the leader holds nothing of it any more; a batch that its log starts in is cut whole
     if guards.may_truncate(shared, end, event.offset):
         return None
     return Mismatch(
