@@ -91,6 +91,54 @@ PROTECTIONS: tuple[Protection, ...] = (
         breaks="ISR-NONEMPTY",
         says="when the last ISR member dies the leader becomes -1 and the ISR keeps that member",
     ),
+    Protection(
+        name="still_same_epoch",
+        bug="KAFKA-7786",
+        breaks="LOG-MATCH",
+        says="a follower drops an answer whose question was asked in an earlier leader epoch",
+    ),
+    Protection(
+        name="below_high_watermark",
+        bug="KAFKA-5634",
+        breaks="HW-BOUNDS",
+        says="retention removes only segments that lie below the high watermark as a whole",
+    ),
+    Protection(
+        name="clean_below",
+        bug="KAFKA-13194",
+        breaks="COMMIT-SAFE",
+        says="compaction stops at the high watermark, the first open transaction and the active segment",
+    ),
+    Protection(
+        name="high_watermark_follows_log_start",
+        bug="KAFKA-9491",
+        breaks="HW-BOUNDS",
+        says="a full truncation sets the high watermark together with the log start",
+    ),
+    Protection(
+        name="high_watermark_within_log",
+        bug="KAFKA-3978",
+        breaks="HW-BOUNDS",
+        says="a high watermark is clamped into [log start, log end], wherever it comes from",
+    ),
+    Protection(
+        name="start_over_below_leaders_log",
+        bug="KAFKA-7414",
+        breaks="COMMIT-SAFE",
+        says="a follower out of its leader's range drops its log only if it ends below the leader's log start",
+    ),
+    Protection(
+        name="log_start_inside_batch",
+        bug="KAFKA-6975",
+        breaks="LIVE",
+        says="the first batch of a log may begin below the log start offset",
+    ),
+    Protection(
+        name="epochs_cut_without_records",
+        bug="KAFKA-10706",
+        breaks="LIVE",
+        says="a truncation cuts the epoch cache even where it cuts no record",
+    ),
 )
 
 BY_BUG: dict[str, Protection] = {protection.bug: protection for protection in PROTECTIONS}

@@ -201,7 +201,8 @@ class ReplicaFetcher:
         conversation.in_flight = 0
         return conversation
 
-    def _still(self, conversation: Conversation, key: TopicPartition) -> Following | None:
+    def still_same_epoch(self, conversation: Conversation, key: TopicPartition) -> Following | None:
+        """Protection KAFKA-7786: an answer counts only in the epoch in which it was asked for."""
         following = conversation.followings.get(key)
         if following is None or conversation.asked.get(key) != following.leader_epoch:
             return None
@@ -213,7 +214,7 @@ class ReplicaFetcher:
         if conversation is None:
             return
         for answer in response.ends:
-            following = self._still(conversation, answer.partition)
+            following = self.still_same_epoch(conversation, answer.partition)
             if following is None:
                 continue
             if answer.error is not ErrorCode.NONE:
@@ -228,7 +229,7 @@ class ReplicaFetcher:
         if conversation is None:
             return
         (key,) = conversation.asked
-        following = self._still(conversation, key)
+        following = self.still_same_epoch(conversation, key)
         if following is not None:
             if response.error is not ErrorCode.NONE:
                 self._delay(following)
@@ -248,7 +249,7 @@ class ReplicaFetcher:
         if conversation is None:
             return
         for answer in response.partitions:
-            following = self._still(conversation, answer.partition)
+            following = self.still_same_epoch(conversation, answer.partition)
             if following is None:
                 continue
             if answer.error is ErrorCode.NONE:
