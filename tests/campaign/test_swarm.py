@@ -22,6 +22,16 @@ KNOBS_THAT_ARE_SOMETIMES_OFF = {
     "acks below all": lambda plan: any(operation.acks != -1 for operation in plan.operations),
     "batches": lambda plan: any(operation.records > 1 for operation in plan.operations),
 }
+KNOBS_OF_STORAGE = {
+    "retention_ms": lambda plan: plan.cluster.topics[0].retention_ms < 30_000,
+    "retention_bytes": lambda plan: plan.cluster.topics[0].retention_bytes >= 0,
+    "segment_ms": lambda plan: plan.cluster.topics[0].segment_ms < 30_000,
+    "compact": lambda plan: "compact" in plan.cluster.topics[0].cleanup_policy,
+    "delete": lambda plan: "delete" in plan.cluster.topics[0].cleanup_policy,
+    "delete_records": lambda plan: any(o.function == "delete_records" for o in plan.operations),
+    "tombstones": lambda plan: any(o.argument == "tombstone" for o in plan.operations),
+    "latest": lambda plan: plan.client.auto_offset_reset == "latest",
+}
 KNOBS_THAT_VARY = {
     "safety_ms": lambda plan: plan.safety_ms,
     "partitions": lambda plan: plan.cluster.topics[0].partitions,
@@ -53,6 +63,17 @@ def test_a_knob_is_fully_off_in_some_plans_and_on_in_others(plans, knob):
     assert 0 < sum(values) < len(values)
 
 
+@pytest.mark.parametrize("knob", sorted(KNOBS_OF_STORAGE))
+def test_a_knob_of_storage_is_on_in_some_plans_and_off_in_others(knob):
+    """The profile storage has logs of every policy, and keys wherever a topic is compacted."""
+    plans = [swarm(seed, "storage") for seed in range(60)]
+    values = [bool(KNOBS_OF_STORAGE[knob](plan)) for plan in plans]
+    assert 0 < sum(values) < len(values)
+    for plan in plans:
+        keyed = "compact" in plan.cluster.topics[0].cleanup_policy
+        assert all(bool(o.key) is (keyed and o.function == "append") for o in plan.operations)
+
+
 @pytest.mark.parametrize("knob", sorted(KNOBS_THAT_VARY))
 def test_a_knob_varies(plans, knob):
     """No knob of the swarm is stuck."""
@@ -60,9 +81,11 @@ def test_a_knob_varies(plans, knob):
 
 
 def test_every_kind_of_fault_and_every_role_is_drawn(plans):
-    """The swarm leaves out no kind of fault and no kind of target."""
+    """The swarm leaves out no kind of fault that its profile has, and no kind of target; together the profiles have all."""
     faults = [fault for plan in plans for fault in plan.faults]
-    assert {fault.kind for fault in faults} == set(FAULTS)
+    assert {fault.kind for fault in faults} == set(PROFILES["default"].kinds)
+    storage = {fault.kind for seed in SEEDS for fault in swarm(seed, "storage").faults}
+    assert storage == set(PROFILES["storage"].kinds) == set(FAULTS)
     assert {fault.target.split(" ")[0] for fault in faults} == {"controller", "leader", "follower", "broker"}
     assert any(fault.other for fault in faults) and not all(fault.other for fault in faults)
 
@@ -82,9 +105,9 @@ def test_planting_a_bug_changes_nothing_else():
 
 def test_an_unknown_profile_is_refused_with_the_known_ones():
     """Bad input gets one sentence that names what is possible."""
-    with pytest.raises(FencepostError, match="calm, default"):
+    with pytest.raises(FencepostError, match="calm, default, storage"):
         swarm(0, "nonsense")
-    assert set(PROFILES) == {"calm", "default"}
+    assert set(PROFILES) == {"calm", "default", "storage"}
 
 
 def test_a_role_that_is_none_is_refused_by_name():

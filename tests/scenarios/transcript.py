@@ -76,6 +76,7 @@ def sentence(event: Event) -> str:
         Name.CONTROLLER_WRITE_REFUSED: f"ZooKeeper refuses its write as controller of epoch {event.controller_epoch}",
         Name.BROKER_REGISTERED: "is registered",
         Name.SESSION_EXPIRED: "learns that its session has expired",
+        Name.BROKER_STATE: f"is in state {event.cause}",
         Name.LOG_RECOVERED: f"opens {key}, log end {event.offset}, high watermark {event.high_watermark}",
         Name.BECAME_LEADER: f"leads {key} in epoch {event.leader_epoch}, ISR {isr}, log end {event.offset}",
         Name.BECAME_FOLLOWER: f"follows broker {event.leader} on {key} in epoch {event.leader_epoch}",

@@ -274,7 +274,7 @@ def _asks(desk: Desk) -> bool:
 
 
 def test_an_offset_out_of_range_starts_again_from_the_beginning() -> None:
-    """Rule: auto.offset.reset=earliest."""
+    """Rule: auto.offset.reset=earliest: the client asks the leader where the log starts, and goes on there."""
     desk = Desk()
     desk.client.positions[T0] = 40
     desk.invoke("poll")
@@ -283,7 +283,11 @@ def test_an_offset_out_of_range_starts_again_from_the_beginning() -> None:
     fetched(desk, error=ErrorCode.OFFSET_OUT_OF_RANGE)
     desk.fire()
     desk.tell()
-    assert desk.request.partitions[0].offset == 0
+    assert desk.request.timestamp == kafka.EARLIEST
+    desk.answer(
+        kafka.ListOffsetsResponse(correlation_id=desk.request.correlation_id, error=ErrorCode.NONE, offset=7)
+    )
+    assert desk.request.partitions[0].offset == 7
 
 
 def test_a_poll_asks_for_as_many_bytes_as_its_records_take() -> None:
