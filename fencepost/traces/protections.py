@@ -134,7 +134,7 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="the first batch of a log may begin below the log start offset",
     ),
     Protection(
-        name="epochs_cut_without_records",
+        name="cut_epochs",
         bug="KAFKA-10706",
         breaks="LIVE",
         says="a truncation cuts the epoch cache even where it cuts no record",

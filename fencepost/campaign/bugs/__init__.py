@@ -8,21 +8,11 @@ from attrs import evolve, frozen
 from fencepost.campaign.bugs import (
     kafka_532,
     kafka_3978,
-    kafka_5634,
     kafka_6082,
-    kafka_6975,
-    kafka_7128,
-    kafka_7414,
-    kafka_7415,
-    kafka_7786,
     kafka_9491,
-    kafka_10706,
-    kafka_13194,
     kip_101,
-    kip_207,
-    kip_279,
-    kip_320,
 )
+from fencepost.campaign.bugs.storage import appending, removing
 from fencepost.impl.parts import Parts
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.protections import BY_BUG, Protection
@@ -65,21 +55,12 @@ BUGS: dict[str, PlantedBug] = {
     planted.bug: planted
     for planted in (
         _bug("KIP-101", "truncation", kip_101.TruncateToHighWatermark, COMMIT_SAFE),
-        _bug("KIP-279", "truncation", kip_279.TrustsTheEndOffset, LOG_MATCH),
-        _bug("KIP-320", "leader", kip_320.AnswersAnyEpoch, COMMIT_SAFE),
-        _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO),
-        _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE),
-        _bug("KAFKA-7415", "replica_manager", kafka_7415.EntersNoEpoch, LOG_MATCH),
-        _bug("KAFKA-7786", "fetcher", kafka_7786.TakesOldAnswers, LOG_MATCH),
-        _bug("KAFKA-10706", "log", kafka_10706.KeepsEpochsOfNothing, LIVE),
         _bug("KAFKA-532", "control_gate", kafka_532.ObeysAnyController, "fenced_controller_obeyed"),
         _bug("KAFKA-6082", "controller_writer", kafka_6082.WritesUnfenced, "fenced_controller_wrote"),
-        _bug("KAFKA-5634", "retention", kafka_5634.DeletesWhatIsNotCommitted, HW_BOUNDS, "storage"),
+        _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS, "storage"),
         _bug("KAFKA-3978", "partition", kafka_3978.TakesAnyHighWatermark, HW_BOUNDS, "storage"),
         _bug("KAFKA-9491", "partition", kafka_9491.LeavesTheHighWatermarkBehind, HW_BOUNDS, "storage"),
-        _bug("KAFKA-7414", "truncation", kafka_7414.AlwaysStartsOver, COMMIT_SAFE, "storage"),
-        _bug("KAFKA-13194", "cleaner", kafka_13194.CompactsWhatIsNotCommitted, COMMIT_SAFE, "storage"),
-        _bug("KAFKA-6975", "log", kafka_6975.RefusesToBeginInsideABatch, LIVE, "storage"),
+        _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE, "storage"),
     )
 }
 
