@@ -113,6 +113,7 @@ def test_a_request_that_names_no_controller_epoch_is_no_finding() -> None:
     applied = event(Name.CONTROL_REQUEST_APPLIED, node=3, controller_epoch=-1)
     assert found(applied) == {}
     assert set(found(evolve(applied, controller_epoch=0), applied)) == {"fenced_controller_obeyed"}
+    assert found(state(9, 1, 0, 1, controller_epoch=-1)) == {}
 
 
 def test_the_certificate_of_no_progress() -> None:

@@ -31,6 +31,13 @@ def test_an_end_never_goes_back_within_an_epoch() -> None:
     assert not findings(read(1, POLL, 0, 10, end=5), read(2, POLL, 11, 20, end=5))
 
 
+def test_the_highest_end_before_counts() -> None:
+    """Rule (HW-MONO): of two concurrent ends both came before a later one, whichever completed last."""
+    high, low = read(1, POLL, 0, 10, end=9), read(2, POLL, 5, 12, end=5)
+    (finding,) = findings(high, low, read(3, POLL, 20, 30, end=7))
+    assert finding.operations == (1, 3)
+
+
 def test_touching_intervals_are_concurrent() -> None:
     """Rule: intervals are closed, so equal times order nothing."""
     assert not findings(read(1, POLL, 0, 10, end=5), read(2, POLL, 10, 20, end=4))

@@ -144,7 +144,7 @@ def _gaps(
     convicted: Finding | None = None
     for offset, witness in sorted(history.occupied.get(partition, {}).items()):
         lost = any(start <= offset < end for start, end in loss)
-        if not low < offset <= high or offset in got or lost:
+        if not low <= offset <= high or offset in got or lost:
             continue
         at = bisect_right(reached, offset)
         passed = polls[at] if at < len(polls) else None

@@ -72,6 +72,11 @@ CASES: list[tuple[str, str, tuple[int, ...], Trace, Trace]] = [
         trace(got(1, "m1", 1, 0, 1), commit(2, "m1", 1, 2), join(3, "m2", 2, 0), got(4, "m2", 2, 2)),
     ),
     (
+        "a group passes the record where it began", "processing_gap", (3, 52),
+        trace(*FIVE, commit(0, "m1", 1, 2, at=(0, 1)), fetch(1, 2), got(3, "m1", 1, 3)),
+        trace(*FIVE, commit(0, "m1", 1, 2, at=(0, 1)), fetch(1, 2), got(3, "m1", 1, 2)),
+    ),
+    (
         "a group passes a record", "processing_gap", (2, 51),
         trace(*FIVE, got(1, "m1", 1, 0), got(2, "m1", 1, 2)),
         trace(*FIVE, got(1, "m1", 1, 0), got(2, "m1", 1, 1)),
@@ -138,6 +143,21 @@ def test_what_a_correct_group_may_show_is_a_fact_with_its_cause(fact, history) -
     """A record got again, a record never got and an older commit that won are told with their cause, and are no finding."""
     assert [(f.kind, f.cause, f.count, f.operations) for f in group_facts(history)] == [fact]
     assert judge_trace(history).decision is Decision.OK
+
+
+NO_FACTS: list[tuple[str, Trace]] = [
+    ("records that the group has not reached yet", trace(*FIVE, got(1, "m1", 1, 0))),
+    ("a commit beyond that may not have happened", trace(*FIVE, got(1, "m1", 1, 0), commit(2, "m1", 1, 5, outcome=UNKNOWN))),
+    ("records below where the group began", trace(*FIVE, commit(0, "m1", 1, 2, at=(0, 1)), fetch(1, 2), got(3, "m1", 1, 2))),
+    ("a lower commit that is read back was the newer one", trace(commit(1, "m1", 1, 5), commit(2, "m1", 1, 3), fetch(3, 3))),
+    ("each record once", trace(got(1, "m1", 1, 0), got(2, "m1", 1, 1))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("history", [case[1] for case in NO_FACTS], ids=[case[0] for case in NO_FACTS])
+def test_what_is_no_fact_either(history) -> None:
+    """What is merely not known, or not reached, is no fact."""
+    assert group_facts(history) == ()
 
 
 def test_a_trace_without_groups_and_one_too_weak() -> None:

@@ -6,8 +6,19 @@ here: it has no pair. Values are unique.
 
 from itertools import combinations, pairwise
 
-from log_claims import claims_of
-from log_exhaustive import firm
+from log_claims import (
+    ABORTED,
+    COMMITTED,
+    OPEN,
+    claims_of,
+    compacted,
+    dense,
+    ended_of,
+    fate_of,
+    licence_of,
+    transaction_of,
+)
+from log_exhaustive import firm, passed_over
 
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -48,13 +59,32 @@ class History:
             sender = self.sender.get(value)
             if not lasting or self.lossy(offset):
                 continue
-            if sender is None or (sender.outcome is Outcome.FAIL):
+            if sender is None or not self.stands(sender):
                 found.add((offset, offset, -1))
             else:
                 base = offset - [record.value for record in sender.records].index(value)
                 found.add((base, base + len(sender.records) - 1, sender.op_id))
         by_id = {op.op_id: op for op in self.appends}
         return [(b, e, by_id.get(i)) for b, e, i in sorted(found) if not self.lossy(e)]
+
+    def stands(self, append: Operation) -> bool:
+        """May it stand in the log? Also if it failed with its transaction."""
+        return append.outcome is not Outcome.FAIL or fate_of(append, self.trace) == ABORTED
+
+    def writes(self, append: Operation) -> bool:
+        """May its records replace older ones of their key?"""
+        return append.outcome is not Outcome.FAIL and fate_of(append, self.trace) != ABORTED
+
+    def shown_committed(self, append: Operation) -> bool:
+        """Did a read_committed read show a record of its transaction?"""
+        mine = transaction_of(append, self.trace)
+        return any(
+            transaction_of(self.sender[r.value], self.trace) is mine
+            for op in self.reads
+            if op.isolation == "read_committed"
+            for r in op.records
+            if r.value in self.sender
+        )
 
     def slot(self, offset: int) -> tuple[int, int]:
         """The batch around an offset."""
@@ -80,6 +110,7 @@ TIMED = frozenset(
         "stale_read",
         "lost_write",
         "high_watermark_regressed",
+        "open_transaction_read",
     }
 )
 
@@ -95,8 +126,11 @@ def anomalies(trace: Trace) -> Found:
     """Each anomaly that holds, and what clears it."""
     history = History(trace)
     found: Found = dict.fromkeys(sorted(_content(history)), INFINITE)
+    excused = max(_skips(history), default=0)
+    if excused > trace.claims.clock_uncertainty_ns:
+        found["skipped_offset"] = max(found.get("skipped_offset", 0), excused)
     if trace.claims.check != "content":
-        for name, severity in _times(history):
+        for name, severity in _times(history) + _side_times(history):
             if severity > trace.claims.clock_uncertainty_ns:
                 found[name] = max(found.get(name, 0), severity)
     return found
@@ -114,12 +148,6 @@ def _content(h: History) -> set[str]:
         if plain and min(e1, e2) >= 0 and (o1 - o2) * (e1 - e2) < 0:
             found.add("epoch_regressed_in_log")
     for op in h.reads:
-        for record in op.records:
-            sender = h.sender.get(record.value)
-            if sender is None:
-                found.add("phantom_record")
-            elif sender.outcome is Outcome.FAIL:
-                found.add("failed_append_visible")
         found |= _one_read(h, op)
     return found | _torn(h)
 
@@ -127,20 +155,77 @@ def _content(h: History) -> set[str]:
 def _one_read(h: History, op: Operation) -> set[str]:
     found = set()
     offsets = [record.offset for record in op.records]
-    end = claims_of(op, h.trace).end
-    position = None if op.function is Function.LIST_OFFSETS else op.offset
-    occupied = {o for o, _, _, lasting, _ in h.told if lasting and not h.lossy(o)}
-    occupied |= {o for b, e, _ in h.batches for o in range(b, e + 1)}
+    claims = claims_of(op, h.trace)
+    stable = claims.stable if claims.committed else None
+    ends = [end for end in (claims.end, stable) if end is not None]
+    begin = max(-1 if claims.position is None else claims.position, claims.log_start or 0)
     if any(b <= a for a, b in pairwise(offsets)):
         found.add("unordered_read")
-    if any((position is not None and o < position) or (end is not None and o >= end) for o in offsets):
+    if any(o < begin or any(o >= end for end in ends) for o in offsets):
         found.add("read_outside_bounds")
-    steps = list(pairwise(offsets))
-    if offsets and position is not None:
-        steps.append((position - 1, offsets[0]))
-    if any(h.trace.claims.dense or passed in occupied for a, b in steps for passed in range(a + 1, b)):
+    if dense(h.trace) and passed_over(offsets, claims, licence_of(h.trace)):
         found.add("skipped_offset")
+    end, start, last_stable = claims.said
+    if end is not None and start is not None and start > end:
+        found.add("log_start_above_end")
+    if end is not None and last_stable is not None and last_stable > end:
+        found.add("last_stable_above_end")
+    for record in op.records:
+        sender = h.sender.get(record.value)
+        fate = fate_of(sender, h.trace) if sender else None
+        if sender is None:
+            found.add("phantom_record")
+        elif (fate == ABORTED and claims.committed) or (
+            sender.outcome is Outcome.FAIL and not (fate == ABORTED and op.isolation == "read_uncommitted")
+        ):
+            found.add("failed_append_visible")
     return found
+
+
+def _skips(h: History) -> list[float]:
+    """For each record that a read passed over, the uncertainty that excuses it; infinite where none does."""
+    occupant = {o: h.sender.get(v) for o, v, _, lasting, _ in h.told if lasting and not h.lossy(o)}
+    occupant |= {o: op for b, e, op in h.batches for o in range(b, e + 1) if op is not None}
+    return [
+        _excused_at(h, occupant, offset, op, claims.committed)
+        for op in h.reads
+        for claims in (claims_of(op, h.trace),)
+        for offset in passed_over([r.offset for r in op.records], claims, licence_of(h.trace))
+        if offset in occupant
+    ]
+
+
+def _excused_at(
+    h: History, occupant: dict[int, Operation | None], offset: int, read: Operation, committed: bool
+) -> float:
+    append, timed = occupant[offset], h.trace.claims.check != "content"
+    if append is None:
+        return INFINITE
+    fate = fate_of(append, h.trace)
+    hidden = fate == ABORTED or (fate == OPEN and not h.shown_committed(append))
+    if hidden and (committed or compacted(h.trace)):
+        return 0
+    if not compacted(h.trace):
+        return INFINITE
+    if append.argument == "tombstone":
+        return 0
+    if append.key is None or not h.writes(append):
+        return INFINITE
+
+    def against(lower: Operation) -> float:
+        one_clock = lower.clock_id == read.clock_id
+        return clearing(lower.invoke_time, read.completion_time or 0, one_clock) if timed else 0
+
+    newer = [o for o, op in occupant.items() if o > offset and op and h.writes(op) and op.key == append.key]
+    lows = [(b, op) for b, _, op in h.batches if op is not None]
+    lows += [(e, op) for op in h.reads if (e := claims_of(op, h.trace).end) is not None and not h.lossy(e)]
+    excuses = [max([0, *(against(op) for b, op in lows if b <= min(newer))])] if newer else []
+    placed = {op.op_id for _, _, op in h.batches if op is not None}
+    for op in h.appends:
+        loose = op.op_id not in placed or h.trace.claims.duplicates
+        if op.key == append.key and h.writes(op) and loose:
+            excuses.append(against(op))
+    return min(excuses, default=INFINITE)
 
 
 def _torn(h: History) -> set[str]:
@@ -154,7 +239,7 @@ def _torn(h: History) -> set[str]:
     for o1, v1 in plain:  # two records of one unacknowledged batch at the wrong distance
         for o2, v2 in plain:
             sender = h.sender.get(v1)
-            if h.trace.claims.duplicates or sender is None or sender.outcome is Outcome.FAIL or firm(sender):
+            if h.trace.claims.duplicates or sender is None or not h.stands(sender) or firm(sender):
                 continue
             values = [record.value for record in sender.records]
             if v2 in values and v1 != v2 and o1 - values.index(v1) != o2 - values.index(v2):
@@ -178,7 +263,8 @@ def _times(h: History) -> list[tuple[str, float]]:
         if firm(op) and op.offset is not None
     ]
     strong = [(end, op) for op in h.reads if (end := claims_of(op, h.trace).end) is not None]
-    shows = [(h.spared(end - 1), h.spared(end - 1), op) for end, op in strong if end > 0]
+    beside = [(c, op) for op in h.reads for c in _trusted_beside(h, op) if c is not None]
+    shows = [(h.spared(end - 1), h.spared(end - 1), op) for end, op in [*strong, *beside] if end > 0]
     for op in h.reads:
         pairs += [("read_before_sent", h.sender[r.value], op) for r in op.records if r.value in h.sender]
         if op.records:
@@ -199,10 +285,55 @@ def _times(h: History) -> list[tuple[str, float]]:
     ]
 
 
+def _trusted_beside(h: History, op: Operation) -> tuple[int | None, int | None]:
+    claims = claims_of(op, h.trace)
+    return claims.log_start, claims.stable
+
+
+def _side_times(h: History) -> list[tuple[str, float]]:
+    """Log starts and last stable offsets: name, and what clears the pair."""
+    found: list[tuple[str, float]] = []
+    starts = [(c, op) for op in h.reads if (c := claims_of(op, h.trace).log_start) is not None]
+    stables = [(c, op) for op in h.reads if (c := claims_of(op, h.trace).stable) is not None]
+    shown = list(stables)
+    for op in h.reads:
+        if op.records and claims_of(op, h.trace).committed:
+            shown.append((max(r.offset for r in op.records) + 1, op))
+
+    def compare(name: str, offset: int, time: int, clock: int, upper: list[tuple[int, Operation]]) -> None:
+        for claim, op in upper:
+            if h.spared(claim - 1) >= offset:
+                found.append((name, clearing(time, op.completion_time or 0, clock == op.clock_id)))
+
+    for name, lower, upper in (
+        ("log_start_regressed", starts, starts),
+        ("last_stable_offset_regressed", stables, shown),
+    ):
+        for claim, op in lower:
+            if not h.lossy(claim):
+                compare(name, claim, op.invoke_time, op.clock_id, upper)
+    for op in h.reads if h.trace.claims.check == "strong" else []:
+        lowest = min((r.offset for r in op.records), default=None)
+        if lowest is not None and not h.lossy(lowest):
+            compare("read_below_log_start", lowest, op.invoke_time, op.clock_id, starts)
+    for base, _, op in h.batches:
+        if op is not None and fate_of(op, h.trace) == COMMITTED:
+            transaction = transaction_of(op, h.trace)
+            assert transaction is not None
+            compare("open_transaction_read", base, ended_of(transaction, h.trace), op.clock_id, shown)
+    return found
+
+
 def _stale_or_lost(h: History, append: Operation, strong: list[tuple[int, Operation]]) -> str:
     assert append.offset is not None
     last = append.offset + len(append.records) - 1
     values = {record.value for record in append.records}
     shown = [op.completion_time or 0 for op in h.reads if values & {record.value for record in op.records}]
     ended = [op.invoke_time for end, op in strong if end <= last and not h.lossy(end)]
-    return "stale_read" if h.lossy(last) or max(ended) <= max(shown, default=-1) else "lost_write"
+    others = [op for op in h.appends if op.key == append.key and op is not append and h.writes(op)]
+    replaced = append.argument == "tombstone" or (
+        append.key is not None and (others or h.trace.claims.duplicates)
+    )
+    gone = last < licence_of(h.trace) or fate_of(append, h.trace) in (OPEN, ABORTED)
+    gone = gone or bool(compacted(h.trace) and replaced)
+    return "stale_read" if gone or h.lossy(last) or max(ended) <= max(shown, default=-1) else "lost_write"

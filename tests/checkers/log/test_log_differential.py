@@ -99,18 +99,36 @@ def test_judge_agrees_with_exhaustive_search_on_special_logs(seed: int) -> None:
     assert disagreements(special_histories(seed)) == []
 
 
+def misnamed(made: list[Trace]) -> list[tuple[Trace, Verdict | None]]:
+    """The histories where the judge's anomalies, or what clears them, are not those of the definitions."""
+    verdicts = dict(judge_traces(made))
+    wrong = []
+    for made_trace in made:
+        found = verdicts.get(made_trace.trace_id)
+        got, wanted = severities(found) if found else {}, anomalies(made_trace)
+        ambiguous = set(TIMED) if History(made_trace).overlapping else set()
+        if wanted.keys() & {"inconsistent_offsets", "duplicate", "torn_batch", "phantom_record"}:
+            ambiguous.add("skipped_offset")  # whose record an offset holds, and so its key, is ambiguous
+        got, wanted = ({k: v for k, v in d.items() if k not in ambiguous} for d in (got, wanted))
+        if got != wanted:
+            wrong.append((made_trace, found))
+    return wrong
+
+
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(seed=SEEDS)
 def test_judge_names_each_anomaly_by_its_definition(seed: int) -> None:
     """The anomalies found, and the clock uncertainty that clears each, are exactly those of the definitions, with loss and clocks."""
-    made = [with_claims(Random(seed + t.trace_id), t) for t in histories(seed, clocks=3)]
-    verdicts = dict(judge_traces(made))
-    for made_trace in made:
-        found = verdicts.get(made_trace.trace_id)
-        got, wanted = severities(found) if found else {}, anomalies(made_trace)
-        if History(made_trace).overlapping:
-            got, wanted = ({k: v for k, v in d.items() if k not in TIMED} for d in (got, wanted))
-        assert got == wanted, (made_trace, found)
+    assert misnamed([with_claims(Random(seed + t.trace_id), t) for t in histories(seed, clocks=3)]) == []
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=SEEDS)
+def test_judge_names_each_anomaly_of_special_logs(seed: int) -> None:
+    """The same with log starts, compaction, transactions and last stable offsets."""
+    assert (
+        misnamed([with_claims(Random(seed + t.trace_id), t) for t in special_histories(seed, clocks=3)]) == []
+    )
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

@@ -1,35 +1,19 @@
-"""The kafka and groups checks say of a table of operations what they say of the same traces in memory."""
+"""The kafka check says of a table of operations what it says of the same traces in memory."""
 
-import sys
-from pathlib import Path
-
-import pytest
 from attrs import evolve
+from test_kafka_anomalies import ALLOWED, CASES
 
 from fencepost.checkers import judges
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 
-HERE = Path(__file__).parent
 
-
-def histories(folder: str, module: str) -> list:
-    """The hand-written traces of a folder's tests, numbered."""
-    sys.path.insert(0, str(HERE / folder))
-    loaded = __import__(module)
-    traces = [item for case in loaded.CASES for item in case[-2:]] + [case[-1] for case in loaded.ALLOWED]
-    return [evolve(trace, trace_id=number) for number, trace in enumerate(traces)]
-
-
-@pytest.mark.parametrize(
-    "check,folder,module",
-    [("kafka", "kafka", "test_kafka_anomalies"), ("groups", "groups", "test_group_anomalies")],
-)
-def test_the_table_form_gives_the_same_verdicts(check, folder, module) -> None:
+def test_the_table_form_gives_the_same_verdicts() -> None:
     """Every verdict with its certificate is the same from columns of many traces as from one trace at a time."""
-    traces = histories(folder, module)
+    histories = [history for case in CASES for history in case[-2:]] + [case[-1] for case in ALLOWED]
+    traces = [evolve(history, trace_id=number) for number, history in enumerate(histories)]
     table = tables_of([rows_of(trace) for trace in traces])
-    judge = judges.CHECKS[check]
+    judge = judges.CHECKS["kafka"]
     headers = [evolve(trace, operations=()) for trace in traces]
     columns = sorted(set(judge.operation_columns), key=table.operations.column_names.index)
     found = judge.judge_table(table.operations.select(columns), headers)
