@@ -42,11 +42,13 @@ Entry = TypeVar("Entry", OffsetEntry, TimeEntry)
 
 @define
 class PackedEntries(Sequence[Entry]):
-    """The entries of an index, unpacked when asked for. make: of the byte where it stands and its two numbers."""
+    """The entries of an index, unpacked when asked for. make: of the byte where it stands and its two numbers. last: the one that was asked for last, with its
+    number."""
 
     data: bytes
     form: Struct
     make: Callable[[int, int, int], Entry]
+    last: tuple[int, Entry] | None = None
 
     def __len__(self) -> int:
         return len(self.data) // self.form.size
@@ -58,8 +60,12 @@ class PackedEntries(Sequence[Entry]):
     def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
         if isinstance(index, slice):
             return [self[number] for number in range(len(self))[index]]
+        if self.last is not None and self.last[0] == index:
+            return self.last[1]
         at = range(len(self))[index] * self.form.size
-        return self.make(at, *self.form.unpack_from(self.data, at))
+        entry = self.make(at, *self.form.unpack_from(self.data, at))
+        self.last = index, entry
+        return entry
 
 
 def _offset_check(data: bytes, base_offset: int, name: str) -> OffsetIndexCheck:
@@ -143,15 +149,19 @@ class SegmentIndexes:
     def see(self, header: BatchHeader, position: int, *, damaged: bool = False) -> None:
         """The next batch, at this byte of the segment. Most batches have no entry, and are only looked at for their time."""
         if self.offsets is not None and position >= self.next_position:
-            header = evolve(header, position=position)
-            self._follow(self.offsets, header, damaged=damaged)
-            left = self.offsets.entries[self.offsets.passed : self.offsets.passed + 1]
-            self.next_position = left[0].position if left else LAST_POSITION
+            check, number = self.offsets, self.offsets.passed
+            leads_here = number < len(check.entries) and check.entries[number].position == position
+            if leads_here and check.entries[number].offset >= header.base_offset:
+                check.passed += 1
+            else:
+                self._follow(check, evolve(header, position=position), damaged=damaged)
+            left = check.passed < len(check.entries)
+            self.next_position = check.entries[check.passed].position if left else LAST_POSITION
         if self.times is not None:
             if header.last_offset >= self.next_offset or damaged:
                 self._follow(self.times, header, damaged=damaged)
-                rest = self.times.entries[self.times.passed : self.times.passed + 1]
-                self.next_offset = rest[0].offset if rest else LAST_OFFSET
+                left = self.times.passed < len(self.times.entries)
+                self.next_offset = self.times.entries[self.times.passed].offset if left else LAST_OFFSET
             elif header.max_timestamp_ms > self.times.latest:
                 self.times.latest = header.max_timestamp_ms
 
