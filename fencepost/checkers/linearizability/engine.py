@@ -3,17 +3,25 @@
 Owns one search of one part, from its arrays to an answer. Must not know verdicts.
 """
 
+import math
 from enum import Enum
+from functools import cache
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.linearizability import kernel
-from fencepost.checkers.linearizability.history import Arrays, without_foresight
-from fencepost.checkers.linearizability.kernel import Work
-from fencepost.checkers.linearizability.limits import Guard, LimitReached
+from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, without_foresight
+from fencepost.checkers.linearizability.kernel import arrays as kernel
+from fencepost.checkers.linearizability.kernel import search as loops
+from fencepost.checkers.linearizability.kernel.arrays import Work
+from fencepost.checkers.linearizability.kernel.memory import rehash
+from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
 from fencepost.checkers.linearizability.table import Table
+from fencepost.checkers.models.base import Call
+from fencepost.checkers.models.containers import Counter
+from fencepost.traces.operations import Function, Operation
+from fencepost.traces.operations import Outcome as Told
 
 SLICE = 200_000
 """Operations looked at between two looks at the clock."""
@@ -59,13 +67,13 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
     while True:
         effort = int(work.control[kernel.VISITS]) + QUESTION * (table.filled - filled)
         if fresh:
-            status = kernel.begin(part, table.steps, work, first)
+            status = loops.begin(part, table.steps, work, first)
             fresh = status == kernel.ASKS
         else:
             left = slice_ if most_effort is None else most_effort - effort
             if left < 0:
                 return _outcome(Answer.GAVE_UP, work, levels, effort)
-            status = kernel.search(part, table.steps, work, min(slice_, left))
+            status = loops.search(part, table.steps, work, min(slice_, left))
         control = work.control
         if status == kernel.ASKS:
             table.fill(int(control[kernel.ASKED_STATE]), work.asked[: control[kernel.ASKED]])
@@ -79,6 +87,22 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
         else:
             answer = Answer.LINEARIZABLE if status == kernel.LINEARIZABLE else Answer.ILLEGAL
             return _outcome(answer, work, levels, effort)
+
+
+@cache
+def ready() -> None:
+    """Have the kernels compiled, or loaded from disk: no limit is for that, nor may one interrupt it."""
+    table = Table(Counter())
+    calls = [Call(function="add", argument=1), Call(function="read", result=1)]
+    part = [Asked(operation=_NOTHING, call=call, invoke=at, complete=at) for at, call in enumerate(calls)]
+    arrays = arrays_of(part, table)
+    search(arrays, table, Guard(Limits(timeout_s=math.inf)))
+    rehash(_work(arrays), arrays.part)
+
+
+_NOTHING = Operation(
+    op_id=0, process=0, function=Function.READ, invoke_time=0, completion_time=0, outcome=Told.OK
+)
 
 
 def _outcome(answer: Answer, work: Work, levels: int, effort: int) -> Outcome:
@@ -144,5 +168,5 @@ def _grown(work: Work, arrays: Arrays, guard: Guard) -> Work:
     grown = work._replace(
         nodes=longer(work.nodes), masks=longer(work.masks), buckets=np.empty(2 * size, np.int64)
     )
-    kernel.rehash(grown, arrays.part)
+    rehash(grown, arrays.part)
     return grown

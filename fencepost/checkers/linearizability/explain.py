@@ -14,7 +14,7 @@ from attrs import define, evolve, field
 
 from fencepost.checkers.columns import NEVER
 from fencepost.checkers.linearizability.engine import Answer, Outcome, search
-from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, with_relaxed
+from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, relax, with_relaxed
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models.base import Model
@@ -156,6 +156,12 @@ def bare_finding(part: Iterable[Asked], model: Model, name: str) -> Finding:
     )
 
 
+def _wide(model: Model, part: Sequence[Asked]) -> Table:
+    """A table for a part of which any operation may be relaxed."""
+    relaxed = (relax(model, one) for one in part)
+    return Table(model, lens=model.lens([one.call for one in (*part, *relaxed) if one is not None]))
+
+
 def listed(model: Model, proof: Sequence[Asked], exact: bool, given: str) -> str:
     """A proof in words. exact: it is minimal; given: on what it rests besides."""
     words = "; ".join(f"{model.describe(one.call)} [op {one.operation.op_id}]" for one in proof[:8])
@@ -176,7 +182,7 @@ def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: 
     least = "" if outcome.answer is Answer.ILLEGAL else "at least "
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])]
     _, state = prefix_order(arrays, outcome, table)
-    proof, exact = shrunk(arrays, outcome, table, half)
+    proof, exact = shrunk(arrays, outcome, _wide(model, arrays.asked), half)
     seen = (
         f"{least}the first {outcome.level} completions can be ordered (for instance to the state "
         f"{model.describe_state(table.states[state])[:200]}), the next one cannot: {model.describe(culprit.call)} of process "

@@ -13,7 +13,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from fencepost.checkers.columns import NEVER
-from fencepost.checkers.linearizability.kernel import WORD, Part
+from fencepost.checkers.linearizability.kernel.arrays import WORD, Part
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models.base import Call, Model
 from fencepost.traces.errors import TraceError
@@ -151,15 +151,19 @@ def without_foresight(part: Part) -> Part:
 def _foresight(
     asked: tuple[Asked, ...], table: Table, order: np.ndarray, returns: np.ndarray, observes: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What rule 3 needs: reach, observer and reset of `Part`."""
+    """What rule 3 needs: reach, observer, reset, lands and lost of `Part`."""
     levels, model = len(returns), table.model
     reach = np.full(levels, -1, np.int64)
     observer = np.full(levels + 1, levels, np.int64)
     reset = np.full(levels + 1, len(asked), np.int64)
     acts = [op for op, one in enumerate(asked) if not model.observes(one.call)]
     resets = [op for op in acts if model.resets(asked[op].call)]
+    lands = np.full(len(asked), -1, np.int64)
     if len(resets) < len(acts):
         for op in resets:
+            if model.overwrites(asked[op].call):
+                lands[op] = table.step(table.state(model.init()), table.call(asked[op].call))
+                continue
             level = min(int(order[op]), levels)
             reset[level] = min(reset[level], op)
         for level in range(levels - 1, -1, -1):
@@ -169,7 +173,8 @@ def _foresight(
             if observes[op]:
                 observer[level] = level
                 reach[level] = table.reach(asked[op].call)
-    return {"reach": reach, "observer": observer, "reset": reset}
+    lost = np.array([op for op in np.flatnonzero(lands >= 0).tolist() if order[op] >= levels], np.int64)
+    return {"reach": reach, "observer": observer, "reset": reset, "lands": lands, "lost": lost}
 
 
 def _slots(returns: np.ndarray, invoked: np.ndarray, complete: np.ndarray) -> tuple[np.ndarray, int]:

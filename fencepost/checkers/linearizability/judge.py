@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.linearizability.convict import explain_decided
 from fencepost.checkers.linearizability.deciders import decide
-from fencepost.checkers.linearizability.engine import Answer, search
+from fencepost.checkers.linearizability.engine import Answer, ready, search
 from fencepost.checkers.linearizability.explain import bare_finding, explain
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
@@ -81,6 +81,7 @@ def judge_counted(
     where they fit; without them the general search judges everything."""
     if trace.claims.assumption_broken:
         return _broken(trace.claims.assumption_broken)
+    ready()
     guard = Guard(limits or Limits())
     way = _Way(shrink=shrink, deciders=deciders)
     uncertain = trace.claims.clock_uncertainty_ns
@@ -124,7 +125,7 @@ def _judge(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way, prog
         if decided is not None:
             progress.decided += 1
             if decided.convicting:
-                explained = partial(explain_decided, part, decided, table, guard, name)
+                explained = partial(explain_decided, part, decided, Table(model), guard, name)
         if explained is not None:
             progress.findings.append(bare_finding(part, model, name))
             if way.shrink:
@@ -140,6 +141,9 @@ def _search(
     part: list[Asked], table: Table, guard: Guard, progress: _Progress, name: str
 ) -> Callable[[], Finding] | None:
     """Judge a part by the general search: None, or how to explain that it is not linearizable."""
+    table.lens = table.model.lens(
+        [one.call for one in part]
+    )  # calls of one part are not those of another, nor are its steps
     arrays = arrays_of(part, table)
     outcome = search(arrays, table, guard)
     progress.steps += outcome.steps

@@ -5,14 +5,16 @@ Owns interning, and the only calls of a model's `step`. Must not know histories 
 A step is asked of the model once. States that are == (or that the model's own `equal` holds for alike) are one.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from fencepost.checkers.columns import Array
-from fencepost.checkers.linearizability.kernel import IMPOSSIBLE as NO_STATE
-from fencepost.checkers.linearizability.kernel import Steps, put_steps
+from fencepost.checkers.linearizability.kernel.arrays import IMPOSSIBLE as NO_STATE
+from fencepost.checkers.linearizability.kernel.arrays import Steps
+from fencepost.checkers.linearizability.kernel.steps import put_steps
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model, shown
 from fencepost.traces.errors import FencepostError
 
@@ -29,15 +31,22 @@ def _empty(size: int) -> Steps:
     return Steps(np.full(size, -1, np.int64), np.empty(size, np.int32))
 
 
+def _exact(value: Any) -> tuple[str | None, str | None]:
+    """A key for values that are == and of the same type."""
+    return (value, None) if type(value) is str else (None, shown(value))
+
+
 @define(eq=False)
 class Table:
-    """What is known of a model so far. states, calls: by number; steps: the compiled form; filled: how many of its entries are taken."""
+    """What is known of a model so far. states, calls: by number; steps: the compiled form; filled: how many of its entries are taken;
+    lens: through which states are seen, for the part at hand (`Model.lens`)."""
 
     model: Model
     states: list[Any] = field(factory=list)
     calls: list[Call] = field(factory=list)
     steps: Steps = field(factory=lambda: _empty(SMALLEST))
     filled: int = 0
+    lens: Callable[[Any], Any] | None = None
     _numbers: dict[Any, int] = field(factory=dict)
     _call_numbers: dict[tuple[Any, ...], int] = field(factory=dict)
     _questions: set[int] = field(factory=set)
@@ -77,7 +86,7 @@ class Table:
 
     def call(self, call: Call) -> int:
         """The number of a call. Values that are == but of different types (1 and true) are different calls."""
-        key = (call.function, call.key, shown(call.argument), shown(call.result))
+        key = (call.function, call.key, *_exact(call.argument), *_exact(call.result))
         number = self._call_numbers.setdefault(key, len(self.calls))
         if number == len(self.calls):
             self.calls.append(call)
@@ -85,7 +94,7 @@ class Table:
 
     def reach(self, call: Call) -> int:
         """The number of the question whether a state can still lead to an observer: a step that goes nowhere, or is impossible."""
-        key = ("reach", call.function, call.key, shown(call.argument), shown(call.result))
+        key = ("reach", call.function, call.key, *_exact(call.argument), *_exact(call.result))
         number = self._call_numbers.setdefault(key, len(self.calls))
         if number == len(self.calls):
             self.calls.append(call)
@@ -125,4 +134,6 @@ class Table:
                 seen=f"{type(error).__name__}: {error}",
                 where=f"the model {type(self.model).__name__}, {self.model.describe(self.calls[call])}",
             ) from error
-        return NO_STATE if after is IMPOSSIBLE else self.state(after)
+        if after is IMPOSSIBLE:
+            return NO_STATE
+        return self.state(after if self.lens is None else self.lens(after))

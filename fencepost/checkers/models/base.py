@@ -6,6 +6,7 @@ A model says what a system does when nobody else is there: a first state, and wh
 asks whether the recorded calls, each somewhere between its invocation and its completion, can be put in one order that the model allows.
 """
 
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, ClassVar, Final
 
@@ -104,6 +105,15 @@ class Model:
     def reaches(self, state: Any, call: Call) -> bool:
         """Whether calls that do not reset may lead from `state` to one where the observer `call` is possible. True is always safe."""
         return True
+
+    def overwrites(self, call: Call) -> bool:
+        """Whether a call that may happen in every state leads to the same state from all of them (a put). False is always safe."""
+        return False
+
+    def lens(self, calls: Iterable[Call]) -> Callable[[Any], Any] | None:
+        """If no more than these calls will ever be made: a function from each state to one that stands for all which they cannot tell from it, now or
+        later. None, which is always safe: every difference counts."""
+        return None
 
     def describe(self, call: Call) -> str:
         """A call in a few words."""

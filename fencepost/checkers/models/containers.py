@@ -1,5 +1,6 @@
 """Containers: a set, a first-in-first-out queue, a counter."""
 
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from attrs import evolve, field, frozen
@@ -87,6 +88,18 @@ class Queue(Model):
 
     def observes(self, call: Call) -> bool:
         return call.function == "dequeue" and call.result is None
+
+    def lens(self, calls: Iterable[Call]) -> Callable[[Any], Any] | None:
+        told = [call.result for call in calls if call.function == "dequeue"]
+        if UNHEARD in told:
+            return None
+
+        def seen(state: Any) -> Any:
+            """Behind a value that nobody dequeues nothing moves any more."""
+            stuck = (index for index, value in enumerate(state) if value not in told)
+            return state[: next(stuck, len(state)) + 1]
+
+        return seen
 
     def call(self, operation: Operation) -> Call | None:
         call = super().call(operation)

@@ -1,6 +1,9 @@
 """Registers: one value that is written, read, and compared and set; and many of them under keys."""
 
-from typing import Any, ClassVar
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, ClassVar, Final
 
 from attrs import evolve, field, frozen
 
@@ -63,6 +66,14 @@ class CasRegister(Register):
         return call
 
 
+class _Text(Enum):
+    UNSEEN = "unseen"
+
+
+UNSEEN: Final = _Text.UNSEEN
+"""A text with which none begins that any get shows: until the next put, nothing tells it from others."""
+
+
 @frozen
 class KeyValue(Model):
     """Independent texts under keys: put(v) replaces, append(v) adds behind, get answers; a key that nobody wrote holds `initial` ("")."""
@@ -77,6 +88,8 @@ class KeyValue(Model):
     def step(self, state: Any, call: Call) -> Any:
         if call.function == "put":
             return call.argument
+        if state is UNSEEN:
+            return UNSEEN if call.function == "append" else IMPOSSIBLE
         if call.function == "append":
             return call.argument if state is None else state + call.argument
         return state if call.result == state else IMPOSSIBLE
@@ -85,7 +98,26 @@ class KeyValue(Model):
         return call.function == "put"
 
     def reaches(self, state: Any, call: Call) -> bool:
-        return state is None or (call.result is not None and call.result.startswith(state))
+        return state is None or (
+            state is not UNSEEN and call.result is not None and call.result.startswith(state)
+        )
+
+    def overwrites(self, call: Call) -> bool:
+        return call.function == "put"
+
+    def lens(self, calls: Iterable[Call]) -> Callable[[Any], Any] | None:
+        texts = sorted({call.result for call in calls if isinstance(call.result, str)})
+
+        def seen(state: Any) -> Any:
+            if not isinstance(state, str):
+                return state
+            first = bisect_left(texts, state)
+            return state if first < len(texts) and texts[first].startswith(state) else UNSEEN
+
+        return seen
+
+    def describe_state(self, state: Any) -> str:
+        return "a text that no get shows" if state is UNSEEN else super().describe_state(state)
 
     def call(self, operation: Operation) -> Call | None:
         call = super().call(operation)

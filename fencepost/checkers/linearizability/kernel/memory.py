@@ -1,0 +1,84 @@
+"""Configurations that were seen already: nodes in buckets, and which of them make others needless.
+
+Owns rule 4 of `search`. Must not know steps.
+"""
+
+import numpy as np
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.linearizability.kernel.arrays import (
+    BEST,
+    CHAIN,
+    LEVEL,
+    NODES,
+    OPERATION,
+    PARENT,
+    QUEUE,
+    STATE,
+    Part,
+    Work,
+)
+from fencepost.checkers.linearizability.kernel.compiled import compiled
+from fencepost.checkers.linearizability.kernel.steps import mix
+
+
+@compiled
+def used(work: Work, node: int, slot: int) -> bool:
+    """Whether a bit of a node's mask is set."""
+    return bool((work.masks[node, slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1))
+
+
+@compiled
+def covered(part: Part, work: Work, node: int, level: int, state: int) -> bool:
+    """Whether a node equals or dominates the configuration in `scratch` (rule 4)."""
+    if work.nodes[node, LEVEL] != level or work.nodes[node, STATE] != state:
+        return False
+    for word in range(part.words):
+        if work.masks[node, word] != work.scratch[word]:
+            return False
+    more = np.uint64(0)
+    for word in range(part.words, len(work.scratch)):
+        more |= work.masks[node, word] & ~work.scratch[word]
+    return not more
+
+
+@compiled
+def bucket_of(part: Part, work: Work, level: int, state: int, mask: Array) -> int:
+    """Where configurations stand that differ in unknown operations only."""
+    key = mix((level << 32) | state)
+    for word in range(part.words):
+        key = mix(key ^ mask[word])
+    return np.int64(key & np.uint64(len(work.buckets) - 1))  # type: ignore[return-value]
+
+
+@compiled
+def insert(part: Part, work: Work, level: int, state: int, parent: int, op: int) -> int:
+    """A new node for the configuration in `scratch`; -1 if a known node covers it."""
+    bucket = bucket_of(part, work, level, state, work.scratch)
+    node = work.buckets[bucket]
+    while node >= 0:
+        if covered(part, work, node, level, state):
+            return -1
+        node = work.nodes[node, CHAIN]
+    new = work.control[NODES]
+    work.control[NODES] = new + 1
+    work.nodes[new, LEVEL], work.nodes[new, STATE] = level, state
+    work.nodes[new, PARENT], work.nodes[new, OPERATION] = parent, op
+    work.nodes[new, CHAIN], work.nodes[new, QUEUE] = work.buckets[bucket], -1
+    work.buckets[bucket] = new
+    for word in range(len(work.scratch)):
+        work.masks[new, word] = work.scratch[word]
+    if level > work.nodes[work.control[BEST], LEVEL]:
+        work.control[BEST] = new
+    return int(new)
+
+
+@compiled
+def rehash(work: Work, part: Part) -> None:
+    """Fill larger buckets with all nodes again."""
+    work.buckets[:] = -1
+    for node in range(work.control[NODES]):
+        level, state = work.nodes[node, LEVEL], work.nodes[node, STATE]
+        bucket = bucket_of(part, work, level, state, work.masks[node])
+        work.nodes[node, CHAIN] = work.buckets[bucket]
+        work.buckets[bucket] = node

@@ -1,0 +1,146 @@
+"""What happens by itself in a configuration: observers that are possible, completions that are satisfied, dead ends foreseen.
+
+Owns rules 1 and 3 of `search`. Must not know nodes.
+"""
+
+import numpy as np
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.linearizability.kernel.arrays import (
+    ASKED,
+    ASKED_STATE,
+    CURSOR,
+    IMPOSSIBLE,
+    MISSING,
+    Part,
+    Steps,
+    Work,
+)
+from fencepost.checkers.linearizability.kernel.compiled import compiled
+from fencepost.checkers.linearizability.kernel.steps import find_step
+
+
+@compiled
+def has(mask: Array, slot: int) -> bool:
+    """Whether a bit is set."""
+    return bool((mask[slot >> 6] >> np.uint64(slot & 63)) & np.uint64(1))
+
+
+@compiled
+def flip(mask: Array, slot: int) -> None:
+    """Set or clear a bit."""
+    mask[slot >> 6] ^= np.uint64(1) << np.uint64(slot & 63)
+
+
+@compiled
+def move_to(part: Part, work: Work, level: int) -> None:
+    """Let `occupant` show the operations that are open at a level."""
+    at = work.control[CURSOR]
+    while at < level:
+        work.occupant[part.slot[part.returns[at]]] = -1
+        for op in range(part.invoked[at], part.invoked[at + 1]):
+            if part.order[op] < len(part.returns):
+                work.occupant[part.slot[op]] = op
+        at += 1
+    while at > level:
+        at -= 1
+        for op in range(part.invoked[at], part.invoked[at + 1]):
+            if part.order[op] < len(part.returns):
+                work.occupant[part.slot[op]] = -1
+        work.occupant[part.slot[part.returns[at]]] = part.returns[at]
+    work.control[CURSOR] = level
+
+
+@compiled
+def ask(work: Work, state: int, call: int) -> None:
+    """Note a missing step of `state`."""
+    count = work.control[ASKED]
+    if count < len(work.asked):
+        work.asked[count] = call
+        work.control[ASKED] = count + 1
+        work.control[ASKED_STATE] = state
+
+
+@compiled
+def settle(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
+    """Bring the configuration in `scratch` to the level where a choice is due; answers that level, -1 if steps are missing, -2 if it leads nowhere.
+
+    Rule 1 is applied to everything open, then completions that are satisfied are passed, one by one.
+    """
+    mask = work.scratch
+    move_to(part, work, level)
+    for slot in range(len(work.occupant)):
+        op = work.occupant[slot]
+        if op >= 0 and part.observes[op] and not has(mask, slot):
+            after = find_step(steps, state, part.call[op])
+            if after == MISSING:
+                ask(work, state, part.call[op])
+            elif after == state:
+                flip(mask, slot)
+    while work.control[ASKED] == 0:
+        slot = part.slot[part.returns[level]]
+        if not has(mask, slot):
+            return foreseen(part, steps, work, level, state)
+        flip(mask, slot)
+        level += 1
+        if level == len(part.returns):
+            return level
+        move_to(part, work, level)
+        for op in range(part.invoked[level - 1], part.invoked[level]):
+            if part.observes[op]:
+                after = find_step(steps, state, part.call[op])
+                if after == MISSING:
+                    ask(work, state, part.call[op])
+                elif after == state:
+                    flip(mask, part.slot[op])
+    return -1
+
+
+@compiled
+def leads(part: Part, steps: Steps, work: Work, op: int, due: int) -> int:
+    """Whether what an operation that overwrites leaves behind can still lead to the observer due: 1, 0, -1 if that is not known yet."""
+    able = find_step(steps, part.lands[op], part.reach[due])
+    if able == MISSING:
+        ask(work, part.lands[op], part.reach[due])
+        return -1
+    return 0 if able == IMPOSSIBLE else 1
+
+
+@compiled
+def overwritten(part: Part, steps: Steps, work: Work, level: int, due: int) -> int:
+    """Where the state itself leads nowhere: whether an operation that overwrites it may happen before the observer due; as `foreseen`."""
+    for slot in range(len(work.occupant)):
+        op = work.occupant[slot]
+        if op >= 0 and part.lands[op] >= 0 and not has(work.scratch, slot):
+            able = leads(part, steps, work, op, due)
+            if able:
+                return level if able == 1 else -1
+    for op in range(part.invoked[level], part.invoked[due]):
+        if part.lands[op] >= 0:
+            able = leads(part, steps, work, op, due)
+            if able:
+                return level if able == 1 else -1
+    for op in part.lost:
+        if op >= part.invoked[level]:
+            break
+        if not has(work.scratch, part.slot[op]):
+            able = leads(part, steps, work, op, due)
+            if able:
+                return level if able == 1 else -1
+    return -2
+
+
+@compiled
+def foreseen(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
+    """Rule 3 for the configuration in `scratch`: `level`, -1 if steps are missing, -2 if it leads nowhere."""
+    due = part.observer[level]
+    while due < len(part.returns) and part.invoked[due] <= part.reset[level]:
+        op = part.returns[due]
+        if op >= part.invoked[level] or not has(work.scratch, part.slot[op]):
+            able = find_step(steps, state, part.reach[due])
+            if able == MISSING:
+                ask(work, state, part.reach[due])
+                return -1
+            return overwritten(part, steps, work, level, due) if able == IMPOSSIBLE else level
+        due = part.observer[due + 1]
+    return level

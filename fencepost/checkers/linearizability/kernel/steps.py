@@ -1,0 +1,48 @@
+"""The table of steps: what each state becomes by each call, as far as the model was asked.
+
+Owns a hash table with open addressing. Must not know states, calls or searches.
+"""
+
+import numpy as np
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.linearizability.kernel.arrays import MISSING, Steps
+from fencepost.checkers.linearizability.kernel.compiled import compiled
+
+
+@compiled
+def mix(value: int) -> int:
+    """A 64-bit finalizer (the constants of MurmurHash3)."""
+    x = np.uint64(value)
+    x ^= x >> np.uint64(33)
+    x *= np.uint64(0xFF51AFD7ED558CCD)
+    x ^= x >> np.uint64(33)
+    x *= np.uint64(0xC4CEB9FE1A85EC53)
+    x ^= x >> np.uint64(33)
+    return x  # type: ignore[return-value]
+
+
+@compiled
+def find_step(steps: Steps, state: int, call: int) -> int:
+    """The state after a call, IMPOSSIBLE, or MISSING."""
+    key = (state << 32) | call
+    last = len(steps.keys) - 1
+    bucket = np.int64(mix(key) & np.uint64(last))
+    while steps.keys[bucket] != key:
+        if steps.keys[bucket] < 0:
+            return MISSING
+        bucket = (bucket + 1) & last
+    return int(steps.values[bucket])
+
+
+@compiled
+def put_steps(steps: Steps, keys: Array, values: Array) -> None:
+    """Store entries that are not there yet; the table has room for them."""
+    last = len(steps.keys) - 1
+    for i in range(len(keys)):
+        if keys[i] >= 0:
+            bucket = np.int64(mix(keys[i]) & np.uint64(last))
+            while steps.keys[bucket] >= 0:
+                bucket = (bucket + 1) & last
+            steps.keys[bucket] = keys[i]
+            steps.values[bucket] = values[i]
