@@ -36,6 +36,12 @@ def _cas_answer(state: Any, operation: Operation) -> dict[str, Any]:
     return {}
 
 
+def _register_draw(random: Random, number: int) -> dict[str, Any]:
+    if random.random() < 0.6:
+        return {"function": Function.READ}
+    return {"function": Function.WRITE, "argument": json.dumps(number + 1)}
+
+
 def _key_draw(random: Random, number: int) -> dict[str, Any]:
     key = {"key": str(random.randrange(10))}
     kind = random.randrange(10)
@@ -73,6 +79,7 @@ def _log_answer(state: Any, operation: Operation) -> dict[str, Any]:
 
 KINDS: dict[str, tuple[Draw, Answer]] = {
     "cas-register": (_cas_draw, _cas_answer),
+    "register": (_register_draw, _cas_answer),
     "key-value": (_key_draw, _key_answer),
     "log": (_log_draw, _log_answer),
 }
@@ -80,7 +87,7 @@ KINDS: dict[str, tuple[Draw, Answer]] = {
 
 def model_of(name: str) -> Model:
     """The model that both tools are asked about."""
-    return model_named(name, 0) if name == "cas-register" else model_named(name)
+    return model_named(name, 0) if name in ("cas-register", "register") else model_named(name)
 
 
 def history(

@@ -1,11 +1,15 @@
-"""Our judges against Porcupine, in one run, on the same histories, each on one core.
+"""Our judges against Porcupine, in one run, on the same histories, each on one core and each in a process of its own.
 
-    python bench/checkers.py [--quick]
+    python bench/checkers.py [--quick] [--only TEXT]
 
-(a) logs: our linear judge (and the general engine for comparison) against Porcupine; (b) cas-register: 5 values, 15 processes, 80 operations, 10 %
-unknown; (c) key-value: 10 and 50 clients. Half of (b) and (c) have one answer changed. Seconds are wall clock inside each tool, reading and compiling excluded;
-ours include turning operations into arrays, and no shrinking of proofs (Porcupine makes none). A tool that gives no answer in time
-is counted as such, with the time that it was given. Where both answer, the answers must agree. Without Go the other tool's columns stay empty.
+(a) logs: the linear judge (and the general search for comparison); a case of many short logs goes through the judge's batch form, in Arrow columns as traces
+are stored; (b) cas-register: 5 values, 15 processes, 80 operations, 10 % unknown; (c) key-value: 10 and 50 clients, 0, 1 and 5 % unknown; and registers with
+unique values, which a decider judges. Half of (b), (c) and the registers have one answer changed.
+
+Seconds are CPU time inside each tool: reading and compiling are left out, and what compiling or loading takes is printed apart. Ours include turning
+operations into arrays; no proofs are shrunk, because Porcupine makes none. A tool that gives no answer in time is counted as such, with what it
+spent. MiB is the most memory of the process that ran a case, its interpreter and the histories included. Where both answer, answers must agree.
+Without Go the other tool's columns stay empty.
 """
 
 import argparse
@@ -16,39 +20,68 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parent))
 from checker_histories import as_porcupine, history, model_of
 
+from fencepost.checkers.columns import columns_of_table
 from fencepost.checkers.linearizability import Limits, judge_counted
-from fencepost.checkers.log import judge_trace as judge_log
+from fencepost.checkers.log import judge_columns, judge_trace, log_columns
 from fencepost.checkers.verdict import Decision
+from fencepost.traces.rows import rows_of
+from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 
 PEER = Path(__file__).parent / "peers" / "porcupine"
 TIMEOUT_S = 10.0
+WORDS = {Decision.OK: "Ok", Decision.ILLEGAL: "Illegal"}
 
 
 @frozen(kw_only=True)
 class Case:
-    """One row: histories of one kind."""
+    """One row: histories of one kind. group: what is summed up; batch: judged in one call."""
 
     name: str
+    group: str
     model: str
-    traces: tuple[Trace, ...]
+    count: int
+    clients: int
+    operations: int
+    unknown: float
+    batch: bool = False
+
+    def traces(self) -> list[Trace]:
+        """The histories, the same in every process."""
+        wrong = self.model != "log"
+        return [
+            history(
+                self.model,
+                seed,
+                clients=self.clients,
+                operations=self.operations,
+                unknown=self.unknown,
+                wrong=wrong and seed % 2 == 1,
+            )
+            for seed in range(self.count)
+        ]
 
 
 @define
 class Told:
-    """What a tool said of a case. seconds: per history; answers: Ok, Illegal or Unknown per history."""
+    """What a tool said of a case. seconds: CPU, per history (of a batch: its share); answers: Ok, Illegal or Unknown per history; ready: CPU seconds to
+    compile or load, mebibytes: most memory."""
 
-    seconds: list[float]
-    answers: list[str]
+    seconds: list[float] = field(factory=list)
+    answers: list[str] = field(factory=list)
+    ready: float = 0.0
+    mebibytes: float = 0.0
 
     @property
     def total(self) -> float:
@@ -59,52 +92,85 @@ class Told:
         return self.answers.count("Unknown")
 
 
-WORDS = {Decision.OK: "Ok", Decision.ILLEGAL: "Illegal"}
-
-
 def cases(quick: bool) -> list[Case]:
     made = []
-    sizes = (200, 2_000) if quick else (200, 2_000, 20_000)
     for clients in (5, 10, 50):
         for unknown in (0.0, 0.01, 0.05):
-            for size in sizes:
-                trace = history("log", size, clients=clients, operations=size, unknown=unknown)
-                name = f"log, {clients} clients, {unknown:.0%} unknown, {size} ops"
-                made.append(Case(name=name, model="log", traces=(trace,)))
-    count = 20 if quick else 100
-    registers = tuple(
-        history("cas-register", seed, clients=15, operations=80, unknown=0.1, wrong=seed % 2 == 1)
-        for seed in range(count)
-    )
-    made.append(Case(name=f"cas-register, {count} histories", model="cas-register", traces=registers))
+            common = {"model": "log", "clients": clients, "unknown": unknown}
+            name = f"log, {clients} clients, {unknown:.0%} unknown"
+            for size in (200, 2_000) if quick else (200, 2_000, 20_000):
+                group = f"(a) {clients} clients"
+                made.append(Case(name=f"{name}, {size} ops", group=group, count=1, operations=size, **common))
+            many = 50 if quick else 500
+            if clients == 5:
+                group = "(a) 5 clients, batch"
+                words = f"{name}, {many} x 200 ops, batch"
+                made.append(Case(name=words, group=group, count=many, operations=200, batch=True, **common))
+    many = 20 if quick else 100
+    made.append(
+        Case(name=f"cas-register, {many} histories", group="(b)", model="cas-register", count=many, clients=15, operations=80, unknown=0.1)
+    )  # fmt: skip
     for clients in (10, 50):
-        keyed = tuple(
-            history("key-value", seed, clients=clients, operations=1_000, unknown=0.01, wrong=seed % 2 == 1)
-            for seed in range(4 if quick else 20)
-        )
+        for unknown in (0.0, 0.01, 0.05):
+            many = 4 if quick else 20
+            name = f"key-value, {clients} clients, {unknown:.0%} unknown, {many} histories"
+            made.append(
+                Case(name=name, group="(c)", model="key-value", count=many, clients=clients, operations=1_000, unknown=unknown)
+            )  # fmt: skip
+    for unknown in (0.0, 0.01):
+        name = f"register, unique values, 10 clients, {unknown:.0%} unknown"
         made.append(
-            Case(
-                name=f"key-value, {clients} clients, {len(keyed)} histories", model="key-value", traces=keyed
-            )
-        )
+            Case(name=name, group="registers", model="register", count=4, clients=10, operations=2_000, unknown=unknown)
+        )  # fmt: skip
     return made
 
 
-def ours(case: Case) -> tuple[Told, Told | None]:
-    """The general engine, and for logs the linear judge."""
-    model, limits = model_of(case.model), Limits(timeout_s=TIMEOUT_S)
-    general, linear = Told([], []), Told([], [])
-    for trace in case.traces:
-        start = time.perf_counter()
-        decision = judge_counted(trace, model, limits, shrink=False).verdict.decision
-        general.seconds.append(time.perf_counter() - start)
-        general.answers.append(WORDS.get(decision, "Unknown"))
-        if case.model == "log":
-            start = time.perf_counter()
-            decision = judge_log(trace).decision
-            linear.seconds.append(time.perf_counter() - start)
-            linear.answers.append(WORDS.get(decision, "Unknown"))
-    return general, linear if case.model == "log" else None
+def memory_peak_mib() -> float:
+    """The most memory that this process ever had."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def run_here(case: Case, tool: str) -> Told:
+    """One of our tools on one case, in this process."""
+    model, limits, told = model_of(case.model), Limits(timeout_s=TIMEOUT_S), Told()
+    start = time.process_time()
+    warm = history(case.model, 1, clients=10, operations=200, unknown=0.05)
+    judge_counted(warm, model, Limits(timeout_s=2), shrink=False)
+    judge_trace(warm)
+    told.ready = time.process_time() - start
+    traces = case.traces()
+    if case.batch and tool == "linear":
+        table = tables_of(rows_of(trace) for trace in traces).operations
+        start = time.process_time()
+        found = dict(judge_columns(log_columns(columns_of_table(table, traces))))
+        told.seconds = [(time.process_time() - start) / len(traces)] * len(traces)
+        decisions = [found[t.trace_id].decision if t.trace_id in found else Decision.OK for t in traces]
+    else:
+        decisions = []
+        for trace in traces:
+            start = time.process_time()
+            verdict = (
+                judge_trace(trace)
+                if tool == "linear"
+                else judge_counted(trace, model, limits, shrink=False).verdict
+            )
+            told.seconds.append(time.process_time() - start)
+            decisions.append(verdict.decision)
+    told.answers = [WORDS.get(decision, "Unknown") for decision in decisions]
+    told.mebibytes = memory_peak_mib()
+    return told
+
+
+def ours(case: Case, tool: str, quick: bool) -> Told | None:
+    """One of our tools on one case, in a process of its own; None where it does not judge such histories."""
+    if tool == "linear" and case.model != "log":
+        return None
+    words = [sys.executable, __file__, "--tool", tool, "--case", case.name, *["--quick"] * quick]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    return Told(**json.loads(done.stdout))
 
 
 def build() -> Path | None:
@@ -126,53 +192,83 @@ def theirs(case: Case, binary: Path) -> Told:
     request = {
         "model": case.model,
         "timeout": TIMEOUT_S,
-        "histories": [as_porcupine(trace) for trace in case.traces],
+        "histories": [as_porcupine(trace) for trace in case.traces()],
     }
     done = subprocess.run(
         [str(binary)], input=json.dumps(request), capture_output=True, text=True, check=True,
         env={**os.environ, "GOMAXPROCS": "1"},
     )  # fmt: skip
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
-    return Told([row["seconds"] for row in rows], [row["answer"] for row in rows])
+    *rows, last = [json.loads(line) for line in done.stdout.splitlines()]
+    return Told([row["seconds"] for row in rows], [row["answer"] for row in rows], 0.0, last["mebibytes"])
 
 
 def agree(case: Case, *tools: Told | None) -> None:
     """Stop where two tools that answer contradict each other."""
     given = [tool.answers for tool in tools if tool is not None]
-    for trace, answers in zip(case.traces, zip(*given, strict=True), strict=True):
+    for seed, answers in enumerate(zip(*given, strict=True)):
         said = set(answers) - {"Unknown"}
         if len(said) > 1:
-            raise SystemExit(f"{case.name}, history {trace.seed}: {answers}")
+            raise SystemExit(f"{case.name}, history {seed}: {answers}")
 
 
-def cell(told: Told | None) -> str:
+def cell(told: Told | None) -> tuple[str, str]:
     if told is None:
+        return "", ""
+    return f"{told.total:.4f}" + (f" ({told.open} open)" if told.open else ""), f"{told.mebibytes:.0f}"
+
+
+def ratio(best: Told, other: Told | None) -> str:
+    """How much longer the other tool took; `>` where it left something open, `<` where we did."""
+    if other is None:
         return ""
-    return f"{told.total:.3f}" + (f" ({told.open} open)" if told.open else "")
+    sign = "> " * (other.open > best.open) + "< " * (best.open > other.open)
+    return f"{sign}{other.total / max(best.total, 1e-9):.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Our judges against Porcupine.")
     parser.add_argument("--quick", action="store_true", help="fewer and smaller histories")
-    quick = parser.parse_args().quick
+    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    parser.add_argument("--tool", choices=("linear", "general"), help=argparse.SUPPRESS)
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    chosen = [case for case in cases(asked.quick) if asked.only in case.name]
+    if asked.tool:
+        (case,) = (case for case in chosen if case.name == asked.case)
+        told = run_here(case, asked.tool)
+        print(
+            json.dumps({name: getattr(told, name) for name in ("seconds", "answers", "ready", "mebibytes")})
+        )
+        return
     binary = build()
-    for name in ("log", "cas-register", "key-value"):  # compile before anything is measured
-        trace = history(name, 1, clients=10, operations=2000, unknown=0.05)
-        start = time.perf_counter()
-        judge_counted(trace, model_of(name), Limits(timeout_s=2))
-        judge_log(trace)
-        print(f"first use of {name}, compiling included: {time.perf_counter() - start:.1f} s")
-    rows = Table(title=f"seconds, one core; up to {TIMEOUT_S:g} s per history")
-    for column in ("case", "linear judge", "general engine", "Porcupine", "Porcupine / best of ours"):
+    rows = Table(title=f"CPU seconds and MiB, one core; up to {TIMEOUT_S:g} s of wall clock per history")
+    for column in ("case", "linear judge", "MiB", "general engine", "MiB", "Porcupine", "MiB", "x"):
         rows.add_column(column, justify="left" if column == "case" else "right")
-    for case in cases(quick):
-        general, linear = ours(case)
+    sums: dict[str, list[Told]] = defaultdict(lambda: [Told(), Told()])
+    ready = 0.0
+    for case in track(chosen, "cases", console=Console(stderr=True), transient=True):
+        linear, general = (ours(case, tool, asked.quick) for tool in ("linear", "general"))
+        assert general is not None
         other = theirs(case, binary) if binary is not None else None
-        agree(case, general, linear, other)
-        best = linear or general
-        ratio = f"{'> ' if other.open else ''}{other.total / best.total:.1f}" if other is not None else ""
-        rows.add_row(case.name, cell(linear), cell(general), cell(other), ratio)
-    Console(width=140).print(rows)
+        agree(case, linear, general, other)
+        best, ready = linear or general, max(ready, general.ready)
+        for summed, told in zip(sums[case.group], (best, other), strict=True):
+            summed.seconds += [] if told is None else told.seconds
+            summed.answers += [] if told is None else told.answers
+        rows.add_row(case.name, *cell(linear), *cell(general), *cell(other), ratio(best, other))
+    for group, (best, other) in sums.items():
+        rows.add_row(
+            f"total {group}",
+            f"{best.total:.4f}",
+            "",
+            "",
+            "",
+            f"{other.total:.4f}",
+            "",
+            ratio(best, other if binary else None),
+        )
+    Console(width=150).print(rows)
+    print(f"compiling or loading kernels, left out above: at most {ready:.1f} s")
 
 
 if __name__ == "__main__":

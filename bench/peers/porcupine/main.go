@@ -1,7 +1,7 @@
 // Judges histories with Porcupine, used as a library, for bench/checkers.py.
 //
 // Reads one JSON object: a model, a timeout, and histories as lists of operations. Prints one JSON object per history: the answer and the
-// seconds that CheckOperationsTimeout took. An operation with an unknown outcome returns after everything else, and its output is not looked at.
+// CPU seconds that CheckOperationsTimeout took; at the end one with the most memory that this process ever had. An operation with an unknown outcome returns after everything else, and its output is not looked at.
 package main
 
 import (
@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -132,13 +134,37 @@ var log = porcupine.Model{
 	},
 }
 
+// The CPU time of this process, garbage collection included.
+func cpuSeconds() float64 {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return float64(used.Utime.Sec+used.Stime.Sec) + float64(used.Utime.Usec+used.Stime.Usec)/1e6
+}
+
+// The most memory that this process ever had, as Linux counts it for this program alone; 0 where nothing tells.
+func peakMebibytes() float64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		var kibibytes float64
+		if n, _ := fmt.Sscanf(line, "VmHWM: %f kB", &kibibytes); n == 1 {
+			return kibibytes / 1024
+		}
+	}
+	return 0
+}
+
 func main() {
 	var asked request
 	if err := json.NewDecoder(os.Stdin).Decode(&asked); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	models := map[string]porcupine.Model{"cas-register": casRegister, "key-value": keyValue, "log": log}
+	models := map[string]porcupine.Model{"cas-register": casRegister, "register": casRegister, "key-value": keyValue, "log": log}
 	model, known := models[asked.Model]
 	if !known {
 		fmt.Fprintln(os.Stderr, "no model", asked.Model)
@@ -154,8 +180,9 @@ func main() {
 			}
 			operations[i] = porcupine.Operation{ClientId: op.Process, Input: op, Call: op.Invoke, Output: op, Return: end}
 		}
-		start := time.Now()
+		start := cpuSeconds()
 		answer := porcupine.CheckOperationsTimeout(model, operations, timeout)
-		fmt.Printf("{\"answer\":%q,\"seconds\":%.6f}\n", answer, time.Since(start).Seconds())
+		fmt.Printf("{\"answer\":%q,\"seconds\":%.6f}\n", answer, cpuSeconds()-start)
 	}
+	fmt.Printf("{\"mebibytes\":%.1f}\n", peakMebibytes())
 }
