@@ -2,8 +2,9 @@
 # An active virtual environment and a PYTHONPATH of yours are ignored.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONSTARTUP
 export PYTHONNOUSERSITE := 1
-# Compiled kernels by the content of their sources: numba itself looks at the outermost file only.
-export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba-$(shell cat fencepost/checkers/log/*.py | cksum | cut -d ' ' -f 1)
+# Compiled kernels by the content of all files they may be made from: numba itself looks at the outermost file only.
+KERNELS := fencepost/checkers fencepost/model/explore
+export NUMBA_CACHE_DIR := $(CURDIR)/.venv/numba-$(shell find $(KERNELS) -name '*.py' | LC_ALL=C sort | xargs cat | cksum | cut -d ' ' -f 1)
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
