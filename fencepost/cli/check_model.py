@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fencepost.cli.check_work import Judgement, Question
     from fencepost.cli.inputs import Piece
 
-COUNTS = ("operations", "parts", "steps", "nodes")
+COUNTS = ("operations", "parts", "decided", "steps", "nodes")
 """Of one history: what was judged, and the work that it took."""
 TIMEOUT_SECONDS = 60.0
 MEMORY_MIB = 2048
@@ -139,7 +139,7 @@ def check_model(
     from fencepost.cli.inputs import Quarantined
 
     answers = Answers(unreadable=unreadable)
-    rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:3]), ">seconds", "why")
+    rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:4]), ">seconds", "why")
     explained = 0
     try:
         with output.progress("histories", len(pieces)) as bar:
@@ -178,7 +178,7 @@ def _named(judgement: "Judgement") -> str:
 
 def _add_row(rows: "Table", judgement: "Judgement") -> None:
     verdict = judgement.verdict
-    counts = [judgement.counts.get(name, 0) for name in COUNTS[:3]]
+    counts = [judgement.counts.get(name, 0) for name in COUNTS[:4]]
     why = verdict.reason or (verdict.findings[0].seen if verdict.findings else "")
     cells = (_named(judgement), verdict.decision.value, *counts, f"{judgement.seconds:.3f}", why)
     add_row(rows, *cells, style=_STYLES.get(verdict.decision, "yellow"))
