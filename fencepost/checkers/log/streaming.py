@@ -191,9 +191,9 @@ class StreamingLogCheck:
         end, stable = (told.end, told.stable) if strong else (None, None)
         start = told.log_start if strong and self.claims.retention else None
         self._claims(operation, told)
-        self._order(operation, told, start, end, stable)
         for record in told.records:
             self._record(operation, record)
+        self._order(operation, told, start, end, stable)
         self._not_below(sent, operation, end, start, stable)
         reach = max((record.offset + 1 for record in told.records), default=0)
         claimed = max(end or 0, start or 0, stable or 0)

@@ -1,0 +1,275 @@
+"""Retention, compaction, last stable offsets: for each rule a tiny history that breaks it, with its certificate, and the nearest legal one."""
+
+from typing import Any
+
+import pytest
+from attrs import evolve
+from log_histories import FAIL, OK, UNKNOWN, append, read, trace
+
+import fencepost.checkers.log.skips as skips
+from fencepost.checkers.log import judge_trace, judge_traces, stream_trace
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.operations import Function, Operation, Outcome, Position
+from fencepost.traces.trace import Trace
+
+THREE = (append(1, [10], 0, 1, 0), append(2, [20], 0, 1, 1), append(3, [30], 0, 1, 2))
+COMMITTED: dict[str, Any] = {"isolation": "read_committed"}
+UNCOMMITTED: dict[str, Any] = {"isolation": "read_uncommitted"}
+
+
+def kept(*operations: Operation, **claims: Any) -> Trace:
+    """A trace whose log has retention."""
+    return trace(*operations, retention=True, **claims)
+
+
+def cleaned(*operations: Operation, **claims: Any) -> Trace:
+    """A trace whose topic t is compacted."""
+    return trace(*operations, compacted=("t",), **claims)
+
+
+def keyed(
+    op_id: int, value: int, offset: int | None, key: str | None = "a", at: int = 0, **more: Any
+) -> Operation:
+    """An append of one record under a key, invoked at `at`."""
+    return append(op_id, [value], at, None if offset is None else at + 1, offset, key=key, **more)
+
+
+def txn(op_id: int, process: int, invoke: int, complete: int | None, outcome: Outcome = OK) -> Operation:
+    """A transaction of a process."""
+    return Operation(
+        op_id=op_id,
+        process=process,
+        function=Function.TXN,
+        invoke_time=invoke,
+        completion_time=complete,
+        outcome=outcome,
+    )
+
+
+def from_two(op_id: int, invoke: int = 4, **more: Any) -> Operation:
+    """A read that began at 0 and returned offset 2 only."""
+    return read(op_id, 0, [(2, 30)], invoke, invoke + 1, **more)
+
+
+CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
+    (  # below a claimed log start records may be gone; above it they may not
+        "skipped_offset", (5, 2),
+        kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=1), from_two(5)),
+        kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
+    ),
+    (  # without the claim nothing changes
+        "skipped_offset", (5, 1),
+        trace(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
+        kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=2), from_two(5)),
+    ),
+    (  # a trusted reply's own log start is all that explains its gap
+        "skipped_offset", (5, 2),
+        kept(*THREE, read(4, 0, [], 6, 7, strong=False, log_start_offset=2), from_two(5, strong=True, log_start_offset=1)),
+        kept(*THREE, read(4, 0, [], 6, 7, strong=False, log_start_offset=2), from_two(5, strong=True, log_start_offset=2)),
+    ),
+    (  # between two records of one read retention explains nothing
+        "skipped_offset", (5, 2),
+        kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=3), read(5, 0, [(0, 10), (2, 30)], 4, 5)),
+        kept(*THREE, read(4, 0, [], 2, 3, strong=False, log_start_offset=3), read(5, 0, [(0, 10), (1, 20)], 4, 5)),
+    ),
+    (
+        "skipped_offset", (5,),
+        kept(THREE[1], append(6, [11], 0, None), read(4, 0, [], 2, 3, strong=False, log_start_offset=0), read(5, 0, [(1, 20)], 4, 5),
+             dense=True),
+        kept(THREE[1], append(6, [11], 0, None), read(4, 0, [], 2, 3, strong=False, log_start_offset=1), read(5, 0, [(1, 20)], 4, 5),
+             dense=True),
+    ),
+    (
+        "log_start_regressed", (5, 4),
+        kept(*THREE, read(4, 2, [], 2, 3, strong=True, log_start_offset=2), read(5, 2, [], 4, 5, strong=True, log_start_offset=1)),
+        kept(*THREE, read(4, 2, [], 2, 4, strong=True, log_start_offset=2), read(5, 2, [], 4, 5, strong=True, log_start_offset=1)),
+    ),
+    (  # a follower that took over lags: weak claims promise nothing
+        "log_start_regressed", (5, 4),
+        kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 2, [], 4, 5, log_start_offset=1), check="strong"),
+        kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 2, [], 4, 5, log_start_offset=1)),
+    ),
+    (
+        "log_start_above_end", (4,),
+        kept(*THREE, read(4, 3, [], 2, 3, 2, strong=False, log_start_offset=3)),
+        kept(*THREE, read(4, 3, [], 2, 3, 3, strong=False, log_start_offset=3)),
+    ),
+    (
+        "read_below_log_start", (5, 4),
+        kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 1, [(1, 20)], 4, 5), check="strong"),
+        kept(*THREE, read(4, 2, [], 2, 3, log_start_offset=2), read(5, 1, [(1, 20)], 4, 5)),
+    ),
+    (
+        "read_outside_bounds", (5,),
+        kept(*THREE, read(5, 0, [(0, 10)], 4, 5, strong=True, log_start_offset=1)),
+        kept(*THREE, read(5, 0, [(1, 20)], 4, 5, strong=True, log_start_offset=1)),
+    ),
+    (  # a log start shows that the log reached it
+        "append_below_shown_end", (6, 5),
+        kept(append(6, [60], 5, 6, 1), read(5, 0, [], 2, 3, strong=True, log_start_offset=2)),
+        kept(append(6, [60], 5, 6, 2), read(5, 0, [], 2, 3, strong=True, log_start_offset=2)),
+    ),
+    (
+        "unaccounted_offset", (5,),
+        kept(read(5, 0, [], 2, 3, strong=True, log_start_offset=2), append(6, [60], 0, None), dense=True),
+        kept(read(5, 0, [], 2, 3, strong=True, log_start_offset=2), append(6, [60, 61], 0, None), dense=True),
+    ),
+    (  # the last record of a key stays
+        "skipped_offset", (5, 2),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2), from_two(5)),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "a"), keyed(3, 30, 2), from_two(5)),
+    ),
+    (  # what is newer must have stood by then
+        "skipped_offset", (5, 1),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2, at=6), read(5, 0, [(1, 20)], 4, 5)),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, 2, at=5), read(5, 0, [(1, 20)], 4, 5)),
+    ),
+    (  # and an append that nobody saw must have been sent
+        "skipped_offset", (5, 1),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, None, at=6), read(5, 0, [(1, 20)], 4, 5)),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b"), keyed(3, 30, None, at=5), read(5, 0, [(1, 20)], 4, 5)),
+    ),
+    (  # a record without a key is like no other; a tombstone goes at any time
+        "skipped_offset", (5, 2),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, None), keyed(3, 30, 2), from_two(5)),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1, "b", argument="tombstone"), keyed(3, 30, 2), from_two(5)),
+    ),
+    (  # only the topic that says so is compacted
+        "skipped_offset", (5, 1),
+        trace(keyed(1, 10, 0), keyed(2, 20, 1), keyed(3, 30, 2), from_two(5), compacted=("u",)),
+        cleaned(keyed(1, 10, 0), keyed(2, 20, 1), keyed(3, 30, 2), from_two(5)),
+    ),
+    (
+        "last_stable_offset_regressed", (5, 4),
+        trace(*THREE, read(4, 2, [], 2, 3, strong=True, last_stable_offset=2), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
+        trace(*THREE, read(4, 2, [], 2, 3, strong=False, last_stable_offset=2), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
+    ),
+    (  # what a read_committed read returned was stable
+        "last_stable_offset_regressed", (5, 4),
+        trace(*THREE, read(4, 1, [(1, 20)], 2, 3, **COMMITTED), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
+        trace(*THREE, read(4, 1, [(1, 20)], 2, 3, **UNCOMMITTED), read(5, 2, [], 4, 5, strong=True, last_stable_offset=1)),
+    ),
+    (
+        "last_stable_above_end", (4,),
+        trace(*THREE, read(4, 3, [], 2, 3, 2, strong=False, last_stable_offset=3)),
+        trace(*THREE, read(4, 3, [], 2, 3, 3, strong=False, last_stable_offset=3)),
+    ),
+    (
+        "read_outside_bounds", (4,),
+        trace(*THREE, read(4, 0, [(0, 10), (1, 20)], 2, 3, strong=True, last_stable_offset=1, **COMMITTED)),
+        trace(*THREE, read(4, 0, [(0, 10), (1, 20)], 2, 3, strong=True, last_stable_offset=1, **UNCOMMITTED)),
+    ),
+    (  # the end that a read_committed list_offsets returns is the last stable offset
+        "last_stable_offset_regressed", (5, 4),
+        trace(*THREE, read(4, 1, [(1, 20)], 2, 3, **COMMITTED),
+              read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED)),
+        trace(*THREE, read(4, 0, [(0, 10)], 2, 3, **COMMITTED),
+              read(5, 1, [], 4, 5, strong=True, function=Function.LIST_OFFSETS, **COMMITTED)),
+    ),
+    (
+        "open_transaction_read", (4, 1, 9),
+        trace(append(1, [10], 0, 6, 0), txn(9, 1, 0, 8), read(4, 0, [(0, 10)], 2, 5, **COMMITTED)),
+        trace(append(1, [10], 0, 6, 0), txn(9, 1, 0, 8), read(4, 0, [(0, 10)], 2, 6, **COMMITTED)),
+    ),
+    (  # an abort is not shown to those who asked for committed records, and is passed over by them
+        "failed_append_visible", (4, 1),
+        trace(append(1, [10], 0, 1, outcome=FAIL), txn(9, 1, 0, 2, FAIL), read(4, 0, [(0, 10)], 2, 5, **COMMITTED)),
+        trace(append(1, [10], 0, 1, outcome=FAIL), txn(9, 1, 0, 2, FAIL), read(4, 0, [(0, 10)], 2, 5, **UNCOMMITTED)),
+    ),
+    (
+        "skipped_offset", (5, 1),
+        trace(*THREE, txn(9, 1, 0, 2), read(5, 0, [(1, 20)], 4, 5, **COMMITTED)),
+        trace(*THREE, txn(9, 1, 0, 2, FAIL), read(5, 0, [(1, 20)], 4, 5, **COMMITTED)),
+    ),
+    (  # a transaction of which one record was shown was committed
+        "skipped_offset", (5, 1),
+        trace(append(1, [10, 11], 0, 1, 0), txn(9, 1, 0, None, UNKNOWN), read(4, 0, [(0, 10)], 3, 4, **COMMITTED),
+              read(5, 0, [(1, 11)], 4, 5, **COMMITTED)),
+        trace(append(1, [10, 11], 0, 1, 0), txn(9, 1, 0, None, UNKNOWN), read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED),
+              append(2, [20], 0, 1, 2), read(5, 0, [(2, 20)], 4, 5, **COMMITTED)),
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("anomaly", "operations", "bad", "good"), CASES, ids=[f"{c[0]}-{n}" for n, c in enumerate(CASES)]
+)
+def test_rule_is_broken_by_its_operations(
+    anomaly: str, operations: tuple[int, ...], bad: Trace, good: Trace
+) -> None:
+    """Each rule of special logs has a certificate of the operations that break it; the nearest legal history has none, in either form."""
+    found = {finding.anomaly: finding for finding in judge_trace(bad).findings}
+    assert anomaly in found
+    assert found[anomaly].operations == operations
+    assert judge_trace(good).decision is Decision.OK, judge_trace(good)
+    assert stream_trace(good, "t", 0).decision is Decision.OK
+
+
+def test_a_write_below_the_log_start_is_not_lost() -> None:
+    """An end that went back over a record that retention removed is a stale read, not a lost write; so is one that compaction may have removed."""
+    stale = (
+        append(1, [10], 0, 1, 0),
+        read(2, 0, [], 2, 3, 0),
+        read(3, 0, [], 4, 5, strong=False, log_start_offset=1),
+    )
+    assert judge_trace(trace(*stale)).anomaly == "lost_write"
+    assert judge_trace(kept(*stale)).anomaly == "stale_read"
+    replaced = (keyed(1, 10, 0), keyed(4, 40, None), read(2, 0, [], 2, 3, 0))
+    assert judge_trace(trace(*replaced)).anomaly == "lost_write"
+    assert judge_trace(cleaned(*replaced)).anomaly == "stale_read"
+
+
+def test_clock_uncertainty_clears_an_excuse_that_came_late() -> None:
+    """A newer record of the key on another clock excuses once that clock errs enough, and the finding says how much."""
+    late = (
+        keyed(1, 10, 0, clock_id=1), keyed(2, 20, 1, "b", clock_id=1), keyed(3, 30, 2, at=8, clock_id=2),
+        read(5, 0, [(1, 20)], 4, 5, clock_id=1),
+    )  # fmt: skip
+    (finding,) = judge_trace(cleaned(*late)).findings
+    assert (finding.anomaly, finding.uncertainty_ns) == ("skipped_offset", 2)
+    assert judge_trace(cleaned(*late, clock_uncertainty_ns=2)).decision is Decision.OK
+
+
+def test_a_log_start_of_one_partition_says_nothing_of_another() -> None:
+    """What retention explains is kept apart by partition, also for claims of polls of several partitions."""
+    poll = Operation(
+        op_id=4, process=4, function=Function.POLL, outcome=OK, invoke_time=2, completion_time=3,
+        positions=(Position(topic="t", partition=0, offset=0, log_start_offset=0), Position(topic="t", partition=1, offset=0, log_start_offset=2)),
+    )  # fmt: skip
+    assert judge_trace(kept(*THREE, poll, from_two(5))).anomaly == "skipped_offset"
+    swapped = evolve(poll, positions=tuple(evolve(p, partition=1 - p.partition) for p in poll.positions))
+    assert judge_trace(kept(*THREE, swapped, from_two(5))).decision is Decision.OK
+
+
+def test_session_forbids_log_starts_to_go_back_within_an_epoch() -> None:
+    """In the session profile a process's log starts and last stable offsets do not go back within a leader epoch."""
+    for column, anomaly in (
+        ("log_start_offset", "log_start_regressed"),
+        ("last_stable_offset", "last_stable_offset_regressed"),
+    ):
+        polls = [
+            read(n, 3, [], n, n, strong=False, process=1, leader_epoch=1, **{column: 4 - n}) for n in (1, 2)
+        ]
+        assert judge_trace(kept(*polls, check="session")).anomaly == anomaly
+        apart = (polls[0], evolve(polls[1], leader_epoch=2))
+        assert judge_trace(kept(*apart, check="session")).decision is Decision.OK
+
+
+def test_a_judge_that_excuses_everything_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: once retention and compaction excuse everything, the differential test finds histories that no log explains."""
+    from test_log_differential import disagreements, special_histories
+
+    made = special_histories(3)
+    assert disagreements(made) == []
+    monkeypatch.setattr(skips, "skipped_offset", lambda group: None)
+    import fencepost.checkers.log.content as content
+
+    monkeypatch.setattr(content, "_RULES", tuple(r for r in content._RULES if r.__name__ != "skipped_offset"))
+    assert any(disagreements(special_histories(seed)) for seed in range(3, 13))
+
+
+def test_stacking_does_not_change_what_special_logs_are() -> None:
+    """Special and ordinary traces in one call have the verdicts of each alone."""
+    made = [evolve(t, trace_id=n) for n, t in enumerate(t for case in CASES for t in case[2:])]
+    alone = [(t.trace_id, judge_trace(t)) for t in made]
+    assert judge_traces(made) == [pair for pair in alone if pair[1].decision is not Decision.OK]
