@@ -1,6 +1,6 @@
 """checkers/invariants/hw_mono.py: ends that clients are shown, in real time."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.checkers import invariants
@@ -127,6 +127,7 @@ READS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(READS, max_size=8))
 def test_the_sweep_is_the_definition(reads: list[tuple[int, int, int, int, bool]]) -> None:
     """Rule: the sweep finds a regress exactly if some pair of operations is one by definition, and its certificate is such a pair."""

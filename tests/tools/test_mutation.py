@@ -127,6 +127,9 @@ def test_results_are_kept_and_count_for_their_source_only(tmp_path: Path) -> Non
     assert (made.tried, made.of, made.noticed, made.unexplained) == (9, len(faults), 8, 0)
     assert made.survivors[0][2] == "it is what it is"
     assert score("f", faults, digests, again, {}).unexplained == 1
+    assert (made.equivalent, round(made.percent, 1)) == (0, 88.9)
+    same = dict.fromkeys(given, "equivalent: nothing tells them apart")
+    assert (score("f", faults, digests, again, same).percent, made.percent_of_all) == (100.0, made.percent)
 
 
 def test_the_command_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,10 +70,31 @@ def _show(scores: list[Score], output: Output) -> None:
             add_row(rows, place, fault.scope, change(fault), why, style="" if reason else "yellow")
     if rows.row_count:
         output.say(rows, "")
-    sums = table("checker", ">faults", ">tried", ">noticed", ">%", ">survived", ">without a reason")
+    sums = table(
+        "checker",
+        ">faults",
+        ">tried",
+        ">noticed",
+        ">% of all",
+        ">survived",
+        ">equivalent",
+        ">%",
+        ">without a reason",
+    )
     for one in scores:
         survived = len(one.survivors)
-        cells = (one.checker, one.of, one.tried, one.noticed, f"{one.percent:.1f}", survived, one.unexplained)
+        of_all, of_those = f"{one.percent_of_all:.1f}", f"{one.percent:.1f}"
+        cells = (
+            one.checker,
+            one.of,
+            one.tried,
+            one.noticed,
+            of_all,
+            survived,
+            one.equivalent,
+            of_those,
+            one.unexplained,
+        )
         add_row(sums, *cells, style="green" if one.percent >= TARGET else "red")
     output.say(sums)
 

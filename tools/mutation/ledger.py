@@ -16,6 +16,8 @@ from tools.mutation.checkers import TOP
 from tools.mutation.faults import Fault
 
 REASONS = TOP / "docs" / "exactness.md"
+EQUIVALENT = "equivalent"
+"""How a reason begins that says so."""
 ROW = re.compile(
     r"^\| `(?P<file>fencepost/[^`]+)` \| (?P<scope>[^|]+) \| `` (?P<change>.+?) `` \| (?P<reason>[^|]+) \|$",
     re.M,
@@ -93,8 +95,19 @@ class Score:
     survivors: tuple[tuple[Fault, str, str], ...]
 
     @property
+    def equivalent(self) -> int:
+        """Survivors of which it is argued that no input tells them from the original."""
+        return sum(reason.startswith(EQUIVALENT) for _, _, reason in self.survivors)
+
+    @property
     def percent(self) -> float:
-        """Of the faults that were tried, how many were noticed; equivalent ones count against it."""
+        """Noticed, of the faults that were tried and are not equivalent."""
+        could = self.tried - self.equivalent
+        return 100.0 * self.noticed / could if could else 0.0
+
+    @property
+    def percent_of_all(self) -> float:
+        """Noticed, of all that were tried: the equivalent ones count against it."""
         return 100.0 * self.noticed / self.tried if self.tried else 0.0
 
     @property
@@ -109,7 +122,9 @@ class Score:
             "faults": self.of,
             "tried": self.tried,
             "noticed": self.noticed,
+            "equivalent": self.equivalent,
             "percent": round(self.percent, 2),
+            "percent_of_all": round(self.percent_of_all, 2),
             "survivors": [
                 {"file": fault.file, "line": fault.lines[0], "scope": fault.scope, "kind": fault.kind,
                  "change": change(fault), "outcome": outcome, "reason": reason}
