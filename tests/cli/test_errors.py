@@ -21,7 +21,7 @@ USAGE = [
     (["campaign", "--bug", "KIP-999"], "planted bugs: expected one of KAFKA-532, KAFKA-6082, KIP-101"),
     (
         ["campaign", "--checks", "lgo"],
-        "the list of checks: expected checks out of log, invariants, conformance, saw 'lgo'",
+        "the list of checks: expected checks out of log, kafka, groups, invariants, conformance, saw 'lgo'",
     ),
     (["campaign", "--profile", "wild"], "swarm profile: expected one of"),
     (
