@@ -98,9 +98,9 @@ def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
         raise AssertionError(f"a batch at byte {position} that is bad in one way of looking only")
 
 
-def whole_batches(data: bytes, *, below: int) -> int:
-    """How many bytes at the beginning of `data` are whole batches that end at or below the offset `below`."""
-    position, available, unpack = 0, len(data), _FRAME_HEAD.unpack_from
+def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
+    """How many bytes at the beginning of `data` are whole batches that end at or below the offset `below`. start: so many are known to be."""
+    position, available, unpack = start, len(data), _FRAME_HEAD.unpack_from
     while position + HEADER_SIZE <= available:
         base, length, _, _, _, _, delta = unpack(data, position)
         following = position + LENGTH_END + length
@@ -108,6 +108,12 @@ def whole_batches(data: bytes, *, below: int) -> int:
             break
         position = following
     return position
+
+
+def begins_up_to(data: bytes, position: int, offset: int) -> bool:
+    """Whether a batch seems to begin at `position` whose base offset is at most `offset`."""
+    base, length, _, magic, _, _, _ = _FRAME_HEAD.unpack_from(data, position)
+    return bool(magic == MAGIC and length > 0 and 0 <= base <= offset)
 
 
 def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:

@@ -25,7 +25,8 @@ from fencepost.impl.log.control_records import end_transaction_of
 from fencepost.impl.log.layout import CLEANED, INDEXES, LOG, SWAP, TRANSACTION_INDEX, segment_path
 from fencepost.impl.log.record_batch import Record, TimestampType, encode_batch, read_records
 from fencepost.impl.log.recovery import finish_swap
-from fencepost.impl.log.segment import LARGEST_RELATIVE_OFFSET, Segment
+from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segment_indexes import LARGEST_RELATIVE_OFFSET
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.log.transaction_index import TransactionIndex
 

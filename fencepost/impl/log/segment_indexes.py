@@ -16,6 +16,9 @@ from fencepost.impl.log.offset_index import OffsetIndex
 from fencepost.impl.log.time_index import NO_TIMESTAMP, TimeIndex
 from fencepost.impl.log.transaction_index import TransactionIndex
 
+LARGEST_RELATIVE_OFFSET = (1 << 31) - 1
+"""An index stores offsets relative to the base in 31 bits."""
+
 
 @define(eq=False, kw_only=True)
 class SegmentIndexes:
