@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from attrs import evolve
 from log_histories import append, random_trace, trace, with_claims
+from log_special_histories import special_trace
 
 from fencepost.checkers.columns import OperationColumns, columns_of_table, columns_of_traces
 from fencepost.checkers.log import judge_columns, judge_traces, log_columns
@@ -47,10 +48,11 @@ def assert_same(a: OperationColumns, b: OperationColumns) -> None:
 
 
 def several(count: int = 60) -> list[Trace]:
-    """Random traces, some of two partitions."""
+    """Random traces, some of two partitions, some special."""
     made = []
     for n in range(count):
-        base = with_claims(Random(n), random_trace(Random(n), profiles=("default", "strong", "session")))
+        make = special_trace if n % 4 == 2 else random_trace
+        base = with_claims(Random(n), make(Random(n), profiles=("default", "strong", "session")))
         twin = [evolve(o, op_id=o.op_id + 100, partition=1, topic="t" if n % 3 else "u",
                        records=tuple(evolve(r, partition=1, topic="t" if n % 3 else "u") for r in o.records))
                 for o in base.operations]  # fmt: skip
@@ -83,6 +85,16 @@ def test_a_slice_of_a_table_is_judged_as_its_rows() -> None:
     made = several(20)
     first = len(made[0].operations)
     assert_same(columns_of_traces(made[1:]), columns_of_table(table_of(made).slice(first), made[1:]))
+
+
+def test_ordinary_logs_have_no_statements() -> None:
+    """Traces that say nothing of log starts, transactions and keys carry no columns for them; one that does brings them, in both sources."""
+    made = [random_trace(Random(n)) for n in range(5)]
+    assert columns_of_traces(made).statements is None
+    assert columns_of_table(table_of(made), made).statements is None
+    special = special_trace(Random(1), features=("compaction", "transactions"))
+    assert columns_of_traces([*made, special]).statements is not None
+    assert columns_of_table(table_of([*made, evolve(special, trace_id=9)]), made).statements is not None
 
 
 def test_unknown_runs_get_default_claims() -> None:
