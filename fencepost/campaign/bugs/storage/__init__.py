@@ -38,6 +38,8 @@ class LogBug:
 
 
 LOST = "lost: |hole: "
+OFFSETS_TWICE = r"out of order|AssertionError: \(\d+, \d+\)$"
+"""The second form is the assertion of ProducerState.update: a batch below the end that it knows."""
 FORGOTTEN = "is forgotten|[Oo]f producer|last batch of producer|not recognised|before the restart|ahead of the log|expected sequence"
 
 LOG_BUGS: dict[str, LogBug] = {
@@ -47,7 +49,7 @@ LOG_BUGS: dict[str, LogBug] = {
         ("KAFKA-5829", "log", loading.SnapshotsGo, FORGOTTEN),
         ("LOG-NO-CHECKSUM", "recovery", loading.NoChecksums, "CRC-32C"),
         ("LOG-FSYNCGATE", "recovery", loading.TrustsThePageCache, LOST),
-        ("KAFKA-7866", "log", appending.EndMovesLast, "out of order"),
+        ("KAFKA-7866", "log", appending.EndMovesLast, OFFSETS_TWICE),
         ("KAFKA-6975", "log", appending.StartsWithWholeBatches, "a batch at the log end offset"),
         ("KAFKA-6003", "log", appending.ChecksItsLeader, "sequence 0"),
         ("KAFKA-6683", "log", appending.ProducersFirst, FORGOTTEN),
