@@ -193,6 +193,8 @@ def _producers_made_again(
         assert found is not None, path
         for producer_id, theirs in sorted(found.producers.items()):
             ours = state.producers.get(producer_id)
+            if ours is None and theirs.batches[-1].last_offset < _first(directory / str(key)):
+                continue
             if ours is None:
                 wrong.append(f"{key}: producer {producer_id} is missing")
                 continue
@@ -204,9 +206,14 @@ def _producers_made_again(
 
 
 def _gist(producer: Producer) -> tuple[object, ...]:
+    """A snapshot has one time for a producer, whether of its last batch or of a marker after it."""
+    last = [
+        (batch.first_sequence, batch.last_sequence, batch.first_offset, batch.last_offset)
+        for batch in producer.batches[-1:]
+    ]
     return (
         producer.epoch,
-        producer.batches[-1:],
+        last,
         producer.timestamp_ms,
         producer.open_since,
         producer.coordinator_epoch,
