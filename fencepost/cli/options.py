@@ -73,7 +73,8 @@ bug_option: Decorator = click.option(
 checks_option: Decorator = click.option(
     "--checks",
     metavar="LIST",
-    help="Judges to ask, separated by commas: log, invariants, conformance. All by default.",
+    help="Judges to ask, separated by commas: log, kafka (asks log too), groups, invariants, conformance."
+    " [default: log,invariants,conformance]",
 )
 
 
