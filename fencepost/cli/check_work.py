@@ -89,7 +89,9 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
 
         judged = judge_counted(found.trace, *question.asked_model())
         verdict = judged.verdict
-        counts = {name: getattr(judged, name) for name in ("operations", "parts", "decided", "steps", "nodes")}
+        counts = {
+            name: getattr(judged, name) for name in ("operations", "parts", "decided", "steps", "nodes")
+        }
     else:
         verdict = combine(verdicts_of(found.trace, question))
     return Judgement(

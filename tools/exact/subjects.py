@@ -80,6 +80,19 @@ def _engine(model: str) -> Subject:
     )
 
 
+def _decider(model: str) -> Subject:
+    def compare(module: Any, seed: int, count: int) -> Counted:
+        return counted(module.sweep(model, range(seed, seed + count)), count)
+
+    return Subject(
+        name=f"decider-{model}",
+        says=f"the decider of unambiguous values for the model {model}, against every order and against the engine",
+        module="tests/checkers/linearizability/test_deciders.py",
+        sources=("fencepost/checkers/linearizability", "fencepost/checkers/models"),
+        compare=compare,
+    )
+
+
 def _sweep(name: str, says: str, module: str, *sources: str) -> Subject:
     def compare(module: Any, seed: int, count: int) -> Counted:
         return counted(module.sweep(seed, count), count)
@@ -88,10 +101,12 @@ def _sweep(name: str, says: str, module: str, *sources: str) -> Subject:
 
 
 MODELS = ("register", "cas-register", "key-value", "set", "queue", "mutex", "fenced-lock", "counter", "log")
+DECIDED = ("register", "cas-register", "set", "queue", "mutex", "fenced-lock")
 SUBJECTS: dict[str, Subject] = {
     subject.name: subject
     for subject in (
         *map(_engine, MODELS),
+        *map(_decider, DECIDED),
         _sweep(
             "log-judge",
             "the linear log judge, against every log that could explain a history",
