@@ -180,7 +180,7 @@ class Place:
         files = RealFiles(self.root)
         for path in sorted((self.root / TOPIC).glob("*.log")):
             segment = Segment.open(files, TOPIC, int(path.stem), OPTIONS)
-            segment.recover(segment.base_offset, lambda header, data: None)
+            segment.recover(segment.base_offset, lambda batch: None)
             segment.close()
 
     def recover(self) -> None:

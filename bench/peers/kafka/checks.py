@@ -87,6 +87,8 @@ def line_for_line(case: str, directory: Path, peer: Peer) -> Iterator[Compared]:
         )
     for name in sorted(set(ours) & set(theirs)):
         mine, other = ours[name], theirs[name]
+        if name.endswith(SPARSE) and not (directory / name).read_bytes().strip(b"\0"):
+            other = []  # of preallocated room DumpLogSegments shows the first zeros as an entry
         if name.endswith(".snapshot"):
             mine, other = sorted(mine), sorted(other)
         wrong += difference(name, mine, other)
@@ -176,7 +178,8 @@ def made_again(
         unit="partitions",
         differences=tuple(wrong),
     )
-    yield _producers_made_again(case, directory, states)
+    if directory.parent.name in ("clean", "three"):  # a kill leaves no snapshot at the end
+        yield _producers_made_again(case, directory, states)
 
 
 def _producers_made_again(
