@@ -142,6 +142,8 @@ class StreamingLogCheck:
         found = {**self.findings.found}
         if "skipped_offset" not in found and (skip := self.skips.final()) is not None:
             found["skipped_offset"] = skip
+        if self.skips.moved:
+            found.pop("skipped_offset", None)
         if self.broken or self.claims.assumption_broken:
             reason = self.broken or self.claims.assumption_broken
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
@@ -334,7 +336,10 @@ class StreamingLogCheck:
         while end > 0 and self._lossy(end - 1):
             end = min(start for start, stop in self.loss if start <= end - 1 < stop)
             by_record = False
-        return Shown(end=end, by=by, by_record=by_record) if end > known.end else known
+        claims = (
+            end == known.end and known.by_record and not by_record
+        )  # a claim says more than a record does
+        return Shown(end=end, by=by, by_record=by_record) if end > known.end or claims else known
 
     def _lossy(self, offset: int) -> bool:
         return any(start <= offset < end for start, end in self.loss)

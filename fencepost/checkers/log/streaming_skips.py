@@ -27,7 +27,8 @@ class KeyState:
 @define(kw_only=True)
 class StreamSkips:
     """licence: the highest log start that was claimed so far. waiting: of the skips that a later log start may explain, the one at the highest
-    offset. dense, dense_waiting: the same of skips over offsets that are not known to hold a record, but must where offsets are dense. keys: by key."""
+    offset. dense, dense_waiting: the same of skips over offsets that are not known to hold a record, but must where offsets are dense. keys: by key;
+    moved: an append of a key was shown at a second, higher place (that is another finding), which may excuse what was told before."""
 
     findings: StreamFindings
     claims: Claims
@@ -40,7 +41,7 @@ class StreamSkips:
     dense: Finding | None = None
     dense_waiting: tuple[int, Finding] | None = None
     keys: dict[str, KeyState] = Factory(dict)
-    keys_forgotten: bool = False
+    moved: bool = False
 
     def final(self) -> Finding | None:
         """A skip that waited and that nothing has explained, if the stream ends now."""
@@ -62,14 +63,14 @@ class StreamSkips:
         if not self.compacted or operation.key is None:
             return
         if operation.key not in self.keys and len(self.keys) >= self.horizon:
-            self.keys_forgotten = True
-            return
+            return  # a key that is not known excuses
         self.keys.setdefault(operation.key, KeyState()).unplaced.add(operation.op_id)
 
     def placed(self, operation: Operation, last: int) -> None:
         """An append is known to stand, its last record at `last`; or (-1) to have failed."""
         state = self.keys.get(operation.key) if operation.key is not None else None
         if state is not None:
+            self.moved |= operation.op_id not in state.unplaced and last > state.newest
             state.unplaced.discard(operation.op_id)
             state.newest = max(state.newest, last)
 
