@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import rich_click as click
@@ -11,14 +11,11 @@ import rich_click as click
 from fencepost.cli.console import Output, add_row, table
 from fencepost.cli.options import json_option
 from fencepost.cli.tlc import assignments
+from fencepost.model.registry import NAMES, shipped
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
     from fencepost.model.explore.system import Result
-
-MODELS = {
-    "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash (SPEC.md R)"
-}
 
 
 @click.group("model", short_help="Explore the executable models.")
@@ -38,59 +35,37 @@ def command() -> None:
 @json_option
 def list_command(as_json: bool) -> ExitCode:
     """The models, their constants with what they are by default, and the protections that can be dropped."""
-    from fencepost.model.replication_state import DATA_PATH, Constants
     from fencepost.traces.protections import PROTECTIONS
 
     output = Output(as_json)
-    constants = {field.name: field.default for field in attrs.fields(Constants) if field.name != "drop"}
-    protections = [one for one in PROTECTIONS if one.name in DATA_PATH]
-    for name, what in MODELS.items():
+    told = []
+    for name, what in NAMES.items():
+        model = shipped(name)
         output.say(f"{name}: {what}", "")
         rows = table("constant", ">by default")
-        for constant, default in constants.items():
+        for constant, default in model.bounds.items():
             add_row(rows, constant, default)
         output.say(rows, "")
         rows = table("protection", "bug", "breaks", "what it says")
+        protections = [one for one in PROTECTIONS if one.name in model.protections]
         for one in protections:
             add_row(rows, one.name, one.bug, one.breaks, one.says)
         output.say(rows)
-    output.emit(
-        {
-            "models": [
-                {
-                    "name": name,
-                    "constants": constants,
-                    "protections": [
-                        {"name": one.name, "bug": one.bug, "breaks": one.breaks} for one in protections
-                    ],
-                }
-                for name in MODELS
-            ]
-        }
-    )
+        told.append(
+            {
+                "name": name,
+                "constants": dict(model.bounds),
+                "protections": [
+                    {"name": one.name, "bug": one.bug, "breaks": one.breaks} for one in protections
+                ],
+            }
+        )
+    output.emit({"models": told})
     return ExitCode.NOTHING_FOUND
 
 
-def _replication(constants: tuple[str, ...], drop: tuple[str, ...]) -> Any:
-    """The constants of the replication model that the options mean. A protection may be named by its bug, too."""
-    from fencepost.model.replication_state import Constants
-    from fencepost.traces.protections import BY_BUG
-
-    known = {field.name for field in attrs.fields(Constants)} - {"drop"}
-    values: dict[str, Any] = {}
-    for name, value in assignments(constants).items():
-        if name not in known or not value.isdecimal():
-            raise FencepostError(
-                expected=f"NAME=NUMBER with a name of {', '.join(sorted(known))}",
-                seen=f"{name}={value}",
-                where="--constant",
-            )
-        values[name] = int(value)
-    return Constants(**values, drop={BY_BUG[name].name if name in BY_BUG else name for name in drop})
-
-
 @command.command("explore", short_help="Visit every reachable state of a model.")
-@click.argument("name", type=click.Choice(list(MODELS)))
+@click.argument("name", type=click.Choice(list(NAMES)))
 @click.option(
     "--constant",
     "constants",
@@ -148,16 +123,17 @@ def explore_command(
       fencepost model explore replication --constant epochs=2 --symmetry --memory 2000
     """
     from fencepost.model.explore import Limits, Outcome, explore, render
-    from fencepost.model.replication import Replication
-    from fencepost.model.replication_invariants import OF_STATES
 
-    output = Output(as_json)
-    unknown = sorted(set(checks) - set(OF_STATES))
+    output, model = Output(as_json), shipped(name)
+    unknown = sorted(set(checks) - set(model.invariants))
     if unknown:
         raise FencepostError(
-            expected=f"an invariant of {', '.join(OF_STATES)}", seen=", ".join(unknown), where="--check"
+            expected=f"an invariant of {', '.join(model.invariants)}",
+            seen=", ".join(unknown),
+            where="--check",
         )
-    system = Replication(_replication(constants, drop), checks or tuple(OF_STATES))
+    bounds = model.constants_of(assignments(constants), drop)
+    system = model.system(bounds, checks or model.invariants)
     started = time.monotonic()
     with output.progress("exploring", states) as bar:
         result = explore(
@@ -179,7 +155,7 @@ def explore_command(
     output.emit(
         {
             "model": name,
-            "constants": {**attrs.asdict(system.constants), "drop": sorted(system.constants.drop)},
+            "constants": {**attrs.asdict(bounds), "drop": sorted(bounds.drop)},
             "outcome": str(result.outcome),
             "distinct": result.distinct,
             "depth": result.depth,
@@ -189,7 +165,7 @@ def explore_command(
             "never_reached": result.never_reached,
             "invariant": result.invariant,
             "counterexample": [
-                {"action": step.action, "state": system.describe(step.state).splitlines()}  # type: ignore[arg-type]
+                {"action": step.action, "state": system.describe(step.state).splitlines()}
                 for step in result.path
             ],
             "seconds": round(seconds, 3),
@@ -207,32 +183,35 @@ def _note_unreached(result: "Result", output: Output) -> None:
 
 @command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
 @click.option(
+    "--model", "name", type=click.Choice(list(NAMES)), default="replication", show_default=True, help="Which one."
+)  # fmt: skip
+@click.option(
     "--size", type=click.Choice(["small", "medium"]), default="small", show_default=True,
-    help="small: a few minutes, all states counted. medium: three replicas and epochs 0..2, millions of states.",
+    help="small: a few minutes, all states counted. medium: millions of states.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the table there, as Markdown."
 )
 @json_option
-def matrix_command(size: str, out: Path | None, as_json: bool) -> ExitCode:
-    """Run the replication model's variants through the explorer and through TLC (one worker), and compare what both say.
+def matrix_command(name: str, size: str, out: Path | None, as_json: bool) -> ExitCode:
+    """Run a model's variants through the explorer and through TLC (one worker), and compare what both say.
 
     Exit code 1 if they disagree anywhere.
     """
-    from fencepost.model.tla.matrix import HEADINGS, cells, rows_of
+    from fencepost.model.tla.matrix import cells, headings, words
     from fencepost.model.tla.sameness import compare
 
-    output = Output(as_json)
-    made = table(*HEADINGS)
-    lines = ["| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
+    output, model = Output(as_json), shipped(name)
+    heads, rows = headings(model), model.variants(size)
+    made = table(*heads)
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     compared = []
-    rows = rows_of(size)
     with output.progress("comparing", len(rows)) as bar:
         for done, row in enumerate(rows):
-            bar.to(done, row.words)
+            bar.to(done, words(model, row))
             comparison = compare(row.constants, time.monotonic, count=row.count)
             compared.append(comparison)
-            found = cells(row, comparison)
+            found = cells(model, row, comparison)
             add_row(made, *found, style="" if comparison.same else "red")
             lines.append("| " + " | ".join(found) + " |")
             if out is not None:

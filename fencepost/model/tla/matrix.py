@@ -1,79 +1,39 @@
-"""The matrix of variants that the explorer and TLC are compared on.
+"""The matrix of variants that the explorer and TLC are compared on, as a table.
 
-Owns: which constants, and how a row reads. Must not know how the comparison is made.
+Owns: how a row reads. Must not know which variants there are, nor how the comparison is made.
 """
 
-from attrs import evolve, frozen
-
-from fencepost.model.replication_state import Constants
+from fencepost.model.registry import Model
 from fencepost.model.tla.sameness import Comparison, Seen
-from fencepost.traces.protections import BY_NAME
+from fencepost.model.tla.variants import Row, dropped
 
-HEADINGS = (
-    "replicas", "epochs", "crashes", "dropped", "result", "invariant", "steps", "distinct states", "depth", "explorer s", "TLC s", "same",
-)  # fmt: skip
-
-CONTROL = (
-    "truncate_by_epoch", "truncate_below_own_epoch", "assign_epoch_on_election",
-    "fetch_fencing", "isr_expand_after_epoch_start", "leader_epoch_fencing",
-)  # fmt: skip
-"""What can be missed without a crash."""
+FOUND = ("dropped", "result", "invariant", "steps", "distinct states", "depth", "explorer s", "TLC s", "same")
 
 
-@frozen(kw_only=True)
-class Row:
-    """count: whether all states of a variant that fails are counted too, which takes a second, longer run on both sides."""
-
-    constants: Constants
-    count: bool = True
-
-    @property
-    def words(self) -> str:
-        """The variant in a few words."""
-        bounds = self.constants
-        return f"{bounds.replicas} replicas, epochs 0..{bounds.epochs}, {dropped(bounds)}"
+def headings(model: Model) -> tuple[str, ...]:
+    """The bounds of this model that tell rows apart, and what was found."""
+    return (*(name.replace("_", " ") for name in model.columns), *FOUND)
 
 
-def dropped(constants: Constants) -> str:
-    """What is dropped, by name and bug."""
-    return ", ".join(f"{name} ({BY_NAME[name].bug})" for name in sorted(constants.drop)) or "nothing"
-
-
-def rows_of(size: str) -> tuple[Row, ...]:
-    """small: every state counted; medium: three replicas and epochs 0..2, where the protections are missed."""
-    if size == "small":
-        bases = (
-            (Constants(replicas=2, epochs=2), CONTROL),
-            (Constants(replicas=2, epochs=1, crashes=1), ("broker_epoch_fencing", "truncate_by_epoch")),
-            (Constants(replicas=3, epochs=1), ("truncate_by_epoch", "fetch_fencing")),
-        )
-        return tuple(
-            Row(
-                constants=evolve(base, drop=drop), count="leader_epoch_fencing" not in drop
-            )  # two million states for three steps
-            for base, names in bases
-            for drop in (frozenset[str](), *(frozenset({name}) for name in names))
-        )
-    base = Constants(replicas=3, epochs=2)
-    return tuple(
-        Row(constants=evolve(base, drop=drop), count=False)
-        for drop in (frozenset[str](), *(frozenset({name}) for name in CONTROL))
+def words(model: Model, row: Row) -> str:
+    """The variant in a few words."""
+    bounds = (
+        f"{name.replace('_', ' ')} {cell}"
+        for name, cell in zip(model.columns, _bounds(model, row), strict=True)
     )
+    return f"{', '.join(bounds)}, {dropped(row.constants)}"
 
 
-def cells(row: Row, comparison: Comparison) -> tuple[str, ...]:
+def cells(model: Model, row: Row, comparison: Comparison) -> tuple[str, ...]:
     """One line of the table; where the two differ, both values, the explorer's first."""
 
     def both(field: str) -> str:
         one, other = (_cell(getattr(seen, field)) for seen in (comparison.explorer, comparison.tlc))
         return one if one == other else f"{one} / {other}"
 
-    bounds = row.constants
     return (
-        str(bounds.replicas),
-        f"0..{bounds.epochs}",
-        str(bounds.crashes),
-        dropped(bounds),
+        *_bounds(model, row),
+        dropped(row.constants),
         both("result"),
         both("invariant"),
         both("steps") if comparison.explorer.result == "violated" else "",
@@ -82,6 +42,14 @@ def cells(row: Row, comparison: Comparison) -> tuple[str, ...]:
         _seconds(comparison.explorer),
         _seconds(comparison.tlc),
         "yes" if comparison.same else "NO",
+    )
+
+
+def _bounds(model: Model, row: Row) -> tuple[str, ...]:
+    """Epochs are counted from 0."""
+    return tuple(
+        f"0..{getattr(row.constants, name)}" if name == "epochs" else str(getattr(row.constants, name))
+        for name in model.columns
     )
 
 

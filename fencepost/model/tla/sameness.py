@@ -1,6 +1,6 @@
 """Whether the explorer and TLC see the same system.
 
-Owns: the comparison, for some constants of the replication model. Must not know how either of them explores.
+Owns: the comparison, for some constants of any shipped model. Must not know what a model says, nor how either of them explores.
 
 Two runs each. One looks at the invariants: do both find a violation, and is a shortest one as long? One does not look: are there as many distinct
 states, and is the farthest as far? (Where nothing is violated, the first run answers the second question too.)
@@ -9,15 +9,14 @@ and counterexamples exact, and without symmetry, since the explorer uses none. T
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from attrs import frozen
 
 from fencepost.model.explore import Limits, explore
 from fencepost.model.explore import Outcome as Explored
-from fencepost.model.replication import Replication
-from fencepost.model.replication_state import Constants, State
+from fencepost.model.registry import model_of
 from fencepost.model.tla import files_of
-from fencepost.model.tla.replication import INVARIANTS, constants_to_tla, state_from_tla
 from fencepost.model.tlc import Outcome, RunOptions, Spec, check
 from fencepost.traces.errors import FencepostError
 
@@ -48,7 +47,7 @@ class Seen:
 class Comparison:
     """Both sides for some constants."""
 
-    constants: Constants
+    constants: Any
     explorer: Seen
     tlc: Seen
 
@@ -58,23 +57,28 @@ class Comparison:
         return self.explorer.compared == self.tlc.compared
 
 
-def spec_of(constants: Constants) -> Spec:
-    """Replication.tla with these constants."""
-    module, config = files_of("Replication")
+def constants_to_tla(constants: Any) -> dict[str, str]:
+    """The bounds, as texts for TLC's configuration."""
+    return model_of(constants).constants_to_tla(constants)
+
+
+def spec_of(constants: Any) -> Spec:
+    """The twin of the model that these constants are of, with these constants."""
+    module, config = files_of(model_of(constants).module)
     return Spec.at(module, config, constants_to_tla(constants))
 
 
-def by_explorer(constants: Constants, clock: Callable[[], float], *, count: bool = True) -> Seen:
+def by_explorer(constants: Any, clock: Callable[[], float], *, count: bool = True) -> Seen:
     """What the explorer sees. count: also where something is violated."""
     started = clock()
-    system = Replication(constants)
-    result = explore(system, LIMITS)
+    model = model_of(constants)
+    result = explore(model.system(constants, model.invariants), LIMITS)
     seconds = clock() - started
     if result.outcome not in EXPLORED:
         raise _undecided("the explorer", constants, f"{result.outcome} after {result.distinct:,} states")
     counted = result
     if result.outcome is Explored.VIOLATED and count:
-        counted = explore(Replication(constants, ()), LIMITS)
+        counted = explore(model.system(constants, ()), LIMITS)
     whole = counted.outcome is Explored.HOLDS
     return Seen(
         result=EXPLORED[result.outcome],
@@ -86,7 +90,7 @@ def by_explorer(constants: Constants, clock: Callable[[], float], *, count: bool
     )
 
 
-def by_tlc(constants: Constants, options: RunOptions | None = None, *, count: bool = True) -> Seen:
+def by_tlc(constants: Any, options: RunOptions | None = None, *, count: bool = True) -> Seen:
     """What TLC sees."""
     spec = spec_of(constants)
     result = check(spec, options)
@@ -99,7 +103,7 @@ def by_tlc(constants: Constants, options: RunOptions | None = None, *, count: bo
     name = result.violation.name if result.violation else ""
     return Seen(
         result=CHECKED[result.outcome],
-        invariant=INVARIANTS.get(name, name),
+        invariant=model_of(constants).property_names.get(name, name),
         steps=result.steps,
         distinct=counted.distinct if whole else -1,
         depth=counted.depth - 1 if whole else -1,
@@ -108,7 +112,7 @@ def by_tlc(constants: Constants, options: RunOptions | None = None, *, count: bo
 
 
 def compare(
-    constants: Constants,
+    constants: Any,
     clock: Callable[[], float],
     options: RunOptions | None = None,
     *,
@@ -122,9 +126,9 @@ def compare(
     )
 
 
-def states_of_explorer(constants: Constants) -> frozenset[State]:
+def states_of_explorer(constants: Any) -> frozenset[Any]:
     """Every reachable state, kept whole: small constants only. Needs no fingerprints, so it checks those too."""
-    system = Replication(constants, ())
+    system = model_of(constants).system(constants, ())
     seen = set(system.initial())
     frontier = list(seen)
     while frontier:
@@ -137,19 +141,20 @@ def states_of_explorer(constants: Constants) -> frozenset[State]:
     return frozenset(seen)
 
 
-def states_of_tlc(constants: Constants, options: RunOptions | None = None) -> frozenset[State]:
+def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozenset[Any]:
     """Every state that TLC dumps, read as the model's."""
-    found: set[State] = set()
+    read = model_of(constants).state_from_tla
+    found: set[Any] = set()
     result = check(
         spec_of(constants),
         options,
         unchecked=True,
-        on_state=lambda variables: found.add(state_from_tla(variables)),
+        on_state=lambda variables: found.add(read(variables)),
     )
     if result.outcome is not Outcome.HOLDS:
         raise _undecided("TLC", constants, result.reason)
     return frozenset(found)
 
 
-def _undecided(who: str, constants: Constants, seen: str) -> FencepostError:
+def _undecided(who: str, constants: Any, seen: str) -> FencepostError:
     return FencepostError(expected=f"an answer of {who}", seen=seen, where=str(constants))
