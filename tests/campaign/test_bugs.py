@@ -13,6 +13,7 @@ from fencepost.traces.errors import FencepostError
 
 FOUND_BY_SEED = {
     "KIP-101": 20,
+    "KIP-207": 106,
     "KAFKA-532": 7,
     "KAFKA-6082": 9,
     "KAFKA-5634": 20,

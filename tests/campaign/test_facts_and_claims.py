@@ -7,7 +7,7 @@ from fencepost.campaign.facts import Facts
 from fencepost.campaign.roles import resolve
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.plan import ClientOptions, Plan, PlannedOperation
+from fencepost.traces.plan import ClientOptions, ClusterOptions, Plan, PlannedOperation, TopicOptions
 
 KEY = ("t", 0)
 
@@ -70,6 +70,54 @@ def test_a_shorter_log_without_a_power_loss_allows_nothing():
     facts.learn(state(1, 0, (1, 2)))
     facts.learn(RECOVERED)
     assert facts.losses == []
+
+
+def test_bit_rot_allows_what_recovery_cut():
+    """A bit that rots under a checksum costs a replica its tail; in the ISR that is a loss like any other, with its cause in the reason."""
+    facts = Facts()
+    facts.learn(event(Name.APPENDED, 2, offset=0, leader_epoch=0, values=tuple(range(10)), cause="follower"))
+    facts.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=10, cause="leader"))
+    facts.learn(state(1, 0, (1, 2)))
+    facts.learn(Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="bit_rot"))
+    facts.learn(RECOVERED)
+    (loss,) = derive_claims(PLAN, facts, (APPEND, POLL)).loss
+    assert (loss.start, loss.end) == (6, 10) and "bit rot" in loss.reason
+
+
+def lied_about(*later: Event) -> Facts:
+    """Broker 2 holds ten exposed records, then its disk lies about syncs; then more."""
+    facts = Facts()
+    facts.learn(state(1, 0, (1, 2)))
+    facts.learn(event(Name.APPENDED, 2, offset=0, leader_epoch=0, values=tuple(range(10)), cause="follower"))
+    facts.learn(Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="lying_fsync"))
+    facts.learn(event(Name.APPENDED, 2, offset=10, leader_epoch=0, values=(10, 11), cause="follower"))
+    facts.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=12, cause="leader"))
+    for each in later:
+        facts.learn(each)
+    return facts
+
+
+def test_a_lie_about_a_sync_costs_what_came_after_it_if_the_power_fails():
+    """From where the log ended when the lies began nobody knows what it holds, however long it is; without a power loss nothing is allowed."""
+    whole = event(Name.LOG_RECOVERED, 2, offset=12, high_watermark=4)
+    power_loss = Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="power_loss")
+    cut = event(Name.TRUNCATED, 2, offset=8)
+    assert [(loss.start, loss.end) for loss in lied_about(power_loss, whole).losses] == [(10, 12)]
+    again = event(Name.APPENDED, 2, offset=8, leader_epoch=1, values=(20, 21, 22, 23), cause="follower")
+    assert [(loss.start, loss.end) for loss in lied_about(cut, again, power_loss, whole).losses] == [(8, 12)]
+    assert lied_about(whole).losses == []
+
+
+def test_log_starts_and_compaction_are_claimed():
+    """Retention is claimed once a log start moved, compaction by the topic's policy; then holes cannot be counted."""
+    facts = Facts()
+    assert not derive_claims(PLAN, facts, (APPEND, POLL)).retention
+    facts.learn(event(Name.LOG_START, 1, log_start_offset=3, high_watermark=4, end_offset=4))
+    claims = derive_claims(PLAN, facts, (APPEND, POLL))
+    assert claims.retention and not claims.dense and claims.compacted == ()
+    compacting = evolve(PLAN, cluster=ClusterOptions(topics=(TopicOptions(cleanup_policy="compact,delete"),)))
+    claims = derive_claims(compacting, Facts(), (APPEND, POLL))
+    assert claims.compacted == ("t",) and not claims.dense
 
 
 def operation(function: Function, outcome: Outcome, **fields: object) -> Operation:

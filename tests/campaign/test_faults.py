@@ -24,6 +24,14 @@ SIGNS = {
     "partition": lambda events: any(e.name is Name.ISR_UPDATED and e.cause == "shrink" for e in events),
     "isolate_zookeeper": lambda events: any(e.name is Name.SESSION_EXPIRED and e.node == 1 for e in events),
     "expire_session": lambda events: any(e.name is Name.SESSION_EXPIRED and e.node == 1 for e in events),
+    "clean_restart": lambda events: any(
+        e.name is Name.BROKER_STATE and e.node == 1 and e.cause == "BrokerShuttingDown" for e in events
+    ),
+    "disk_full": lambda events: any(e.name is Name.LOG_DIRECTORY_FAILED and e.node == 1 for e in events),
+    "io_error": lambda events: any(e.name is Name.LOG_DIRECTORY_FAILED and e.node == 1 for e in events),
+    "bit_rot": lambda events: any(
+        e.name is Name.LOG_RECOVERED and e.node == 1 and e.time > 2e9 for e in events
+    ),
 }
 """What a fault of these kinds must leave in the events of a run whose broker 1 it hits; other kinds only slow things down."""
 
@@ -53,6 +61,18 @@ def test_a_fault_begins_hits_and_ends_and_the_cluster_survives(small_plan, kind)
     if kind in SIGNS:
         assert SIGNS[kind](trace.events), f"{kind} left no sign"
         assert not SIGNS[kind](run(small_plan()).events), f"the sign of {kind} is there without it"
+
+
+def test_a_clean_restart_leaves_nothing_to_recover(small_plan):
+    """After clean_restart the broker trusts its logs; after a crash it reads them."""
+
+    def recovers(kind: str) -> bool:
+        return any(
+            e.node == 1 and e.name is Name.BROKER_STATE and e.cause == "RecoveringFromUncleanShutdown"
+            for e in hit(small_plan, kind, 10).events
+        )
+
+    assert recovers("crash") and not recovers("clean_restart")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from fencepost.campaign.bugs import (
     kafka_6082,
     kafka_9491,
     kip_101,
+    kip_207,
 )
 from fencepost.campaign.bugs.storage import appending, removing
 from fencepost.impl.parts import Parts
@@ -38,7 +39,6 @@ class PlantedBug:
 COMMIT_SAFE = frozenset(
     {"committed_record_lost", "committed_record_truncated", "lost_write", "inconsistent_offsets"}
 )
-LOG_MATCH = frozenset({"log_divergence", "inconsistent_offsets", "phantom_record"})
 HW_BOUNDS = frozenset({"high_watermark_outside_log"})
 HW_MONO = frozenset({"high_watermark_regressed", "stale_read"})
 LIVE = frozenset({"no_progress"})
@@ -55,6 +55,7 @@ BUGS: dict[str, PlantedBug] = {
     planted.bug: planted
     for planted in (
         _bug("KIP-101", "truncation", kip_101.TruncateToHighWatermark, COMMIT_SAFE),
+        _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO),
         _bug("KAFKA-532", "control_gate", kafka_532.ObeysAnyController, "fenced_controller_obeyed"),
         _bug("KAFKA-6082", "controller_writer", kafka_6082.WritesUnfenced, "fenced_controller_wrote"),
         _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS, "storage"),
