@@ -59,6 +59,7 @@ BUGS: dict[str, PlantedBug] = {
         _bug("KAFKA-532", "control_gate", kafka_532.ObeysAnyController, "fenced_controller_obeyed"),
         _bug("KAFKA-6082", "controller_writer", kafka_6082.WritesUnfenced, "fenced_controller_wrote"),
         _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS, "storage"),
+        _bug("KAFKA-13194", "cleaner", removing.CompactsWhatIsNotCommitted, COMMIT_SAFE, "storage"),
         _bug("KAFKA-3978", "partition", kafka_3978.TakesAnyHighWatermark, HW_BOUNDS, "storage"),
         _bug("KAFKA-9491", "partition", kafka_9491.LeavesTheHighWatermarkBehind, HW_BOUNDS, "storage"),
         _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE, "storage"),
