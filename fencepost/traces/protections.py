@@ -10,7 +10,8 @@ from attrs import frozen
 @frozen(kw_only=True)
 class Protection:
     """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant that falls
-    without it; bug: the zoo's id (a KIP or KAFKA number)."""
+    without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of
+    SPEC.md (P3) where no release was known to miss it."""
 
     name: str
     bug: str
@@ -138,6 +139,42 @@ PROTECTIONS: tuple[Protection, ...] = (
         bug="KAFKA-10706",
         breaks="LIVE",
         says="a truncation cuts the epoch cache even where it cuts no record",
+    ),
+    Protection(
+        name="generation_fencing",
+        bug="P3",
+        breaks="GENERATION-FENCE",
+        says="a coordinator takes commits of members of the group's present generation only",
+    ),
+    Protection(
+        name="commit_async_not_retried",
+        bug="P5",
+        breaks="OFFSET-SAFE",
+        says="commitAsync is not sent again: it could overwrite a commit that was sent later",
+    ),
+    Protection(
+        name="coordinator_epoch_order",
+        bug="KAFKA-10614",
+        breaks="ONE-COORDINATOR",
+        says="a group's load or unload is dropped if one of a later coordinator epoch has run",
+    ),
+    Protection(
+        name="apply_whole_load",
+        bug="KAFKA-5600",
+        breaks="OFFSET-SAFE",
+        says="a coordinator that loads a group applies every batch that it reads",
+    ),
+    Protection(
+        name="no_expiry_while_rebalancing",
+        bug="KAFKA-13636",
+        breaks="OFFSET-SAFE",
+        says="offsets of topics that a group consumes expire only while the group is empty",
+    ),
+    Protection(
+        name="not_coordinator",
+        bug="KAFKA-4362",
+        breaks="OFFSET-SAFE",
+        says="a broker answers for a group only while it leads the offsets partition and has loaded it",
     ),
 )
 
