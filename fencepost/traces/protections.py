@@ -93,6 +93,18 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="when the last ISR member dies the leader becomes -1 and the ISR keeps that member",
     ),
     Protection(
+        name="epoch_read_in_election_only",
+        bug="KAFKA-1096",
+        breaks="CTRL-FENCE",
+        says="a controller holds the epoch that it was elected in; one that it reads later is not its own",
+    ),
+    Protection(
+        name="re_elect",
+        bug="ADR-1",
+        breaks="EPOCH-MONO",
+        says="at fail-over a leader that registered after the state was written leads in a new epoch",
+    ),
+    Protection(
         name="still_same_epoch",
         bug="KAFKA-7786",
         breaks="LOG-MATCH",
