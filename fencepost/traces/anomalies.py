@@ -440,5 +440,5 @@ BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
 
 
 def first_by_rank(names: "set[str]") -> str | None:
-    """The anomaly that names the trace: the lowest rank among `names`; None for an empty set."""
-    return min(names, key=lambda name: BY_NAME[name].rank, default=None)
+    """The anomaly that names the trace: the lowest rank among `names`, the first in the alphabet among equals; None for an empty set."""
+    return min(names, key=lambda name: (BY_NAME[name].rank, name), default=None)
