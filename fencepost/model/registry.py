@@ -16,6 +16,7 @@ from fencepost.traces.protections import BY_BUG
 
 NAMES: Mapping[str, str] = {
     "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash (SPEC.md R)",
+    "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry (SPEC.md P3-P5)",
 }
 """Name -> what the model is about, for a person."""
 
@@ -62,7 +63,7 @@ class Model:
 @cache
 def shipped(name: str) -> Model:
     """The model of this name."""
-    known = {"replication": _replication}
+    known = {"replication": _replication, "group": _group}
     if name not in known:
         raise FencepostError(
             expected=f"a shipped model: {', '.join(NAMES)}", seen=name, where="the name of a model"
@@ -98,4 +99,27 @@ def _replication() -> Model:
         state_from_tla=twin.state_from_tla,
         variants=variants.of_replication,
         columns=("replicas", "epochs", "crashes"),
+    )
+
+
+def _group() -> Model:
+    from fencepost.model import group_invariants as invariants
+    from fencepost.model.group import Groups
+    from fencepost.model.group_state import OF_GROUPS, Constants
+    from fencepost.model.tla import group as twin
+    from fencepost.model.tla import variants
+
+    return Model(
+        name="group",
+        constants=Constants,
+        protections=OF_GROUPS,
+        system=Groups,
+        invariants=tuple(invariants.OF_STATES),
+        module="Group",
+        property_names=twin.INVARIANTS,
+        constants_to_tla=twin.constants_to_tla,
+        state_to_tla=twin.state_to_tla,
+        state_from_tla=twin.state_from_tla,
+        variants=variants.of_group,
+        columns=("members", "partitions", "generations", "commits", "epochs", "expiries"),
     )

@@ -7,6 +7,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from fencepost.model.group_state import OF_GROUPS
+from fencepost.model.group_state import Constants as GroupConstants
 from fencepost.model.replication_state import Constants
 from fencepost.traces.protections import BY_NAME
 
@@ -49,4 +51,33 @@ def of_replication(size: str) -> tuple[Row, ...]:
     return tuple(
         Row(constants=evolve(base, drop=drop), count=False)
         for drop in (frozenset[str](), *(frozenset({name}) for name in DATA_PATH_CONTROL))
+    )
+
+
+def of_group(size: str) -> tuple[Row, ...]:
+    """small: each protection where it is missed soonest, every state counted; medium: two members and a fail-over."""
+    if size == "small":
+        bases = (
+            (
+                GroupConstants(members=1, brokers=1, expiries=1),
+                ("generation_fencing", "no_expiry_while_rebalancing"),
+            ),
+            (GroupConstants(members=1, brokers=1, generations=1, commits=2), ("commit_async_not_retried",)),
+            (
+                GroupConstants(members=1, generations=1, epochs=1),
+                ("apply_whole_load", "not_coordinator"),
+            ),
+            (GroupConstants(members=1, generations=1, commits=0, epochs=2), ("coordinator_epoch_order",)),
+            (GroupConstants(members=2, brokers=1), ("generation_fencing",)),
+            (GroupConstants(members=2, brokers=1, partitions=2, generations=1), ()),
+        )
+        return tuple(
+            Row(constants=evolve(base, drop=drop))
+            for base, names in bases
+            for drop in (frozenset[str](), *(frozenset({name}) for name in names))
+        )
+    base = GroupConstants(members=2, generations=1, commits=2, epochs=1, expiries=1)
+    return tuple(
+        Row(constants=evolve(base, drop=drop), count=False)
+        for drop in (frozenset[str](), *(frozenset({name}) for name in sorted(OF_GROUPS)))
     )

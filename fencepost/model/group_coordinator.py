@@ -1,0 +1,166 @@
+"""What a group coordinator does with its group, and a member with its answers: pure functions on one group, one broker, one member.
+
+Owns: the states of a group (SPEC.md P3) and of a consumer, the fencing of commits, loading from the log (P4). Must not know who leads the offsets
+partition, nor bounds.
+"""
+
+from collections.abc import Iterable
+
+from fencepost.model.group_state import (
+    COMMIT,
+    COMPLETING,
+    DEAD,
+    EMPTY,
+    JOINING,
+    METADATA,
+    NONE,
+    OUT,
+    OWNING,
+    PREPARING,
+    REMOVED,
+    STABLE,
+    SYNCING,
+    Broker,
+    Group,
+    Member,
+    Record,
+)
+
+
+def new_group(partitions: int) -> Group:
+    """A group that nobody has joined."""
+    nobody = (NONE,) * partitions
+    return Group(EMPTY, 0, 0, 0, nobody, nobody)
+
+
+def loaded(partitions: int, records: Iterable[Record]) -> Group:
+    """The group as its records tell it. What was only in memory is gone: who has joined, which generation was forming, commits not yet written."""
+    group = new_group(partitions)
+    for record in records:
+        if record[0] == METADATA:
+            _, generation, members, assignment = record
+            state = STABLE if members else EMPTY
+            group = group._replace(state=state, generation=generation, members=members, assignment=assignment)
+        elif record[0] == REMOVED:
+            group = group._replace(state=DEAD)
+        else:
+            group = with_offset(group, record)
+    return group
+
+
+def with_offset(group: Group, record: Record) -> Group:
+    """A commit or an expiry, materialised."""
+    partition, number = (record[2], record[3]) if record[0] == COMMIT else (record[1], NONE)
+    return group._replace(offsets=(*group.offsets[:partition], number, *group.offsets[partition + 1 :]))
+
+
+def written(group: Group, record: Record) -> Group:
+    """After the record is durable: a commit is what fetches read; an assignment makes the generation it belongs to stable."""
+    if record[0] == COMMIT:
+        return with_offset(group, record)
+    waits = record[0] == METADATA and group.state == COMPLETING and group.generation == record[1]
+    return group._replace(state=STABLE) if waits else group
+
+
+# ---- membership
+
+
+def rebalanced(group: Group, members: int, joined: int) -> Group:
+    """The group prepares a rebalance among these members; the assignment is void."""
+    return group._replace(
+        state=PREPARING, members=members, joined=joined, assignment=(NONE,) * len(group.assignment)
+    )
+
+
+def may_join(number: int, broker: int, member: Member, group: Group) -> bool:
+    """A member joins when it is none, when it waits elsewhere or in vain, and when a rebalance is on (its heartbeat says so)."""
+    if group.state == DEAD:
+        return False
+    known, waits = group.members >> number & 1, group.joined >> number & 1
+    if group.state == PREPARING:
+        return not (waits and member.state == JOINING and member.coordinator == broker) and (
+            member.state in (OUT, JOINING) or bool(known)
+        )
+    return member.state in (OUT, JOINING)
+
+
+def join(number: int, broker: int, member: Member, group: Group) -> tuple[Member, Group]:
+    """JoinGroup: the member gives up what it owns and waits; everybody else will have to join again."""
+    mine = 1 << number
+    joined = (group.joined if group.state == PREPARING else 0) | mine
+    return Member(JOINING, NONE, 0, broker, member.sent), rebalanced(group, group.members | mine, joined)
+
+
+def without(number: int, group: Group) -> Group:
+    """A member leaves or its session times out: the others rebalance."""
+    others = ~(1 << number)
+    joined = group.joined & others if group.state == PREPARING else 0
+    return rebalanced(group, group.members & others, joined)
+
+
+def left(member: Member) -> Member:
+    """No member any more; its commits stay on their way."""
+    return Member(OUT, NONE, 0, NONE, member.sent)
+
+
+def completed(group: Group) -> Group:
+    """The rebalance ends: who has not joined is out, and the generation grows."""
+    return group._replace(
+        state=COMPLETING if group.joined else EMPTY,
+        generation=group.generation + 1,
+        members=group.joined,
+        joined=0,
+    )
+
+
+def is_answered(number: int, broker: int, member: Member, group: Group) -> bool:
+    """Whether JoinGroup has its answer."""
+    return (
+        member.state == JOINING
+        and member.coordinator == broker
+        and group.state in (COMPLETING, STABLE)
+        and bool(group.members >> number & 1)
+    )
+
+
+def may_sync(number: int, member: Member, group: Group, state: int) -> bool:
+    """SyncGroup is for members of the present generation."""
+    return (
+        group.state == state
+        and member.state == SYNCING
+        and member.generation == group.generation
+        and bool(group.members >> number & 1)
+    )
+
+
+def synced(number: int, member: Member, group: Group) -> Member:
+    """The member gets its assignment."""
+    mine = sum(1 << at for at, owner in enumerate(group.assignment) if owner == number)
+    return member._replace(state=OWNING, assigned=mine)
+
+
+def is_fenced(number: int, member: Member, group: Group) -> bool:
+    """What a heartbeat tells: UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION."""
+    return member.state in (SYNCING, OWNING) and (
+        not group.members >> number & 1 or member.generation != group.generation
+    )
+
+
+# ---- offsets
+
+
+def may_commit(number: int, generation: int, group: Group, *, fenced: bool) -> bool:
+    """generation_fencing: only a member of the present generation commits, and not while the next one is forming (REBALANCE_IN_PROGRESS)."""
+    known = bool(group.members >> number & 1) and group.state in (PREPARING, STABLE)
+    return known and (generation == group.generation or not fenced)
+
+
+def may_expire(group: Group, *, guarded: bool) -> bool:
+    """no_expiry_while_rebalancing (KAFKA-13636): offsets of topics that members consume expire only when there are none."""
+    return group.state == EMPTY or (not guarded and group.state in (PREPARING, COMPLETING))
+
+
+def serves(broker: Broker, *, guarded: bool) -> bool:
+    """not_coordinator (KAFKA-4362): a broker answers for the group if it has loaded it in the epoch in which it leads the offsets partition, as far as it
+    knows; otherwise NOT_COORDINATOR or COORDINATOR_LOAD_IN_PROGRESS."""
+    return broker.group != () and (not guarded or (broker.leads and broker.loaded == broker.epoch))
