@@ -16,6 +16,7 @@ from fencepost.traces.protections import BY_BUG
 
 NAMES: Mapping[str, str] = {
     "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash (SPEC.md R)",
+    "controller": "the control plane: sessions, controller election, fenced writes, zombies, requests, leader election (SPEC.md C)",
     "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry (SPEC.md P3-P5)",
 }
 """Name -> what the model is about, for a person."""
@@ -63,7 +64,7 @@ class Model:
 @cache
 def shipped(name: str) -> Model:
     """The model of this name."""
-    known = {"replication": _replication, "group": _group}
+    known = {"replication": _replication, "controller": _controller, "group": _group}
     if name not in known:
         raise FencepostError(
             expected=f"a shipped model: {', '.join(NAMES)}", seen=name, where="the name of a model"
@@ -122,4 +123,26 @@ def _group() -> Model:
         state_from_tla=twin.state_from_tla,
         variants=variants.of_group,
         columns=("members", "partitions", "generations", "commits", "epochs", "expiries"),
+    )
+
+
+def _controller() -> Model:
+    from fencepost.model import controller_invariants as invariants
+    from fencepost.model.controller import Controller
+    from fencepost.model.controller_state import CONTROL_PLANE, Constants
+    from fencepost.model.tla import controller as twin
+
+    return Model(
+        name="controller",
+        constants=Constants,
+        protections=CONTROL_PLANE,
+        system=Controller,
+        invariants=invariants.NAMES,
+        module="Controller",
+        property_names=twin.INVARIANTS,
+        constants_to_tla=twin.constants_to_tla,
+        state_to_tla=twin.state_to_tla,
+        state_from_tla=twin.state_from_tla,
+        variants=twin.variants,
+        columns=("brokers", "epochs", "sessions", "writes", "crashes"),
     )

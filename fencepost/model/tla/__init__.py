@@ -1,6 +1,7 @@
 """The TLA+ twins of the models: where the modules are, and how their states and constants read in Python.
 
 Replication.tla, MCReplication.tla     the twin of model/replication.py; MCReplicationSmall.cfg, ...Medium.cfg, ...Large.cfg
+Controller.tla, MCController.tla       the twin of model/controller.py; MCControllerSmall.cfg, ...Medium.cfg, ...Large.cfg
 Group.tla, MCGroup.tla                 the twin of model/group.py; MCGroupSmall.cfg, ...Medium.cfg, ...Large.cfg
 """
 
@@ -13,7 +14,7 @@ FOLDER = Path(__file__).parent
 
 Size = Literal["small", "medium", "large"]
 SIZES: tuple[Size, ...] = get_args(Size)
-MODULES = ("Replication", "Group")
+MODULES = ("Replication", "Controller", "Group")
 """The shipped specifications by name."""
 
 

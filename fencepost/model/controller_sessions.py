@@ -1,0 +1,92 @@
+"""Sessions, processes, and who is in office: one part of the controller model's actions.
+
+Owns: expiry, registration, crash, restart; the election of a controller and its end. Must not know what a controller does in office.
+"""
+
+from collections.abc import Iterator
+
+from fencepost.model.controller_state import NONE, Constants, Control, Host, Membership, Replica
+from fencepost.model.explore.system import Action, Value
+
+Steps = Iterator[tuple[Action, tuple[Value, ...]]]
+"""Enabled actions, each with the values that it writes."""
+
+RESIGNED = Control(NONE, ())
+UNTOLD = Replica(NONE, NONE, NONE, NONE)
+DOWN = Host(False, NONE, NONE)
+
+
+def expire(constants: Constants, number: int, membership: Membership) -> Steps:
+    """ZooKeeper ends a session: its ephemeral nodes go. The broker does not know yet."""
+    gone = sum(registration == NONE for registration in membership.registrations)
+    if membership.registrations[number] == NONE or membership.registered + gone >= constants.sessions:
+        return
+    held = membership.controller == number
+    yield (
+        ("expire", number),
+        (
+            membership._replace(
+                controller=NONE if held else membership.controller,
+                registrations=_put(membership.registrations, number, NONE),
+            ),
+        ),
+    )
+
+
+def register(
+    constants: Constants, number: int, host: Host, control: Control, replica: Replica, membership: Membership
+) -> Steps:
+    """A new session, a new registration. A process that went on keeps what it was told; as a controller it resigns and forgets (KAFKA-5310)."""
+    if membership.registrations[number] != NONE:
+        return
+    incarnation = membership.registered + 1
+    after = membership._replace(
+        registrations=_put(membership.registrations, number, incarnation), registered=incarnation
+    )
+    if host.running:
+        yield (
+            ("notice", number),
+            (host._replace(incarnation=incarnation), RESIGNED, replica, after),
+        )
+    else:
+        yield ("restart", number), (Host(True, incarnation, incarnation), control, replica, after)
+
+
+def crash(
+    constants: Constants, number: int, host: Host, control: Control, replica: Replica, crashes: int
+) -> Steps:
+    """The process dies; ZooKeeper will know when the session expires."""
+    if host.running and crashes < constants.crashes:
+        yield ("crash", number), (DOWN, RESIGNED, UNTOLD, crashes + 1)
+
+
+def elect(constants: Constants, number: int, host: Host, control: Control, membership: Membership) -> Steps:
+    """C1: multi[create /controller, set /controller_epoch to e + 1 at its version]. It took a session; the epoch is read here and nowhere else."""
+    if (
+        host.running
+        and control.epoch == NONE
+        and membership.registrations[number] == host.incarnation
+        and membership.controller == NONE
+        and membership.epoch < constants.epochs
+    ):
+        epoch = membership.epoch + 1
+        yield (
+            ("elect", number),
+            (Control(epoch, ()), membership._replace(controller=number, epoch=epoch)),
+        )
+
+
+def moved(constants: Constants, number: int, control: Control, membership: Membership) -> Steps:
+    """C3: the check of /controller_epoch in a multi fails, or a broker answers with a higher epoch: it resigns."""
+    if control.epoch != membership.epoch:
+        yield ("moved", number), (RESIGNED,)
+
+
+def adopt(constants: Constants, number: int, control: Control, membership: Membership) -> Steps:
+    """Without epoch_read_in_election_only (KAFKA-1096): a watch on /controller_epoch fires, a deposed controller takes the new epoch for its own."""
+    if control.epoch != membership.epoch:
+        yield ("adopt_epoch", number), (control._replace(epoch=membership.epoch),)
+
+
+def _put(values: tuple[int, ...], place: int, value: int) -> tuple[int, ...]:
+    return (*values[:place], value, *values[place + 1 :])
