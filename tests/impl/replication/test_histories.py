@@ -291,7 +291,7 @@ def test_kafka_1188_without_the_protection_two_brokers_lead() -> None:
 class AppliesLateAnswers(ReplicaFetcher):
     """KAFKA-7786 planted."""
 
-    def _still(self, conversation, key):
+    def still_same_epoch(self, conversation, key):
         return conversation.followings.get(key)
 
 
