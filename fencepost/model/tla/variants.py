@@ -55,7 +55,7 @@ def of_replication(size: str) -> tuple[Row, ...]:
 
 
 def of_group(size: str) -> tuple[Row, ...]:
-    """small: each protection where it is missed soonest, every state counted; medium: two members and a fail-over."""
+    """small: each protection where it is missed soonest, every state counted; medium: two members, two generations and a fail-over."""
     if size == "small":
         bases = (
             (
@@ -76,8 +76,15 @@ def of_group(size: str) -> tuple[Row, ...]:
             for base, names in bases
             for drop in (frozenset[str](), *(frozenset({name}) for name in names))
         )
-    base = GroupConstants(members=2, generations=1, commits=2, epochs=1, expiries=1)
-    return tuple(
-        Row(constants=evolve(base, drop=drop), count=False)
-        for drop in (frozenset[str](), *(frozenset({name}) for name in sorted(OF_GROUPS)))
+    base = GroupConstants(members=2, epochs=1, expiries=1)
+    others = {
+        "commit_async_not_retried": evolve(base, commits=2, generations=1, epochs=0, brokers=1),
+        "coordinator_epoch_order": evolve(base, commits=0, generations=1, epochs=2),
+    }
+    return (
+        Row(constants=GroupConstants(members=2, epochs=1)),
+        *(
+            Row(constants=evolve(others.get(name, base), drop=frozenset({name})), count=False)
+            for name in sorted(OF_GROUPS)
+        ),
     )

@@ -1,0 +1,118 @@
+"""The explorer and TLC see the same consumer groups: as many states, as deep, the very same ones, and the same variants fail.
+
+Each JVM costs seconds, so few runs cover all protections here; `fencepost model matrix --model group` runs every variant.
+"""
+
+import time
+
+import pytest
+from attrs import evolve
+
+from fencepost.cli import run as fencepost
+from fencepost.model.explore import explore
+from fencepost.model.group import Groups
+from fencepost.model.group_state import OF_GROUPS, Constants
+from fencepost.model.tla import FOLDER, SIZES, files_of
+from fencepost.model.tla.group import constants_to_tla, state_from_tla, state_to_tla
+from fencepost.model.tla.sameness import by_explorer, by_tlc, compare, states_of_explorer, states_of_tlc
+from fencepost.model.tlc import Outcome, RunOptions, Spec, check, show
+
+QUICK = RunOptions(java_options=("-XX:TieredStopAtLevel=1",))
+"""One worker, as ever; a JVM that is not worth warming up."""
+FAIL_OVER = Constants(members=1, generations=1, epochs=1, drop={"apply_whole_load", "not_coordinator"})
+RETENTION = Constants(
+    members=1, brokers=1, commits=2, expiries=1,
+    drop={"generation_fencing", "commit_async_not_retried", "no_expiry_while_rebalancing"},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [RETENTION, FAIL_OVER, Constants(brokers=1, partitions=2, generations=1)],
+    ids=["retention", "fail-over", "two partitions"],
+)
+def test_a_state_has_one_form_on_each_side(constants):
+    """Rule: the map between states of Python and TLA+ loses nothing, and fingerprints lose no state."""
+    states = states_of_explorer(constants)
+    told = {show(tuple(state_to_tla(state).values())) for state in states}
+    assert len(told) == len(states) == explore(Groups(constants, ())).distinct
+    assert all(state_from_tla(state_to_tla(state)) == state for state in states)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize(
+    ("constants", "distinct"), [(RETENTION, 1_875), (FAIL_OVER, 1_201)], ids=["retention", "fail-over"]
+)
+def test_the_very_same_states(constants, distinct):
+    """Rule: TLC's dump of Group.tla and the Python model's states are one set, with five of the six protections dropped."""
+    assert (states_of_tlc(constants, QUICK), distinct) == (
+        states := states_of_explorer(constants),
+        len(states),
+    )
+
+
+@pytest.mark.java
+def test_counts_depth_and_verdict():
+    """Rule: with nothing dropped both find as many distinct states and as deep a graph, and no violation."""
+    comparison = compare(Constants(brokers=1, partitions=2, generations=1), time.monotonic, QUICK)
+    assert comparison.same
+    assert comparison.explorer.compared == ("holds", 0, 1_492, 14)
+
+
+@pytest.mark.java
+@pytest.mark.parametrize(
+    ("constants", "steps"),
+    [
+        (
+            Constants(members=1, generations=1, commits=0, epochs=2, drop={"coordinator_epoch_order"}),
+            6,
+        ),
+        (evolve(RETENTION, commits=1, drop={"generation_fencing"}), 11),
+    ],
+    ids=["KAFKA-10614", "P3"],
+)
+def test_a_missed_protection_is_missed_by_both(constants, steps):
+    """Rule: a shortest counterexample has the same length and the same invariant on both sides."""
+    seen = by_explorer(constants, time.monotonic, count=False), by_tlc(constants, QUICK, count=False)
+    assert [one.compared for one in seen] == [("violated", steps, -1, -1)] * 2
+    assert seen[0].invariant == seen[1].invariant
+
+
+@pytest.mark.java
+def test_an_assignment_handed_out_early_has_two_owners(tmp_path):
+    """Rule (ONE-CONSUMER): the twin's invariant has failed on purpose: an assignment is handed out before it is durable."""
+    text = (FOLDER / "Group.tla").read_text()
+    sync = '    /\\ group[b].state = "Stable"\n    /\\ phase\' = [phase EXCEPT ![m] = "Owning"]'
+    assert text.count(sync) == 1
+    (tmp_path / "Group.tla").write_text(
+        text.replace(sync, sync.replace('group[b].state = "Stable"', "group[b].assignment # Nobody"))
+    )
+    module, config = files_of("Group")
+    mine = tmp_path / module.name
+    mine.write_text(module.read_text())
+    constants = Constants(members=2, generations=1, commits=0, epochs=1)
+    found = check(Spec.at(mine, config, constants_to_tla(constants)), QUICK)
+    assert (found.outcome, found.violation.name) == (Outcome.VIOLATED, "OneConsumer")
+
+
+def test_protections_have_one_name():
+    """Rule: the module's protections are those that the Python model can drop, and each shipped file is where it should be."""
+    text = (FOLDER / "Group.tla").read_text()
+    names = text[text.index("Protections ==") : text.index("ASSUME")]
+    assert all(f'"{name}"' in names for name in OF_GROUPS)
+    assert names.count('"') == 2 * len(OF_GROUPS)
+    for size in SIZES:
+        assert all(file.is_file() for file in files_of("Group", size))
+
+
+def test_the_command_line(capsys):
+    """Rule: the group model is explored, bounded and listed like any other; a bug's id names its protection."""
+    small = ["model", "explore", "group", "--constant", "members=1", "--constant", "epochs=1"]
+    assert fencepost([*small, "--constant", "generations=1", "--drop", "KAFKA-5600"]) == 1
+    out = capsys.readouterr().out
+    assert "OFFSET-SAFE is violated in 12 steps" in out
+    assert "12. load(1, 1)" in out
+    assert fencepost([*small, "--states", "100"]) == 3
+    assert fencepost(["model", "explore", "group", "--drop", "KIP-101"]) == 2
+    assert fencepost(["model", "list", "--json"]) == 0
+    assert '"no_expiry_while_rebalancing"' in capsys.readouterr().out
