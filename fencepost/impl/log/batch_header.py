@@ -19,6 +19,7 @@ against the neighbouring batches. A compacted batch keeps its last offset delta 
 import struct
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 
 from attrs import frozen
 from crc32c import crc32c
@@ -43,6 +44,9 @@ LENGTH_END = 12
 CRC_START = 21
 """The first byte that the checksum covers."""
 _LARGEST_SEQUENCE = (1 << 31) - 1
+_BEFORE_CHECKSUM = struct.Struct(">qiibI")
+KNOWN_HEADERS = 1024
+"""Headers that are remembered: more than are on their way through a cluster at once."""
 
 CODEC_MASK, LOG_APPEND_TIME, TRANSACTIONAL, CONTROL, DELETE_HORIZON = 0x07, 0x08, 0x10, 0x20, 0x40
 """Bits of a batch's attributes."""
@@ -197,7 +201,9 @@ def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
     return _header_of(position, LENGTH_END + fields[1], fields)
 
 
+@lru_cache(maxsize=KNOWN_HEADERS)
 def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:
+    """A batch on its way is looked at by its leader, every follower and every reader, mostly at the same place: one object serves them all."""
     base_offset, _, leader_epoch, magic, crc, attributes, last_delta, base_ms, max_ms, *producer, count = (
         fields
     )
@@ -218,6 +224,11 @@ def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader
         base_sequence=base_sequence,
         count=count,
     )
+
+
+def header_before(body: bytes) -> bytes:
+    """What stands before the part of a batch that the checksum covers, as if nobody had stamped it (nor computed the checksum)."""
+    return _BEFORE_CHECKSUM.pack(0, CRC_START - LENGTH_END + len(body), 0, MAGIC, 0)
 
 
 def _refuse_short(data: Bytes, position: int, length: int) -> None:

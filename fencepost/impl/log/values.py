@@ -7,8 +7,14 @@ some other producer wrote have no value id: NO_VALUE.
 from collections.abc import Iterator
 from functools import lru_cache
 
-from fencepost.impl.log.batch_header import BatchHeader, read_headers, unchecked_header
-from fencepost.impl.log.record_batch import Header, Record, encode_batch, read_records, with_leader_fields
+from fencepost.impl.log.batch_header import (
+    CRC_START,
+    BatchHeader,
+    header_before,
+    read_headers,
+    unchecked_header,
+)
+from fencepost.impl.log.record_batch import Header, Record, encode_batch, read_records
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_VALUE = -1
@@ -37,14 +43,13 @@ def batch_of(
 
 def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
     """The value ids of a batch's records, in order. Raises CorruptBatchError."""
-    return _values_of_batch(
-        with_leader_fields(data[header.position : header.end_position], base_offset=0, leader_epoch=0)
-    )
+    return _values_under_checksum(data[header.position + CRC_START : header.end_position])
 
 
 @lru_cache(maxsize=KNOWN_BATCHES)
-def _values_of_batch(data: bytes) -> tuple[int, ...]:
-    """Of one batch without what its leader stamped: every replica and every reader meets the same bytes, and they are decoded once."""
+def _values_under_checksum(body: bytes) -> tuple[int, ...]:
+    """Of a batch without what its leader stamped: every replica and every reader meets the same bytes, and they are decoded once."""
+    data = header_before(body) + body
     return tuple(value_of(record) for record in read_records(data, unchecked_header(data)))
 
 
