@@ -99,7 +99,7 @@ def _replication() -> Model:
         state_to_tla=twin.state_to_tla,
         state_from_tla=twin.state_from_tla,
         variants=variants.of_replication,
-        columns=("replicas", "epochs", "crashes"),
+        columns=("replicas", "epochs", "crashes", "lists"),
     )
 
 

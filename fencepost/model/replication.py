@@ -26,6 +26,7 @@ from fencepost.model.replication_state import (
     NOBODY,
     Committed,
     Constants,
+    Listed,
     Quorum,
     Replica,
     State,
@@ -48,6 +49,7 @@ ACTIONS = (
     "out_of_range",
     "crash",
     "restart",
+    "list_offsets",
 )
 
 Steps = Iterator[tuple[Action, tuple[Value, ...]]]
@@ -63,7 +65,7 @@ def members(isr: int, replicas: int) -> list[int]:
 class Replication(SlottedSystem[State]):
     """The transition system for some constants (explore/slotted.py says what each method promises). checks: the invariants to check, by name.
 
-    Slots: each replica, ZooKeeper's quorum, what was committed, how much of the bounds is used.
+    Slots: each replica, ZooKeeper's quorum, what was committed, how much of the bounds is used, and what ListOffsets told if anybody asks.
     """
 
     constants: Constants
@@ -79,6 +81,8 @@ class Replication(SlottedSystem[State]):
         absent = set()
         if constants.crashes == 0:
             absent |= {"crash", "restart"}
+        if constants.lists == 0:
+            absent |= {"list_offsets"}
         if not (constants.losses or constants.drop):
             absent |= {"out_of_range"}
         return tuple(name for name in ACTIONS if name not in absent)
@@ -86,7 +90,7 @@ class Replication(SlottedSystem[State]):
     @cached_property
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
         """Invariants of each state."""
-        made = invariants.parts(self.constants.replicas)
+        made = invariants.parts(self.constants.replicas, self.constants.lists)
         return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
 
     @cached_property
@@ -103,7 +107,7 @@ class Replication(SlottedSystem[State]):
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Replicas may change their numbers. Values are numbered in the order of their appends, so they have no symmetry left."""
         count = self.constants.replicas
-        others = (count, count + 1, count + 2)
+        others = range(count, len(self.kinds))
         return tuple(
             Symmetry((*numbers, *others), partial(renamed, numbers))
             for numbers in permutations(range(count))
@@ -113,17 +117,19 @@ class Replication(SlottedSystem[State]):
     @property
     def kinds(self) -> tuple[int, ...]:
         """Replicas are of one kind."""
-        return (0,) * self.constants.replicas + (1, 2, 3)
+        return (0,) * self.constants.replicas + (1, 2, 3) + ((4,) if self.constants.lists else ())
 
     def slots_of(self, state: State) -> tuple[Value, ...]:
         """Replicas, quorum, committed, used."""
         used = (state.values, state.crashes, state.lost)
-        return (*state.replicas, state.quorum, state.committed, used)
+        asked = (state.listed,) if self.constants.lists else ()
+        return (*state.replicas, state.quorum, state.committed, used, *asked)
 
     def state_of(self, slots: Sequence[Any]) -> State:
         """From slots."""
-        *replicas, quorum, committed, (values, crashes, lost) = slots
-        return State(tuple(replicas), quorum, committed, values, crashes, lost)
+        count = self.constants.replicas
+        quorum, committed, (values, crashes, lost), *asked = slots[count:]
+        return State(tuple(slots[:count]), quorum, committed, values, crashes, lost, *asked)
 
     def describe(self, state: State) -> str:
         """The state for a person."""
@@ -190,6 +196,11 @@ class Replication(SlottedSystem[State]):
                 ),
                 Rule(("crash",), (number, used), (number, used), partial(self._crash, number)),
             ]
+            if self.constants.lists:
+                listed = count + 3
+                rules.append(
+                    Rule(("list_offsets",), (number, listed), (listed,), partial(self._list, number), leads)
+                )
         return tuple(rules)
 
     # ---- the controller
@@ -249,6 +260,12 @@ class Replication(SlottedSystem[State]):
             epochs=cache.assign(leader.epochs, leader.epoch, len(leader.log)),
         )
         yield ("append", number), (after, (values + 1, crashes, lost))
+
+    def _list(self, number: int, leader: Replica, listed: Listed) -> Steps:
+        """offset_not_available (KIP-207): a new leader's high watermark lags, so it does not tell it before it has reached the start of the epoch."""
+        may_tell = not self._keeps("offset_not_available") or leader.high_watermark >= leader.ends[number]
+        if len(listed) < self.constants.lists and may_tell:
+            yield ("list_offsets", number), ((*listed, (leader.epoch, leader.high_watermark)),)
 
     def _may_advance(self, number: int, leader: Replica, quorum: Quorum) -> bool:
         if leader.leader != number:

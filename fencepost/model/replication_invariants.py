@@ -1,6 +1,6 @@
 """What must hold in the replication model, named as in the anomaly table.
 
-Owns: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO and one leader per epoch, on states of the model and on its steps; and the `sometimes`, what a useful
+Owns: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, one leader per epoch and HW-MONO, on states of the model and on its steps; and the `sometimes`, what a useful
 exploration reaches. Must not know the actions' bodies.
 """
 
@@ -10,7 +10,7 @@ from itertools import combinations, pairwise, permutations
 from typing import Any
 
 from fencepost.model.explore.system import Action, Part, Value
-from fencepost.model.replication_state import DOWN, Committed, Quorum, Replica, State
+from fencepost.model.replication_state import DOWN, Committed, Listed, Quorum, Replica, State
 
 Log = tuple[tuple[int, int], ...]
 Shown = tuple[Log, int]
@@ -49,6 +49,11 @@ def lead_apart(one_number: int, other_number: int, one: tuple[int, int], other: 
     return one[0] != one_number or other[0] != other_number or one[1] != other[1]
 
 
+def listed_ends_grow(listed: Listed) -> bool:
+    """HW-MONO: ListOffsets never tells less than an earlier answer of the same leader epoch or one before. (A deposed leader that has not heard may.)"""
+    return all(one[0] > other[0] or one[1] <= other[1] for one, other in combinations(listed, 2))
+
+
 def exposes_one_content(before: State, action: Action, after: State) -> bool:
     """COMMIT-SAFE of a step: a high watermark never covers a record other than the one that an earlier high watermark covered."""
     if action[0] != "advance_high_watermark":
@@ -67,7 +72,7 @@ def epochs_grow_at_brokers(before: State, action: Action, after: State) -> bool:
     )
 
 
-OF_STATES = ("COMMIT-SAFE", "LOG-MATCH", "EPOCH-MONO", "ONE-LEADER")
+OF_STATES = ("COMMIT-SAFE", "LOG-MATCH", "EPOCH-MONO", "ONE-LEADER", "HW-MONO")
 """The invariants of states; which name a violation, in this order."""
 
 OF_STEPS: Mapping[str, Callable[[State, Action, State], bool]] = {
@@ -95,9 +100,10 @@ def _led_by(number: int, value: Any) -> Value:
     return value.log, value.epoch if value.leader == number else -1
 
 
-def parts(replicas: int) -> Mapping[str, tuple[Part, ...]]:
-    """The invariants of states, replica by replica and pair by pair. Slots: replicas, quorum, committed, used."""
-    numbers, committed = range(replicas), replicas + 1
+def parts(replicas: int, lists: int = 0) -> Mapping[str, tuple[Part, ...]]:
+    """The invariants of states, replica by replica and pair by pair. Slots: replicas, quorum, committed, used, and what was listed if
+    there is room for it."""
+    numbers, committed, listed = range(replicas), replicas + 1, replicas + 3
     pairs = tuple(combinations(numbers, 2))
     return {
         "COMMIT-SAFE": tuple(
@@ -106,6 +112,7 @@ def parts(replicas: int) -> Mapping[str, tuple[Part, ...]]:
         "LOG-MATCH": tuple(Part(pair, logs_match, _shown) for pair in pairs),
         "EPOCH-MONO": tuple(Part((n,), epochs_grow_along_log, _log) for n in numbers),
         "ONE-LEADER": tuple(Part(pair, partial(lead_apart, *pair), _role) for pair in pairs),
+        "HW-MONO": (Part((listed,), listed_ends_grow),) if lists else (),
     }
 
 

@@ -22,6 +22,7 @@ DATA_PATH = frozenset(
         "isr_expand_after_epoch_start",
         "leader_epoch_fencing",
         "broker_epoch_fencing",
+        "offset_not_available",
     }
 )
 """The registered protections (traces/protections.py) that this model can drop."""
@@ -41,6 +42,10 @@ Committed = tuple[tuple[int, int, int], ...]
 
 Used = tuple[int, int, int]
 """Values appended, crashes, records lost: how much of the bounds is used."""
+
+
+Listed = tuple[tuple[int, int], ...]
+"""What leaders told clients by ListOffsets(latest), in order: (leader epoch, end)."""
 
 
 class Replica(NamedTuple):
@@ -64,7 +69,7 @@ class Replica(NamedTuple):
 class State(NamedTuple):
     """replicas: by number. quorum: ZooKeeper's (leader, ISR as a bit set) of each leader epoch so far, the last one current, each with the ISR that its leader
     wrote last: LeaderAndIsr of any of them may still be on its way. committed: a ghost: per offset (epoch, value, lowest leader epoch that exposed it).
-    values, crashes, lost: how much of the bounds is used.
+    values, crashes, lost: how much of the bounds is used. listed: a ghost, empty unless the bounds ask for it.
     """
 
     replicas: tuple[Replica, ...]
@@ -73,6 +78,7 @@ class State(NamedTuple):
     values: int
     crashes: int
     lost: int
+    listed: Listed = ()
 
 
 def _known_protections(names: Iterable[str]) -> frozenset[str]:
@@ -94,7 +100,8 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 class Constants:
     """The bounds of the model. replicas; log_size: records in a log; epochs: highest leader epoch; values: appends; crashes: of all replicas together;
     losses: records that crashes may take from the ends of logs, together (any loss is an accepted hazard for COMMIT-SAFE: SPEC.md, docs/model.md).
-    drop: protections to do without, by registered name.
+    lists: answers to ListOffsets that are remembered (0: nobody asks, and there are as many states as without them). drop: protections to do
+    without, by registered name.
     """
 
     replicas: int = 3
@@ -103,6 +110,7 @@ class Constants:
     values: int = 2
     crashes: int = 0
     losses: int = 0
+    lists: int = 0
     drop: frozenset[str] = field(default=(), converter=_known_protections)
 
 

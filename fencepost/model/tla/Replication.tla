@@ -27,6 +27,8 @@
 (*               leader had not caught up with yet                         *)
 (*   KAFKA-1188  a broker obeyed an old LeaderAndIsr                       *)
 (*   KIP-380     a restarted broker obeyed a request to its former self    *)
+(*   KIP-207     a new leader told clients its lagging high watermark as   *)
+(*               the end of the log                                        *)
 (*                                                                         *)
 (* Each of these has a protection, and each protection has a name.  The    *)
 (* constant Drop is the set of protections to do without: the empty set is *)
@@ -50,6 +52,7 @@ CONSTANTS
     ValueCount,     \* Records that are ever appended.
     CrashCount,     \* Crashes, of all replicas together.
     LossCount,      \* Records that crashes take from the ends of logs, together.
+    ListCount,      \* Answers to ListOffsets that are remembered; 0: nobody asks.
     Drop            \* The protections to do without, by name.
 
 Replicas == 0 .. ReplicaCount - 1
@@ -65,12 +68,13 @@ Protections ==
       "fetch_fencing",                  \* KIP-320
       "isr_expand_after_epoch_start",   \* KAFKA-7128
       "leader_epoch_fencing",           \* KAFKA-1188
-      "broker_epoch_fencing" }          \* KIP-380
+      "broker_epoch_fencing",           \* KIP-380
+      "offset_not_available" }          \* KIP-207
 
 ASSUME
     /\ ReplicaCount \in Nat \ {0}
     /\ LogSize \in Nat /\ LastEpoch \in Nat /\ ValueCount \in Nat
-    /\ CrashCount \in Nat /\ LossCount \in Nat
+    /\ CrashCount \in Nat /\ LossCount \in Nat /\ ListCount \in Nat
     /\ Drop \subseteq Protections
 
 Keeps(protection) == protection \notin Drop
@@ -89,11 +93,13 @@ VARIABLES
     quorum,         \* For each leader epoch so far its [leader, isr]; the last one is current.
     \* A ghost: what was ever exposed below a high watermark, and the lowest epoch that did.
     committed,      \* A sequence of [epoch, value, exposedIn].
+    \* A ghost: what leaders told clients by ListOffsets(latest), in order.
+    listed,         \* A sequence of [epoch, end].
     \* How much of the bounds is used
     appended, crashes, lost
 
 replicaVars == << log, cache, highWatermark, leaderEpoch, leader, truncating, ends >>
-boundVars   == << appended, crashes, lost >>
+boundVars   == << appended, crashes, lost, listed >>
 vars        == << replicaVars, quorum, committed, boundVars >>
 
 ----------------------------------------------------------------------------
@@ -173,7 +179,7 @@ Init ==
     /\ ends = [r \in Replicas |-> IF r = 0 THEN NoEnds(0, 0) ELSE << >>]
     /\ quorum = << [leader |-> 0, isr |-> Replicas] >>
     /\ committed = << >>
-    /\ appended = 0 /\ crashes = 0 /\ lost = 0
+    /\ appended = 0 /\ crashes = 0 /\ lost = 0 /\ listed = << >>
 
 ----------------------------------------------------------------------------
 (* The controller (SPEC.md C8).  Each decision raises the leader epoch.    *)
@@ -240,7 +246,7 @@ AppendRecord(r) ==
     /\ cache' = [cache EXCEPT ![r] = Assign(@, leaderEpoch[r], LogEnd(r))]
     /\ appended' = appended + 1
     /\ UNCHANGED << highWatermark, leaderEpoch, leader, truncating, ends, quorum, committed,
-                    crashes, lost >>
+                    crashes, lost, listed >>
 
 \* The least log end that the leader knows of in its ISR (-1: somebody has not fetched yet).
 InSyncEnd(r) ==
@@ -262,6 +268,15 @@ AdvanceHighWatermark(r) ==
                       ELSE committed[i]
                  ELSE [epoch |-> log[r][i].epoch, value |-> log[r][i].value, exposedIn |-> epoch]]
     /\ UNCHANGED << log, cache, leaderEpoch, leader, truncating, ends, quorum, boundVars >>
+
+\* offset_not_available (KIP-207): a new leader's high watermark lags, so ListOffsets does not
+\* tell it before it has reached the start of the leader's epoch.
+ListOffsets(r) ==
+    /\ Leads(r)
+    /\ Len(listed) < ListCount
+    /\ Keeps("offset_not_available") => highWatermark[r] >= ends[r][r]
+    /\ listed' = Append(listed, [epoch |-> leaderEpoch[r], end |-> highWatermark[r]])
+    /\ UNCHANGED << replicaVars, quorum, committed, appended, crashes, lost >>
 
 \* A leader changes the ISR by compare-and-set on ZooKeeper's state: a deposed one meets a
 \* bad version (R8), so only the leader of the current epoch succeeds.
@@ -364,7 +379,7 @@ Crash(r, n) ==
     /\ ends' = [ends EXCEPT ![r] = << >>]
     /\ crashes' = crashes + 1
     /\ lost' = lost + n
-    /\ UNCHANGED << quorum, committed, appended >>
+    /\ UNCHANGED << quorum, committed, appended, listed >>
 
 \* broker_epoch_fencing (KIP-380): only LeaderAndIsr that was made for this incarnation counts,
 \* so nothing older than ZooKeeper's present epoch.
@@ -393,6 +408,7 @@ Next ==
         \/ \E f \in Replicas : ExpandIsr(r, f)
         \/ \E n \in 0 .. LossCount : Crash(r, n)
         \/ Restart(r)
+        \/ ListOffsets(r)
 
 Spec == Init /\ [][Next]_vars
 
@@ -422,6 +438,8 @@ TypeOK ==
     /\ appended \in 0 .. ValueCount
     /\ crashes \in 0 .. CrashCount
     /\ lost \in 0 .. LossCount
+    /\ Len(listed) <= ListCount
+    /\ \A i \in DOMAIN listed : listed[i] \in [epoch : Epochs, end : Offsets]
 
 Holds(r, i, record) ==
     /\ i <= LogEnd(r)
@@ -469,5 +487,11 @@ EpochMonoSteps == [][EpochMonoStep]_vars
 OneLeader ==
     \A r, s \in Replicas :
         (Leads(r) /\ Leads(s) /\ leaderEpoch[r] = leaderEpoch[s]) => r = s
+
+\* HW-MONO: ListOffsets never tells less than an earlier answer of the same leader epoch or
+\* one before.  (A deposed leader that has not heard may: Kafka accepts that.)
+HwMono ==
+    \A i, j \in DOMAIN listed :
+        (i < j /\ listed[i].epoch <= listed[j].epoch) => listed[i].end <= listed[j].end
 
 =============================================================================

@@ -16,6 +16,7 @@ INVARIANTS: Mapping[str, str] = {
     "EpochMono": "EPOCH-MONO",
     "EpochMonoSteps": "EPOCH-MONO",
     "OneLeader": "ONE-LEADER",
+    "HwMono": "HW-MONO",
 }
 """TLA+'s name of an invariant or property -> the model's."""
 
@@ -29,6 +30,7 @@ def constants_to_tla(constants: Constants) -> dict[str, str]:
         "ValueCount": show(constants.values),
         "CrashCount": show(constants.crashes),
         "LossCount": show(constants.losses),
+        "ListCount": show(constants.lists),
         "Drop": show(frozenset(constants.drop)),
     }
 
@@ -61,6 +63,7 @@ def state_to_tla(state: State) -> dict[str, Value]:
         "appended": state.values,
         "crashes": state.crashes,
         "lost": state.lost,
+        "listed": _records(state.listed, "epoch", "end"),
     }
 
 
@@ -111,6 +114,7 @@ def state_from_tla(variables: Mapping[str, object]) -> State:
         values=cast(int, variables["appended"]),
         crashes=cast(int, variables["crashes"]),
         lost=cast(int, variables["lost"]),
+        listed=cast(tuple[tuple[int, int], ...], rows(cast(Value, variables["listed"]), "epoch", "end")),
     )
 
 

@@ -39,6 +39,7 @@ def of_replication(size: str) -> tuple[Row, ...]:
             (Constants(replicas=2, epochs=2), DATA_PATH_CONTROL),
             (Constants(replicas=2, epochs=1, crashes=1), ("broker_epoch_fencing", "truncate_by_epoch")),
             (Constants(replicas=3, epochs=1), ("truncate_by_epoch", "fetch_fencing")),
+            (Constants(replicas=2, epochs=1, lists=2), ("offset_not_available",)),
         )
         return tuple(
             Row(
