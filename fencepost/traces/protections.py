@@ -105,6 +105,24 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="at fail-over a leader that registered after the state was written leads in a new epoch",
     ),
     Protection(
+        name="reset_on_resign",
+        bug="KAFKA-5310",
+        breaks="ASSIGN",
+        says="a controller that resigns forgets all that it knew, so that it does not take up an old reassignment again",
+    ),
+    Protection(
+        name="stop_replica_fencing",
+        bug="KIP-570",
+        breaks="COMMIT-SAFE",
+        says="a broker refuses a StopReplica of an earlier leader epoch than it has obeyed",
+    ),
+    Protection(
+        name="assigned_replicas_only",
+        bug="KAFKA-1097",
+        breaks="ISR-IN-AR",
+        says="a leader takes only replicas of the assignment that it was told into the ISR",
+    ),
+    Protection(
         name="still_same_epoch",
         bug="KAFKA-7786",
         breaks="LOG-MATCH",
