@@ -18,11 +18,13 @@ from attrs import field, frozen
 
 from fencepost.model import controller_brokers as brokers
 from fencepost.model import controller_invariants as invariants
+from fencepost.model import controller_reassignment as reassignment
 from fencepost.model import controller_sessions as sessions
 from fencepost.model import controller_work as work
 from fencepost.model.controller_sessions import RESIGNED
 from fencepost.model.controller_state import (
     NONE,
+    Admin,
     Batch,
     Constants,
     Control,
@@ -68,7 +70,7 @@ class Controller(SlottedSystem[State]):
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Brokers may change their numbers."""
         count = self.constants.brokers
-        others = tuple(range(3 * count, 3 * count + 5))
+        others = tuple(range(3 * count, 3 * count + 6))
         return tuple(
             Symmetry(
                 (*(kind * count + number for kind in range(3) for number in numbers), *others),
@@ -82,7 +84,7 @@ class Controller(SlottedSystem[State]):
     def kinds(self) -> tuple[int, ...]:
         """Processes are of one kind, and so are controllers and replicas."""
         count = self.constants.brokers
-        return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7)
+        return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7, 8)
 
     def slots_of(self, state: State) -> tuple[Value, ...]:
         """In the order of the state's fields."""
@@ -95,6 +97,7 @@ class Controller(SlottedSystem[State]):
             state.sent,
             state.led,
             state.crashes,
+            state.admin,
         )
 
     def state_of(self, slots: Sequence[Any]) -> State:
@@ -108,25 +111,28 @@ class Controller(SlottedSystem[State]):
         return describe(state)
 
     def initial(self) -> Iterable[State]:
-        """All are registered, broker 0 leads, all are in sync and were told so by the controller of epoch 0, which has gone."""
-        count = self.constants.brokers
-        everybody = (0,) * count
+        """All are registered, broker 0 leads, all replicas are in sync and were told so by the controller of epoch 0, which has gone."""
+        constants = self.constants
+        count, assigned = constants.brokers, constants.brokers - constants.spare
+        everybody, replicas = (0,) * count, (1 << assigned) - 1
+        replica, none = Replica(0, 0, 0, 0, replicas, True), Replica(0, NONE, NONE, NONE, 0, False)
         yield State(
             hosts=(Host(True, 0, 0),) * count,
             controls=(RESIGNED,) * count,
-            replicas=(Replica(0, 0, 0, 0),) * count,
+            replicas=(replica,) * assigned + (none,) * constants.spare,
             membership=Membership(NONE, 0, everybody, 0),
-            partition=Partition(0, 0, (1 << count) - 1, 0, 0, 0),
-            sent=(Batch(0, 0, 0, 0, everybody),),
+            partition=Partition(0, 0, replicas, 0, 0, 0),
+            sent=(Batch(0, 0, 0, 0, replicas, (0,) * assigned + (NONE,) * constants.spare),),
             led=((0, 0, 0),),
             crashes=0,
+            admin=Admin(replicas, 0, replicas, 0),
         )
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """Each broker's: its session and process, the election, its work as a controller, as a replica, and as a leader with each other one."""
         count = self.constants.brokers
-        membership, zookeeper, sent, led, crashes = range(3 * count, 3 * count + 5)
+        membership, zookeeper, sent, led, crashes, admin = range(3 * count, 3 * count + 6)
         rules = []
         for number in range(count):
             host, control, replica = number, count + number, 2 * count + number
@@ -137,7 +143,13 @@ class Controller(SlottedSystem[State]):
                 Rule(("notice", "restart"), own, own, partial(sessions.register, self.constants, number)),
                 Rule(("elect",), (host, control, membership), (control, membership), partial(sessions.elect, self.constants, number)),
                 Rule(("moved",), (control, membership), (control,), partial(sessions.moved, self.constants, number), in_office),
-                Rule(("load", "see_brokers"), (control, membership, zookeeper, sent), (control, sent), partial(work.read, self.constants, number), in_office),
+                Rule(
+                    ("load", "see_brokers"),
+                    (control, membership, zookeeper, admin, sent),
+                    (control, sent),
+                    partial(work.read, self.constants, number),
+                    in_office,
+                ),
                 Rule(("see_state",), (control, zookeeper), (control,), partial(work.see_state, self.constants, number), in_office),
                 Rule(
                     ("elect_leader", "no_leader", "shrink_dead"),
@@ -159,6 +171,8 @@ class Controller(SlottedSystem[State]):
                 for other in range(count)
                 if other != number
             ]
+            if self.constants.reassignments:
+                rules += self._reassignment(number)
             if self.constants.crashes:
                 reads = (host, control, replica, crashes)
                 rules.append(Rule(("crash",), reads, reads, partial(sessions.crash, self.constants, number)))
@@ -166,6 +180,34 @@ class Controller(SlottedSystem[State]):
                 adopt = partial(sessions.adopt, self.constants, number)
                 rules.append(Rule(("adopt_epoch",), (control, membership), (control,), adopt, in_office))
         return tuple(rules)
+
+    def _reassignment(self, number: int) -> list[Rule]:
+        """Its work on a reassignment; the first broker's rules include the admin's."""
+        count, constants = self.constants.brokers, self.constants
+        membership, zookeeper, sent, _, _, admin = range(3 * count, 3 * count + 6)
+        control = count + number
+        in_office = Part((control,), _in_office)
+        steps = reassignment
+        rules = [
+            Rule(("see_target",), (control, admin), (control,), partial(steps.see_target, constants, number), in_office),
+            Rule(
+                ("grow", "refuse", "retire", "remove_entry"),
+                (control, membership, admin),
+                (control, admin),
+                partial(steps.assign, constants, number),
+                in_office,
+            ),
+            Rule(
+                ("raise_epoch", "move", "stop_old"),
+                (control, membership, zookeeper, sent),
+                (control, zookeeper, sent),
+                partial(steps.replace, constants, number),
+                in_office,
+            ),
+        ]  # fmt: skip
+        if number == 0:
+            rules.append(Rule(("ask",), (admin,), (admin,), partial(steps.ask, constants)))
+        return rules
 
     @property
     def action_names(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from fencepost.model.controller_state import (
     NONE,
+    Batch,
     Constants,
     Host,
     Led,
@@ -23,10 +24,9 @@ Steps = Iterator[tuple[Action, tuple[Value, ...]]]
 
 
 def deliver(constants: Constants, number: int, host: Host, replica: Replica, sent: Sent, led: Led) -> Steps:
-    """C2: LeaderAndIsr arrives.
+    """C2: a request arrives.
 
     broker_epoch_fencing (KIP-380): it is meant for this incarnation. controller_epoch_fencing (KAFKA-532): no higher controller epoch was obeyed.
-    leader_epoch_fencing (KAFKA-1188): its leader epoch is higher.
     """
     if not host.running:
         return
@@ -37,15 +37,26 @@ def deliver(constants: Constants, number: int, host: Host, replica: Replica, sen
             continue
         if constants.keeps("controller_epoch_fencing") and batch.controller_epoch < replica.obeyed:
             continue
-        after = replica._replace(obeyed=batch.controller_epoch)
-        if not constants.keeps("leader_epoch_fencing") or batch.leader_epoch > replica.leader_epoch:
-            after = Replica(batch.controller_epoch, batch.leader_epoch, batch.leader, batch.version)
-        action = ("deliver", number, batch.controller_epoch, meant_for, batch.leader_epoch, batch.version)
+        after = _applied(constants, replica._replace(obeyed=batch.controller_epoch), batch)
+        action = ("deliver", number, meant_for, *batch[:-1])
         if after == replica or action in seen:
             continue
         seen.add(action)
         leads = {(after.leader_epoch, number, host.born)} if after.leader == number else set()
         yield action, (after, tuple(sorted({*led, *leads})))
+
+
+def _applied(constants: Constants, replica: Replica, batch: Batch) -> Replica:
+    """leader_epoch_fencing (KAFKA-1188): LeaderAndIsr only with a higher leader epoch. stop_replica_fencing (KIP-570): StopReplica not with a lower one. Of a
+    replica that was deleted the leader epoch is remembered, so that an older request does not bring it back."""
+    if batch.replicas:
+        if constants.keeps("leader_epoch_fencing") and batch.leader_epoch <= replica.leader_epoch:
+            return replica
+        return Replica(replica.obeyed, batch.leader_epoch, batch.leader, batch.version, batch.replicas, True)
+    if constants.keeps("stop_replica_fencing") and batch.leader_epoch < replica.leader_epoch:
+        return replica
+    latest = max(batch.leader_epoch, replica.leader_epoch)
+    return Replica(replica.obeyed, latest, NONE, NONE, 0, False)
 
 
 def shrink_isr(
@@ -70,13 +81,14 @@ def shrink_isr(
 def expand_isr(
     constants: Constants, number: int, other: int, host: Host, replica: Replica, its: Host, follower: Replica, zookeeper: Partition, membership: Membership
 ) -> Steps:  # fmt: skip
-    """A follower of the same leader epoch has caught up."""
+    """A follower of the same leader epoch has caught up. assigned_replicas_only (KAFKA-1097): it is one of those that the leader was told."""
     if (
         _may_change_isr(constants, number, host, replica, zookeeper)
         and its.running
         and follower.leader == number
         and follower.leader_epoch == replica.leader_epoch
         and not zookeeper.isr >> other & 1
+        and (replica.replicas >> other & 1 or not constants.keeps("assigned_replicas_only"))
     ):
         yield (
             ("expand_isr", number, other),

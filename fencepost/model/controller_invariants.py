@@ -1,6 +1,6 @@
 """What must hold in the controller model, named as in the bug zoo.
 
-Owns: CTRL-FENCE, EPOCH-MONO, ISR-IN-AR and ISR-NONEMPTY, on states of the model and on its steps; and the `sometimes`, what a useful
+Owns: CTRL-FENCE, EPOCH-MONO, ISR-IN-AR, ISR-NONEMPTY, ASSIGN and COMMIT-SAFE, on states of the model and on its steps; and the `sometimes`, what a useful
 exploration reaches. Must not know the actions' bodies.
 """
 
@@ -10,6 +10,7 @@ from itertools import combinations
 
 from fencepost.model.controller_state import (
     NONE,
+    Admin,
     Control,
     Host,
     Led,
@@ -20,7 +21,7 @@ from fencepost.model.controller_state import (
 )
 from fencepost.model.explore.system import Action, Part
 
-NAMES = ("CTRL-FENCE", "EPOCH-MONO", "ISR-IN-AR", "ISR-NONEMPTY")
+NAMES = ("CTRL-FENCE", "EPOCH-MONO", "ISR-IN-AR", "ISR-NONEMPTY", "ASSIGN", "COMMIT-SAFE")
 """Which name a violation, in this order."""
 
 
@@ -34,9 +35,20 @@ def led_once(led: Led) -> bool:
     return len({epoch for epoch, _, _ in led}) == len(led)
 
 
-def leader_in_sync(partition: Partition) -> bool:
-    """ISR-IN-AR: the leader is in the ISR, or nobody leads."""
-    return partition.leader == NONE or bool(partition.isr >> partition.leader & 1)
+def leader_in_sync(partition: Partition, admin: Admin) -> bool:
+    """ISR-IN-AR: the leader is in the ISR, or nobody leads; the ISR is part of the assignment."""
+    leads = partition.leader == NONE or bool(partition.isr >> partition.leader & 1)
+    return leads and not partition.isr & ~admin.assignment
+
+
+def assigned_as_asked(admin: Admin) -> bool:
+    """ASSIGN: with no reassignment pending, the assignment is what the last completed one asked for."""
+    return bool(admin.target) or admin.assignment == admin.completed
+
+
+def in_sync_has_log(number: int, replica: Replica, partition: Partition) -> bool:
+    """COMMIT-SAFE: no member of the ISR has deleted its log."""
+    return replica.stored or not partition.isr >> number & 1
 
 
 def isr_not_empty(partition: Partition) -> bool:
@@ -72,15 +84,20 @@ OF_STEPS: Mapping[str, Callable[[State, Action, State], bool]] = {
 
 def parts(brokers: int) -> Mapping[str, tuple[Part, ...]]:
     """The invariants of states. Slots as in controller.py."""
-    zookeeper, led = 3 * brokers + 1, 3 * brokers + 3
+    zookeeper, led, admin = 3 * brokers + 1, 3 * brokers + 3, 3 * brokers + 5
     return {
         "CTRL-FENCE": tuple(
             Part((brokers + one, brokers + other), hold_apart)
             for one, other in combinations(range(brokers), 2)
         ),
         "EPOCH-MONO": (Part((led,), led_once),),
-        "ISR-IN-AR": (Part((zookeeper,), leader_in_sync),),
+        "ISR-IN-AR": (Part((zookeeper, admin), leader_in_sync),),
         "ISR-NONEMPTY": (Part((zookeeper,), isr_not_empty),),
+        "ASSIGN": (Part((admin,), assigned_as_asked),),
+        "COMMIT-SAFE": tuple(
+            Part((2 * brokers + number, zookeeper), partial(in_sync_has_log, number))
+            for number in range(brokers)
+        ),
     }
 
 

@@ -11,9 +11,16 @@ from fencepost.model.explore.system import Action, Value
 Steps = Iterator[tuple[Action, tuple[Value, ...]]]
 """Enabled actions, each with the values that it writes."""
 
-RESIGNED = Control(NONE, ())
-UNTOLD = Replica(NONE, NONE, NONE, NONE)
+RESIGNED = Control(NONE, (), 0)
+UNTOLD = Replica(NONE, NONE, NONE, NONE, 0, False)
 DOWN = Host(False, NONE, NONE)
+
+
+def resigned(constants: Constants, control: Control) -> Control:
+    """Out of office. reset_on_resign (KAFKA-5310): it forgets all that it knew; without, what it was reassigning survives."""
+    if constants.keeps("reset_on_resign"):
+        return RESIGNED
+    return Control(NONE, (), control.context.target if control.context else control.kept)
 
 
 def expire(constants: Constants, number: int, membership: Membership) -> Steps:
@@ -36,7 +43,7 @@ def expire(constants: Constants, number: int, membership: Membership) -> Steps:
 def register(
     constants: Constants, number: int, host: Host, control: Control, replica: Replica, membership: Membership
 ) -> Steps:
-    """A new session, a new registration. A process that went on keeps what it was told; as a controller it resigns and forgets (KAFKA-5310)."""
+    """A new session, a new registration. A process that went on keeps what it was told; as a controller it resigns."""
     if membership.registrations[number] != NONE:
         return
     incarnation = membership.registered + 1
@@ -46,7 +53,7 @@ def register(
     if host.running:
         yield (
             ("notice", number),
-            (host._replace(incarnation=incarnation), RESIGNED, replica, after),
+            (host._replace(incarnation=incarnation), resigned(constants, control), replica, after),
         )
     else:
         yield ("restart", number), (Host(True, incarnation, incarnation), control, replica, after)
@@ -57,7 +64,7 @@ def crash(
 ) -> Steps:
     """The process dies; ZooKeeper will know when the session expires."""
     if host.running and crashes < constants.crashes:
-        yield ("crash", number), (DOWN, RESIGNED, UNTOLD, crashes + 1)
+        yield ("crash", number), (DOWN, RESIGNED, UNTOLD._replace(stored=replica.stored), crashes + 1)
 
 
 def elect(constants: Constants, number: int, host: Host, control: Control, membership: Membership) -> Steps:
@@ -72,14 +79,14 @@ def elect(constants: Constants, number: int, host: Host, control: Control, membe
         epoch = membership.epoch + 1
         yield (
             ("elect", number),
-            (Control(epoch, ()), membership._replace(controller=number, epoch=epoch)),
+            (control._replace(epoch=epoch), membership._replace(controller=number, epoch=epoch)),
         )
 
 
 def moved(constants: Constants, number: int, control: Control, membership: Membership) -> Steps:
     """C3: the check of /controller_epoch in a multi fails, or a broker answers with a higher epoch: it resigns."""
     if control.epoch != membership.epoch:
-        yield ("moved", number), (RESIGNED,)
+        yield ("moved", number), (resigned(constants, control),)
 
 
 def adopt(constants: Constants, number: int, control: Control, membership: Membership) -> Steps:

@@ -21,6 +21,9 @@ CONTROL_PLANE = frozenset(
         "keep_last_isr_member",
         "epoch_read_in_election_only",
         "re_elect",
+        "reset_on_resign",
+        "stop_replica_fencing",
+        "assigned_replicas_only",
     }
 )
 """The registered protections (traces/protections.py) that this model can drop."""
@@ -50,37 +53,59 @@ class Partition(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What a controller has read: the partition's state, and of each broker its registration."""
+    """What a controller has read: the partition's state, each broker's registration, the assignment, the target of a reassignment (empty: none).
+
+    step: of this reign's work on the reassignment: 0 not begun, 1 its replicas are told, 2 the old replicas are told to stop.
+    """
 
     partition: Partition
     live: tuple[int, ...]
+    assignment: int
+    target: int
+    step: int
 
 
 class Control(NamedTuple):
-    """A broker as a controller. epoch: the controller epoch that it believes to hold, or NONE; context: of one that has loaded, else ()."""
+    """A broker as a controller. epoch: the controller epoch that it believes to hold, or NONE; context: of one that has loaded, else (). kept: the target that
+    survived a resignation, which reset_on_resign forbids."""
 
     epoch: int
     context: Context | tuple[()]
+    kept: int
 
 
 class Replica(NamedTuple):
-    """What a broker has been told. obeyed: the highest controller epoch; leader_epoch, leader, version: of the last LeaderAndIsr that it applied."""
+    """What a broker has been told. obeyed: the highest controller epoch; leader_epoch, leader, version, replicas (the assignment): of the last request that it
+    applied; leader NONE: it was told to stop, or nothing; stored: whether it has a log."""
 
     obeyed: int
     leader_epoch: int
     leader: int
     version: int
+    replicas: int
+    stored: bool
 
 
 class Batch(NamedTuple):
-    """A LeaderAndIsr to each broker that the controller believes to be alive. live: of each broker the incarnation that its request is meant for, or NONE. The
-    ISR in it is the one that ZooKeeper held at this version."""
+    """A LeaderAndIsr to each live replica, or a StopReplica that deletes (replicas empty). live: of each broker the incarnation that its request is meant
+    for, or NONE. The ISR in it is the one that ZooKeeper held at this version."""
 
     controller_epoch: int
     leader_epoch: int
     leader: int
     version: int
+    replicas: int
     live: tuple[int, ...]
+
+
+class Admin(NamedTuple):
+    """ZooKeeper's assignment and reassignment. target: the entry of /admin/reassign_partitions, or empty; asked: reassignments so far. completed is a ghost:
+    the assignment that the last completed reassignment asked for."""
+
+    assignment: int
+    target: int
+    completed: int
+    asked: int
 
 
 class Membership(NamedTuple):
@@ -100,7 +125,7 @@ Led = tuple[tuple[int, int, int], ...]
 
 
 class State(NamedTuple):
-    """By broker; ZooKeeper's; on the way; the ghost; and crashes so far."""
+    """By broker; ZooKeeper's; on the way; the ghost; crashes so far; ZooKeeper's assignment."""
 
     hosts: tuple[Host, ...]
     controls: tuple[Control, ...]
@@ -110,6 +135,7 @@ class State(NamedTuple):
     sent: Sent
     led: Led
     crashes: int
+    admin: Admin
 
 
 def _known_protections(names: Iterable[str]) -> frozenset[str]:
@@ -128,9 +154,9 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 
 @frozen(kw_only=True)
 class Constants:
-    """The bounds of the model. brokers, each with a replica; epochs: highest controller epoch, so elections; sessions: that expire; writes: of the
-    partition's state, by controllers and leaders together, so the highest zkVersion; crashes: of all brokers together. drop: protections to do
-    without, by registered name.
+    """The bounds of the model. brokers; epochs: highest controller epoch, so elections; sessions: that expire; writes: of the partition's state, by controllers
+    and leaders together, so the highest zkVersion; crashes: of all brokers together; spare: brokers without a replica at the beginning;
+    reassignments: asked for. drop: protections to do without, by registered name.
     """
 
     brokers: int = 2
@@ -138,6 +164,8 @@ class Constants:
     sessions: int = 1
     writes: int = 2
     crashes: int = 0
+    spare: int = 0
+    reassignments: int = 0
     drop: frozenset[str] = field(default=(), converter=_known_protections)
 
     def keeps(self, protection: str) -> bool:
@@ -163,35 +191,43 @@ def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
             moved[numbers[broker]] = what
         return tuple(moved)
 
-    def state(partition: Partition) -> Partition:
-        isr = sum(1 << numbers[broker] for broker in members(partition.isr, count))
-        return partition._replace(leader=name(partition.leader), isr=isr)
+    def some(brokers: int) -> int:
+        return sum(1 << numbers[broker] for broker in members(brokers, count))
 
-    if slot < count:
-        return value  # type: ignore[no-any-return]
-    if slot < 2 * count:
-        if value.context:
-            context = Context(state(value.context.partition), places(value.context.live))
-            return Control(value.epoch, context)
-        return value  # type: ignore[no-any-return]
+    def state(partition: Partition) -> Partition:
+        return partition._replace(leader=name(partition.leader), isr=some(partition.isr))
+
+    def control(value: Control) -> Control:
+        known = value.context and value.context._replace(
+            partition=state(value.context.partition),
+            live=places(value.context.live),
+            assignment=some(value.context.assignment),
+            target=some(value.context.target),
+        )
+        return Control(value.epoch, known, some(value.kept))
+
+    def told(batch: Any) -> Any:
+        return batch._replace(leader=name(batch.leader), replicas=some(batch.replicas))
+
     if slot < 3 * count:
-        return value._replace(leader=name(value.leader))  # type: ignore[no-any-return]
-    if slot == 3 * count:
+        return (value, control, told)[slot // count](value) if slot >= count else value
+    membership, zookeeper, sent, led, crashes, _ = range(3 * count, 3 * count + 6)
+    if slot == membership:
         registrations = places(value.registrations)
         return value._replace(controller=name(value.controller), registrations=registrations)  # type: ignore[no-any-return]
-    if slot == 3 * count + 1:
+    if slot == zookeeper:
         return state(value)
-    if slot == 3 * count + 2:
-        return tuple(
-            sorted(batch._replace(leader=name(batch.leader), live=places(batch.live)) for batch in value)
-        )
-    if slot == 3 * count + 3:
+    if slot == sent:
+        return tuple(sorted(told(batch)._replace(live=places(batch.live)) for batch in value))
+    if slot == led:
         return tuple(sorted((epoch, name(broker), born) for epoch, broker, born in value))
-    return value  # type: ignore[no-any-return]
+    if slot == crashes:
+        return value  # type: ignore[no-any-return]
+    return Admin(some(value.assignment), some(value.target), some(value.completed), value.asked)
 
 
 def describe(state: State) -> str:
-    """ZooKeeper on two lines, each broker on one."""
+    """ZooKeeper on two or three lines, each broker on one."""
     membership, count = state.membership, len(state.hosts)
     who = membership.controller
     lines = [
@@ -199,6 +235,9 @@ def describe(state: State) -> str:
         f"registered {[broker for broker in range(count) if membership.registrations[broker] >= 0]}",
         f"partition: {_partition(state.partition, count)}",
     ]
+    if state.admin.asked:
+        target = f", to become {members(state.admin.target, count)}" if state.admin.target else ""
+        lines.append(f"assignment: {members(state.admin.assignment, count)}{target}")
     for broker, host in enumerate(state.hosts):
         if not host.running:
             lines.append(f"{broker}: down")
@@ -207,7 +246,7 @@ def describe(state: State) -> str:
         alive = membership.registrations[broker] == host.incarnation
         words = [f"incarnation {host.incarnation}" if alive else f"zombie of incarnation {host.incarnation}"]
         role = "leads" if replica.leader == broker else f"follows {replica.leader} in"
-        words.append(f"{role} epoch {replica.leader_epoch}" if replica.leader_epoch >= 0 else "no role")
+        words.append(f"{role} epoch {replica.leader_epoch}" if replica.leader != NONE else "no role")
         words.append(f"obeys controller epoch {replica.obeyed}")
         if control.epoch >= 0:
             known = f"knows {_partition(control.context.partition, count)}" if control.context else "loading"

@@ -144,5 +144,5 @@ def _controller() -> Model:
         state_to_tla=twin.state_to_tla,
         state_from_tla=twin.state_from_tla,
         variants=twin.variants,
-        columns=("brokers", "epochs", "sessions", "writes", "crashes"),
+        columns=("brokers", "spare", "epochs", "sessions", "writes", "crashes", "reassignments"),
     )

@@ -10,6 +10,7 @@ from attrs import evolve
 
 from fencepost.model.controller_state import (
     NONE,
+    Admin,
     Batch,
     Constants,
     Context,
@@ -31,6 +32,8 @@ INVARIANTS: Mapping[str, str] = {
     "EpochMonoSteps": "EPOCH-MONO",
     "IsrInAr": "ISR-IN-AR",
     "IsrNonempty": "ISR-NONEMPTY",
+    "Assign": "ASSIGN",
+    "CommitSafe": "COMMIT-SAFE",
 }
 """TLA+'s name of an invariant or property -> the model's."""
 
@@ -45,6 +48,8 @@ def constants_to_tla(constants: Constants) -> dict[str, str]:
         "SessionCount": show(constants.sessions),
         "WriteCount": show(constants.writes),
         "CrashCount": show(constants.crashes),
+        "SpareCount": show(constants.spare),
+        "ReassignmentCount": show(constants.reassignments),
         "Drop": show(frozenset(constants.drop)),
     }
 
@@ -65,6 +70,13 @@ def variants(size: str) -> tuple[Row, ...]:
         bases = (
             (Constants(sessions=2, writes=1), CONTROL),
             (Constants(epochs=1, crashes=1), PROCESSES),
+            (
+                Constants(spare=1, epochs=1, writes=4, sessions=0, reassignments=1),
+                ("assigned_replicas_only",),
+            ),
+            (Constants(spare=1, epochs=1, writes=5, sessions=0, reassignments=2), ("stop_replica_fencing",)),
+            (Constants(spare=1, epochs=3, writes=0, sessions=2, reassignments=1), ("reset_on_resign",)),
+            (Constants(spare=1, writes=4, reassignments=1), ()),
         )
     else:
         bases = (
@@ -84,18 +96,29 @@ def variants(size: str) -> tuple[Row, ...]:
 def state_to_tla(state: State) -> dict[str, Value]:
     """The variables of Controller.tla in this state."""
     count, membership = len(state.hosts), state.membership
-    nothing = Context(UNREAD, (NONE,) * count)
+    nothing = Context(UNREAD, (NONE,) * count, 0, 0, 0)
+
+    def some(brokers: int) -> Value:
+        return frozenset(members(brokers, count))
+
     return {
         "running": _each(host.running for host in state.hosts),
         "incarnation": _each(host.incarnation for host in state.hosts),
         "born": _each(host.born for host in state.hosts),
         "holds": _each(control.epoch for control in state.controls),
         "knows": _each(_context_to_tla(control.context or nothing) for control in state.controls),
+        "kept": _each(some(control.kept) for control in state.controls),
         "obeyed": _each(replica.obeyed for replica in state.replicas),
         "told": _each(
-            record(leaderEpoch=replica.leader_epoch, leader=replica.leader, version=replica.version)
+            record(
+                leaderEpoch=replica.leader_epoch,
+                leader=replica.leader,
+                version=replica.version,
+                replicas=some(replica.replicas),
+            )
             for replica in state.replicas
         ),
+        "stored": _each(replica.stored for replica in state.replicas),
         "controller": membership.controller,
         "controllerEpoch": membership.epoch,
         "registration": _each(membership.registrations),
@@ -107,6 +130,7 @@ def state_to_tla(state: State) -> dict[str, Value]:
                 leaderEpoch=batch.leader_epoch,
                 leader=batch.leader,
                 version=batch.version,
+                replicas=some(batch.replicas),
                 live=_each(batch.live),
             )
             for batch in state.sent
@@ -115,6 +139,10 @@ def state_to_tla(state: State) -> dict[str, Value]:
             record(leaderEpoch=epoch, broker=broker, process=born) for epoch, broker, born in state.led
         ),
         "crashes": state.crashes,
+        "assignment": some(state.admin.assignment),
+        "target": some(state.admin.target),
+        "completed": some(state.admin.completed),
+        "asked": state.admin.asked,
     }
 
 
@@ -134,8 +162,14 @@ def _partition_to_tla(partition: Partition, count: int) -> Value:
 
 
 def _context_to_tla(context: Context) -> Value:
-    live = _each(context.live)
-    return record(partition=_partition_to_tla(context.partition, len(context.live)), live=live)
+    count = len(context.live)
+    return record(
+        partition=_partition_to_tla(context.partition, count),
+        live=_each(context.live),
+        assignment=frozenset(members(context.assignment, count)),
+        target=frozenset(members(context.target, count)),
+        step=context.step,
+    )
 
 
 # ---- and back
@@ -154,12 +188,21 @@ def state_from_tla(variables: Mapping[str, object]) -> State:
             for running, incarnation, born in zip(of("running"), of("incarnation"), of("born"), strict=True)
         ),
         controls=tuple(
-            Control(epoch, _context(value))
-            for epoch, value in zip(of("holds"), _values(variables["knows"]), strict=True)
+            Control(epoch, _context(value), _some(kept))
+            for epoch, value, kept in zip(
+                of("holds"), _values(variables["knows"]), _values(variables["kept"]), strict=True
+            )
         ),
         replicas=tuple(
-            Replica(obeyed, last["leaderEpoch"], last["leader"], last["version"])
-            for obeyed, last in zip(of("obeyed"), told, strict=True)
+            Replica(
+                obeyed,
+                last["leaderEpoch"],
+                last["leader"],
+                last["version"],
+                _some(last["replicas"]),
+                bool(stored),
+            )
+            for obeyed, last, stored in zip(of("obeyed"), told, of("stored"), strict=True)
         ),
         membership=Membership(
             cast(int, variables["controller"]),
@@ -178,6 +221,12 @@ def state_from_tla(variables: Mapping[str, object]) -> State:
             )
         ),
         crashes=cast(int, variables["crashes"]),
+        admin=Admin(
+            _some(variables["assignment"]),
+            _some(variables["target"]),
+            _some(variables["completed"]),
+            cast(int, variables["asked"]),
+        ),
     )
 
 
@@ -195,21 +244,39 @@ def _record(value: object) -> Mapping[str, int]:
     return cast(Mapping[str, int], value)
 
 
+def _some(value: object) -> int:
+    return sum(1 << cast(int, member) for member in cast(frozenset[Value], value))
+
+
 def _partition(value: object) -> Partition:
     fields = _record(value)
-    isr = sum(1 << cast(int, member) for member in cast(frozenset[Value], fields["isr"]))
     return Partition(
-        fields["leader"], fields["leaderEpoch"], isr, fields["controllerEpoch"], fields["version"], fields["stamp"]
+        fields["leader"], fields["leaderEpoch"], _some(fields["isr"]), fields["controllerEpoch"], fields["version"], fields["stamp"]
     )  # fmt: skip
 
 
 def _context(value: object) -> Context | tuple[()]:
     fields = cast(Mapping[str, object], value)
     partition = _partition(fields["partition"])
-    return () if partition == UNREAD else Context(partition, tuple(_numbers(fields["live"])))
+    if partition == UNREAD:
+        return ()
+    return Context(
+        partition,
+        tuple(_numbers(fields["live"])),
+        _some(fields["assignment"]),
+        _some(fields["target"]),
+        cast(int, fields["step"]),
+    )
 
 
 def _batch(value: Function) -> Batch:
     fields = _record(value)
     live = tuple(_numbers(value["live"]))
-    return Batch(fields["controllerEpoch"], fields["leaderEpoch"], fields["leader"], fields["version"], live)
+    return Batch(
+        fields["controllerEpoch"],
+        fields["leaderEpoch"],
+        fields["leader"],
+        fields["version"],
+        _some(fields["replicas"]),
+        live,
+    )

@@ -15,6 +15,7 @@ from fencepost.model.tlc import Outcome, RunOptions, Spec, check, show
 QUICK = RunOptions(java_options=("-XX:TieredStopAtLevel=1",))
 """One worker, as ever; a JVM that is not worth warming up."""
 TINY = Constants(epochs=1, writes=1)
+REASSIGNED = Constants(spare=1, epochs=1, sessions=0, writes=3, reassignments=1)
 CRASH = Constants(epochs=1, writes=1, crashes=1)
 
 
@@ -31,9 +32,10 @@ def test_a_state_has_one_form_on_each_side():
     ("constants", "distinct"),
     [
         (CRASH, 1_661),
+        (REASSIGNED, 88),
         (evolve(TINY, epochs=2, drop={"fenced_zookeeper_write", "leader_epoch_fencing"}), 3_301),
     ],
-    ids=["nothing dropped, a crash", "a zombie writes, requests unfenced"],
+    ids=["nothing dropped, a crash", "a reassignment", "a zombie writes, requests unfenced"],
 )
 def test_the_very_same_states(constants, distinct):
     """Rule: TLC's dump of Controller.tla and the Python model's states are one set."""
