@@ -131,6 +131,8 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.CONTROLLER_ZNODE: _controller_znode,
     Name.PARTITION_STATE: _partition_state,
     Name.BROKER_STARTED: lambda e: "starts",
+    Name.BROKER_STATE: lambda e: f"is {printable(e.cause)}",
+    Name.LOG_DIRECTORY_FAILED: lambda e: f"halts: its log directory failed ({printable(e.detail)})",
     Name.BROKER_REGISTERED: lambda e: f"registers in ZooKeeper, broker epoch {e.broker_epoch}",
     Name.SESSION_EXPIRED: lambda e: "learns that its ZooKeeper session has expired",
     Name.LOG_RECOVERED: lambda e: (
@@ -153,6 +155,8 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     ),
     Name.APPENDED: _appended,
     Name.TRUNCATED: _truncated,
+    Name.LOG_START: lambda e: f"its log begins at {e.log_start_offset} now ({printable(e.cause)})",
+    Name.COMPACTED: lambda e: f"its log is clean up to {e.offset}",
     Name.HIGH_WATERMARK: lambda e: (
         f"high watermark {e.high_watermark}" + (" (as leader)" if e.cause == "leader" else "")
     ),

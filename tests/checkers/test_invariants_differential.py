@@ -16,6 +16,8 @@ from tests.checkers.traces_by_hand import event, trace
 TRACES = 1_000
 KEYS = (*[("t", 0)] * 5, ("t", 1), ("u", 0))
 NODES = (1, 2, 3)
+ELSEWHERE = "high_watermark_outside_log"
+"""HW-BOUNDS: has no definition here (random events leave high watermarks unsaid), but tests of its own in test_storage_events.py."""
 
 
 def _records(random: Random, at: int) -> tuple[int, ...]:
@@ -162,7 +164,9 @@ def event_mismatches(seeds: range, most: int = 10**9) -> tuple[int, int]:
     for seed in seeds:
         made = events_trace(Random(f"events {seed}"))
         told = {
-            (f.anomaly, f.topic, f.partition): (f.offset, f.events) for f in invariants.judge(made).findings
+            (f.anomaly, f.topic, f.partition): (f.offset, f.events)
+            for f in invariants.judge(made).findings
+            if f.anomaly != ELSEWHERE
         }
         expected = by_definition(made)
         wrong += told != expected

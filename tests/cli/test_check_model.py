@@ -84,9 +84,9 @@ def test_mistakes_are_told_in_one_sentence(fencepost, options, says) -> None:
 
 
 def test_formats_and_models_are_documented() -> None:
-    """docs/models.md lists each model and each format, in order."""
+    """docs/models.md lists each model and each format, in order; a later table may name a model again."""
     listed = re.findall(r"^\| `([a-z-]+)` \|", MODELS_TEXT, flags=re.M)
-    assert listed == [*MODELS, *FORMATS[1:]]
+    assert list(dict.fromkeys(listed)) == [*MODELS, *FORMATS[1:]]
 
 
 def test_the_worked_example_works(fencepost, tmp_path, monkeypatch) -> None:

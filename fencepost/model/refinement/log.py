@@ -34,7 +34,7 @@ def _at_log_end(partition: PartitionState, position: int, action: str, event: Ev
     view = partition.replica(event.node)
     log, end = view.log, view.log.end_offset
     if event.cause == "follower":
-        if end == view.log_start_offset:
+        if end == view.log_start_offset and event.offset >= 0:
             end = min(end, event.offset)  # the leader's log starts inside a batch (KAFKA-6975)
         if partition.compacted:
             end = max(end, event.offset)
