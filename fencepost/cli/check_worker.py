@@ -90,6 +90,10 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
 
     orders: Orders = decode(orders_in.readline(), Orders)
     sys.path[:] = orders.path
+    if orders.question.model:
+        from fencepost.checkers.linearizability.engine import ready
+
+        ready()  # before any clock runs: whoever waits for a verdict kills what is late
     try:
         for line in orders_in:
             order: Order = decode(line, Order)
