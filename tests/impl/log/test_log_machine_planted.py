@@ -17,7 +17,9 @@ FOUND_IN_ROUND = {
     "KAFKA-5634": 2,
     "KAFKA-5829": 4,
     "KAFKA-6683": 11,
+    "KAFKA-7400": 13,
     "KAFKA-7866": 13,
+    "LOG-FSYNCGATE": 65,
     "LOG-GOES-ON": 1,
 }
 """The first round of `fencepost.campaign.machines.hunt` that finds each bug, where it is not round 0. A change of the machine moves them; then the hunt
