@@ -106,10 +106,11 @@ class InSyncReplicas:
             version = self.accept_own_isr_write(current, state)
         if not partition.is_leader or partition.leader_epoch != epoch:
             return  # another LeaderAndIsr came meanwhile and said what holds
-        partition.pending_isr = None
         if version is None:
+            # An earlier attempt may have been written before somebody else's state: whoever was proposed counts until LeaderAndIsr says what holds.
             self.shell.record(Name.ISR_REFUSED, partition.key, leader_epoch=epoch, isr=isr)
             return
+        partition.pending_isr = None
         partition.isr, partition.zk_version = isr, version
         self.shell.record(
             Name.ISR_UPDATED, partition.key, leader_epoch=epoch, isr=isr, zk_version=version, cause=cause

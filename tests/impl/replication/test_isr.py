@@ -116,8 +116,9 @@ def test_a_late_copy_of_older_metadata_does_not_bury_the_living() -> None:
 # ---- the write
 
 
-def test_a_conflict_changes_nothing_here_and_is_tried_again() -> None:
-    """Rule (R8): what somebody else wrote stands; the leader keeps its ISR until it hears of it."""
+def test_after_a_conflict_whoever_was_or_was_proposed_counts() -> None:
+    """Rule (R8): what somebody else wrote stands. An earlier attempt may have been written before that (its reply lost), so that until LeaderAndIsr
+    says what holds the leader commits only what its ISR and the one that it proposed have."""
     lab = in_sync()
     lab.hold_zookeeper(1)
     lab.produce(1, 11)
@@ -126,7 +127,8 @@ def test_a_conflict_changes_nothing_here_and_is_tried_again() -> None:
     other = LeaderAndIsr(leader=1, leader_epoch=1, controller_epoch=2, isr=(1, 2))
     lab.admin(SetData(znodes.state_path(T0), znodes.encode_state(other)))
     lab.release_zookeeper(1)
-    assert lab.partition(1).isr == (1, 2, 3) and lab.partition(1).pending_isr is None
+    assert lab.partition(1).isr == (1, 2, 3) and lab.partition(1).pending_isr == (1, 2)
+    assert lab.partition(1).maximal_isr == {1, 2, 3}
     assert lab.high_watermark(1) == 0
     assert lab.recorded(Name.ISR_REFUSED)[-1].isr == (1, 2)
     assert lab.state().leader_epoch == 1
