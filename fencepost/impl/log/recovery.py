@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from attrs import define, field, frozen
 
 from fencepost.impl.files import FileSystem
-from fencepost.impl.log.batch_file import Frame
+from fencepost.impl.log.batch_file import Frame, checked_frames, chunks
 from fencepost.impl.log.layout import (
     CLEANED,
     DELETED,
@@ -150,7 +150,8 @@ class LogRecovery:
             name for name in names if name.kind == LOG and name.suffix == SWAP and name not in incomplete
         ]
         for name in swaps:
-            finish_swap(self.files, self.directory, name.offset, self.options)
+            if mend_swap(self.files, self.directory, name.offset, self.options):
+                finish_swap(self.files, self.directory, name.offset, self.options)
         bases = self._bases()
         orphans = [
             name
@@ -199,6 +200,25 @@ def remove_all(files: FileSystem, directory: str, segments: Sequence[Segment]) -
         segment.close()
         remove_segment_files(files, directory, segment.base_offset)
     files.sync_directory(directory)
+
+
+def mend_swap(files: FileSystem, directory: str, base_offset: int, options: LogOptions) -> bool:
+    """Whether a `.swap` may take the place of the segments that it was made of. It was durable before it got its name, so that only a disk that lied or
+    rotted can have damaged it: then the segment that it would replace stays, if it is still there (what is left of the swap is an orphan); else
+    the swap is cut before its first bad batch, as Kafka recovers it."""
+    swap = Segment.open(files, directory, base_offset, options, suffix=SWAP)
+    try:
+        for _, data in chunks(swap.file, 0, swap.size):
+            for _ in checked_frames(data):
+                pass
+    except CorruptBatchError:
+        if files.exists(segment_path(directory, base_offset, LOG)):
+            return False
+        swap.recover(None, lambda batch: None)
+        swap.sync(indexes=False)
+    finally:
+        swap.close()
+    return True
 
 
 def finish_swap(
