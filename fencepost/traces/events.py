@@ -19,6 +19,14 @@ class Name(StrEnum):
     """/controller was created (leader: the broker named in it) or removed (leader -1)."""
     PARTITION_STATE = "partition_state"
     """A partition's state znode was written. node: the writer; leader, leader_epoch, controller_epoch, isr: the content; zk_version."""
+    BROKER_ZNODE = "broker_znode"
+    """/brokers/ids/N was created (broker_epoch: its czxid) or removed (broker_epoch -1). node: N."""
+    ASSIGNMENT = "assignment"
+    """A partition's replicas were written into its topic's node, or are gone with it (replicas empty). node: the writer, -1 for an operator; replicas."""
+    REASSIGNMENT = "reassignment"
+    """An entry of /admin/reassign_partitions was written, or taken out (replicas empty). node: the writer, -1 for an operator; replicas: the target."""
+    TOPIC_DELETION = "topic_deletion"
+    """/admin/delete_topics/T was created or removed. topic; partition -1; node: the writer; cause: requested, done."""
     # --- brokers
     BROKER_STARTED = "broker_started"
     """The process is up, its logs are not yet recovered. node."""
@@ -33,6 +41,8 @@ class Name(StrEnum):
     LOG_RECOVERED = "log_recovered"
     """A replica's log was opened at start-up. offset: log end offset; high_watermark: from the checkpoint; log_start_offset; leader_epoch: of its
     last record."""
+    TOPIC_CONFIGURED = "topic_configured"
+    """A broker applied a changed configuration of a topic. node; topic; partition -1; detail: JSON of the overrides, {} when they are gone."""
     # --- controllers
     CONTROLLER_ELECTED = "controller_elected"
     """A broker believes that it is the controller. node, controller_epoch."""
@@ -44,6 +54,8 @@ class Name(StrEnum):
     """A broker acted on LeaderAndIsr, UpdateMetadata or StopReplica. node; controller_epoch and broker_epoch of the request; cause: its kind."""
     CONTROL_REQUEST_REFUSED = "control_request_refused"
     """A broker refused one. As above; detail: the error."""
+    LIVE_BROKERS = "live_brokers"
+    """A broker learned from an UpdateMetadata that other brokers are alive than it knew; one that starts knows of none. node; replicas: who is."""
     # --- replicas (node, topic, partition always)
     BECAME_LEADER = "became_leader"
     """leader_epoch; offset: log end offset (the epoch's start); high_watermark; isr."""
@@ -57,6 +69,8 @@ class Name(StrEnum):
     leader; cause: leader_epoch, high_watermark, full."""
     HIGH_WATERMARK = "high_watermark"
     """The replica's high watermark moved. high_watermark; leader_epoch: the replica's; cause: leader or follower."""
+    ISR_PROPOSED = "isr_proposed"
+    """A leader asks ZooKeeper for another ISR. leader_epoch; isr; cause: shrink or expand."""
     ISR_UPDATED = "isr_updated"
     """A leader's ISR change was accepted by ZooKeeper. leader_epoch, isr, zk_version; cause: shrink or expand."""
     ISR_REFUSED = "isr_refused"
@@ -73,6 +87,17 @@ class Name(StrEnum):
     REPLICA_LOG = "replica_log"
     """Final dump of a replica's log, one row per run of records of one epoch. offset: base; leader_epoch; values; end_offset; high_watermark;
     log_start_offset."""
+    # --- consumer groups (node, topic __consumer_offsets and its partition always; leader_epoch: the coordinator epoch)
+    GROUPS_LOADED = "groups_loaded"
+    """A broker coordinates the groups of this offsets partition. offset: end of what it read."""
+    GROUPS_UNLOADED = "groups_unloaded"
+    """It does so no more."""
+    GROUP_PHASE = "group_phase"
+    """A group came into another state, or was loaded in it. cause: Kafka's name of it; detail: JSON {group, generation, members, leader, why}."""
+    GROUP_OFFSET_EXPIRED = "group_offset_expired"
+    """Its coordinator removes a committed offset. cause: the group's state; detail: JSON {group, topic, partition}."""
+    GROUP_REMOVED = "group_removed"
+    """Nothing was left of a group, and its tombstone is durable; told again by a coordinator that finds the tombstone. detail: its name."""
     # --- the run
     PHASE = "phase"
     """A phase of the run began. cause: safety, heal, liveness, final, end."""

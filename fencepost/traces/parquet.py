@@ -36,12 +36,16 @@ class Part:
 
 @frozen(kw_only=True)
 class Group:
-    """One row group of a part, the unit of reading. operations: its rows; size_bytes: of all three tables, compressed."""
+    """One row group of a part, the unit of reading. operations: its rows; size_bytes: of all three tables, compressed. first_trace, last_trace: the
+    smallest and the largest trace id, None where the file does not say. traces: -1 where nobody looked."""
 
     part: Part
     index: int
     operations: int
     size_bytes: int
+    first_trace: int | None = None
+    last_trace: int | None = None
+    traces: int = -1
 
 
 @define
@@ -163,9 +167,17 @@ def groups_of(part: Part) -> tuple[Group, ...]:
             index=index,
             operations=metadata["operations"].row_group(index).num_rows,
             size_bytes=sum(_group_bytes(found.row_group(index)) for found in metadata.values()),
+            **_trace_range(metadata["traces"].row_group(index)),
+            traces=metadata["traces"].row_group(index).num_rows,
         )
         for index in range(counts["traces"])
     )
+
+
+def _trace_range(group: Any) -> dict[str, int]:
+    told = [group.column(column) for column in range(group.num_columns)]
+    (ids,) = (column.statistics for column in told if column.path_in_schema == "trace_id")
+    return {"first_trace": ids.min, "last_trace": ids.max} if ids is not None and ids.has_min_max else {}
 
 
 def _group_bytes(group: Any) -> int:

@@ -4,6 +4,8 @@ Units are in the field names; times of a plan are virtual and start at 0 with th
 machine's libm. Targets of faults are roles, resolved when the fault begins.
 """
 
+from collections.abc import Mapping
+
 from attrs import Factory, field, frozen
 from attrs.validators import ge, in_, instance_of, le
 
@@ -13,11 +15,28 @@ GIBIBYTE = 1 << 30
 DAY_MS = 86_400_000
 CENTURY_MS = 36_500 * DAY_MS
 UNLIMITED = -1
+FOLLOWED = (
+    "became_follower",
+    "became_leader",
+    "broker_registered",
+    "controller_elected",
+    "isr_proposed",
+    "isr_updated",
+    "partition_state",
+    "reassignment",
+    "session_expired",
+    "truncated",
+)
+"""Protocol events that a fault can follow (traces/events.py says what they are)."""
 
 
-def _bounded(low: int, high: int, default: int) -> int:
+LATER = {"left_out": True}
+"""Metadata of a field that plans did not have at first: JSON leaves it out while it holds its default, so that older plans and digests stand."""
+
+
+def _bounded(low: int, high: int, default: int, metadata: Mapping[str, bool] | None = None) -> int:
     """A field that is an integer within [low, high]."""
-    return field(default=default, validator=[instance_of(int), ge(low), le(high)])
+    return field(default=default, validator=[instance_of(int), ge(low), le(high)], metadata=metadata)
 
 
 @frozen(kw_only=True)
@@ -41,6 +60,28 @@ class TopicOptions:
     """How long a compacted topic keeps a tombstone."""
     min_cleanable_dirty_ppm: int = _bounded(0, MILLION, 500_000)
     """min.cleanable.dirty.ratio, per million."""
+    created_later: bool = False
+    """By a create_topic of the plan's faults, not when the cluster is set up."""
+
+
+@frozen(kw_only=True)
+class GroupOptions:
+    """The group coordinators. Consumer groups exist where a topic __consumer_offsets does, or may be created."""
+
+    offsets_topic_partitions: int = _bounded(0, 64, 0)
+    """Of __consumer_offsets if it must be created when somebody first looks for a coordinator; 0: never."""
+    min_session_timeout_ms: int = _bounded(1, MILLION, 100)
+    max_session_timeout_ms: int = _bounded(1, 10 * MILLION, 1_800_000)
+    initial_rebalance_delay_ms: int = _bounded(0, MILLION, 3_000)
+    offsets_retention_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
+    offsets_retention_check_ms: int = _bounded(1, 10 * MILLION, 600_000)
+    offsets_commit_timeout_ms: int = _bounded(1, MILLION, 5_000)
+    offsets_load_buffer_bytes: int = _bounded(1, GIBIBYTE, 5_242_880)
+    """Read at once while groups are loaded."""
+    load_step_ms: int = _bounded(0, 60_000, 0)
+    """How long each step of a load takes."""
+    unload_ms: int = _bounded(0, 60_000, 0)
+    """How long an unload waits for its turn."""
 
 
 @frozen(kw_only=True)
@@ -63,6 +104,9 @@ class ClusterOptions:
     log_retention_check_interval_ms: int = _bounded(1, 10 * MILLION, 300_000)
     log_cleaner_backoff_ms: int = _bounded(1, 10 * MILLION, 15_000)
     """How long the cleaner rests when no log is dirty enough."""
+    controlled_shutdown_retry_backoff_ms: int = _bounded(1, MILLION, 5_000)
+    """Between a broker's requests for a controlled shutdown."""
+    groups: GroupOptions = GroupOptions()
     bugs: tuple[str, ...] = ()
 
 
@@ -93,6 +137,23 @@ class DiskOptions:
 
 
 @frozen(kw_only=True)
+class ProducerOptions:
+    """How clients append. Without `pipelined` an append is a batch of its own and its process waits for it; the other options are for pipelined ones."""
+
+    pipelined: bool = False
+    """Appends wait in an accumulator for others of their partition, and several batches are in flight."""
+    idempotent: bool = False
+    """Batches carry a producer id and a sequence: a retry is no duplicate, and retries are free. Only appends with acks=all."""
+    linger_ms: int = _bounded(0, 60_000, 0)
+    batch_bytes: int = _bounded(1, 10 * MILLION, 16_384)
+    max_in_flight: int = _bounded(1, 5, 5)
+    """Batches on their way to one broker (max.in.flight.requests.per.connection)."""
+    partitioner: str = field(default="", validator=in_(("", "key_hash", "sticky", "round_robin", "random")))
+    """Who chooses the partition; empty: the plan's own."""
+    compression: str = field(default="none", validator=in_(("none", "gzip", "snappy", "lz4", "zstd")))
+
+
+@frozen(kw_only=True)
 class ClientOptions:
     """The clients of the workload."""
 
@@ -105,6 +166,31 @@ class ClientOptions:
     max_poll_records: int = _bounded(1, 10_000, 50)
     auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest")))
     """Where a client goes on whose position is out of range."""
+    producer: ProducerOptions = Factory(ProducerOptions)
+
+
+@frozen(kw_only=True)
+class ConsumerOptions:
+    """The consumers in groups, all alike."""
+
+    session_timeout_ms: int = _bounded(10, MILLION, 10_000)
+    heartbeat_interval_ms: int = _bounded(1, MILLION, 3_000)
+    max_poll_interval_ms: int = _bounded(10, 10 * MILLION, 300_000)
+    assignor: str = field(default="range", validator=in_(("range", "round_robin", "sticky")))
+    static_members: bool = False
+    """Each process names a group.instance.id (KIP-345)."""
+    commit: str = field(default="auto", validator=in_(("auto", "sync", "async", "before", "none")))
+    """auto: every auto_commit_interval_ms; sync, async: after processing what a poll returned; before: synchronously, before processing."""
+    auto_commit_interval_ms: int = _bounded(1, MILLION, 5_000)
+    processing_ms: int = _bounded(0, MILLION, 50)
+    """How long a consumer works on what a poll returned."""
+    max_poll_records: int = _bounded(1, 10_000, 500)
+    poll_timeout_ms: int = _bounded(1, MILLION, 500)
+    request_timeout_ms: int = _bounded(10, MILLION, 1_500)
+    retry_backoff_ms: int = _bounded(1, MILLION, 100)
+    commit_attempts: int = _bounded(1, 1_000, 20)
+    """Of one commitSync."""
+    auto_offset_reset: str = field(default="earliest", validator=in_(("earliest", "latest", "none")))
 
 
 @frozen(kw_only=True)
@@ -114,12 +200,19 @@ class PlannedOperation:
     records: how many records an append carries. Value ids are op_id * 1000 + index: removing an operation renames no other. key: of all records of
     an append; a compacted topic refuses an append without one. argument: "tombstone" for an append that deletes its key. A delete_records deletes what
     lies more than `records` below the highest end that its process was shown.
+
+    subscribe: a consumer of `topic` begins in the group `key`; it works by itself until its process is told unsubscribe (it leaves the group) or crash (it
+    is gone). pause: it stands still for `records` tenths of a second.
     """
 
     op_id: int = field(validator=[instance_of(int), ge(0)])
     process: int = field(validator=[instance_of(int), ge(0)])
     at_ms: int = field(validator=[instance_of(int), ge(0)])
-    function: str = field(validator=in_(("append", "poll", "list_offsets", "delete_records")))
+    function: str = field(
+        validator=in_(
+            ("append", "poll", "list_offsets", "delete_records", "subscribe", "unsubscribe", "crash", "pause")
+        )
+    )
     topic: str = "t"
     partition: int = _bounded(0, 63, 0)
     acks: int = field(default=-1, validator=in_((-1, 0, 1)))
@@ -132,8 +225,10 @@ class PlannedOperation:
 class Fault:
     """One fault: its kind, onset, duration and target. kinds and targets: docs/plans.md.
 
-    target: a role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset.
+    target: a role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset; of an operator's request "partition t-0" or "topic t".
     parameter: kind's own number (how many file calls until the power fails; per-million loss; microseconds of delay).
+    follows: the name of a protocol event. Then the onset waits for the next such event after at_ms (of the target's partition, if it names one) that no
+    fault of an earlier at_ms took, and comes delay_ms after it.
     """
 
     fault_id: int = field(validator=[instance_of(int), ge(0)])
@@ -143,6 +238,8 @@ class Fault:
     target: str = "controller"
     other: str = ""
     parameter: int = _bounded(0, 10 * MILLION, 0)
+    follows: str = field(default="", validator=in_(("", *FOLLOWED)), metadata=LATER)
+    delay_ms: int = _bounded(0, 10 * MILLION, 0, LATER)
 
 
 @frozen(kw_only=True)
@@ -170,6 +267,7 @@ class Plan:
     network: NetworkOptions = Factory(NetworkOptions)
     disk: DiskOptions = Factory(DiskOptions)
     client: ClientOptions = Factory(ClientOptions)
+    consumer: ConsumerOptions = Factory(ConsumerOptions)
     budget: BudgetOptions = Factory(BudgetOptions)
     operations: tuple[PlannedOperation, ...] = ()
     faults: tuple[Fault, ...] = ()

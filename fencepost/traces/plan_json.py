@@ -56,7 +56,12 @@ def bounds_of(attribute: "attrs.Attribute[Any]") -> Bounds:
 
 def plan_to_json(plan: Plan) -> str:
     """Canonical JSON: keys in field order, no white space. Equal plans give equal text."""
-    return msgspec.json.encode(attrs.asdict(plan)).decode()
+    return msgspec.json.encode(attrs.asdict(plan, filter=_is_said)).decode()
+
+
+def _is_said(attribute: "attrs.Attribute[Any]", value: Any) -> bool:
+    """Whether a field is written: always, but for those that came later and hold their default."""
+    return not attribute.metadata or value != attribute.default or "left_out" not in attribute.metadata
 
 
 def plan_from_json(text: str | bytes, *, where: str = "plan") -> Plan:

@@ -1,7 +1,8 @@
 """The registry of protection names: one name for the same guard in impl, model, TLA+ and the zoo of bugs.
 
 Each protocol protection of the implementation is a named method of a part; the key is the id of the bug that its
-absence brings back (KIP-279 means KIP-279's protection). Later work adds rows.
+absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. Two are names of the model only, since no one method of the
+implementation holds them: keep_checkpointed and undefined_has_no_end.
 """
 
 from attrs import frozen
@@ -123,6 +124,66 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="a leader takes only replicas of the assignment that it was told into the ISR",
     ),
     Protection(
+        name="resend_until_answered",
+        bug="KAFKA-2729",
+        breaks="LIVE",
+        says="a controller sends a LeaderAndIsr again until it is answered, so that no leader keeps a stale version of its state",
+    ),
+    Protection(
+        name="own_registration",
+        bug="KAFKA-1387",
+        breaks="LIVE",
+        says="a broker is registered only by a node of its present session; one of an earlier session goes with that",
+    ),
+    Protection(
+        name="names_me",
+        bug="KAFKA-13407",
+        breaks="LIVE",
+        says="a broker that finds itself in /controller, by an answer that was lost, takes over",
+    ),
+    Protection(
+        name="dead_replicas_offline",
+        bug="KAFKA-3143",
+        breaks="ISR-ALIVE",
+        says="a controller that takes over removes brokers from the ISRs that died while nobody watched",
+    ),
+    Protection(
+        name="keep_pending",
+        bug="KAFKA-6193",
+        breaks="ASSIGN",
+        says="an entry that is taken out of /admin/reassign_partitions leaves the others there",
+    ),
+    Protection(
+        name="shutdown_fencing",
+        bug="KAFKA-7235",
+        breaks="INCARNATION",
+        says="a controller refuses a controlled shutdown that an earlier incarnation of the broker asked for",
+    ),
+    Protection(
+        name="resume_deletions",
+        bug="KAFKA-1681",
+        breaks="DEL-COMPLETE",
+        says="a new controller takes up the deletions that stand in /admin/delete_topics",
+    ),
+    Protection(
+        name="offline_without_state",
+        bug="KAFKA-6650",
+        breaks="DEL-COMPLETE",
+        says="a replica of a topic that is being deleted goes offline also if its partition has no state any more",
+    ),
+    Protection(
+        name="last_in_sync_stays",
+        bug="KAFKA-340",
+        breaks="COMMIT-SAFE",
+        says="at controlled shutdown leadership moves to another ISR member that stays, or not at all",
+    ),
+    Protection(
+        name="staying_isr_members_only",
+        bug="KAFKA-14140",
+        breaks="STOP-SAFE",
+        says="a leader takes no replica into the ISR whose broker it was told is stopping",
+    ),
+    Protection(
         name="still_same_epoch",
         bug="KAFKA-7786",
         breaks="LOG-MATCH",
@@ -151,6 +212,18 @@ PROTECTIONS: tuple[Protection, ...] = (
         bug="KAFKA-3978",
         breaks="HW-BOUNDS",
         says="a high watermark is clamped into [log start, log end], wherever it comes from",
+    ),
+    Protection(
+        name="keep_checkpointed",
+        bug="KAFKA-1647",
+        breaks="COMMIT-SAFE",
+        says="a high watermark that was read at start-up is checkpointed again, though no replica has taken it over yet",
+    ),
+    Protection(
+        name="undefined_has_no_end",
+        bug="KAFKA-6857",
+        breaks="COMMIT-SAFE",
+        says="a leader without epochs has no end for the undefined epoch, so that the follower falls back to its high watermark",
     ),
     Protection(
         name="start_over_below_leaders_log",
@@ -201,10 +274,64 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="offsets of topics that a group consumes expire only while the group is empty",
     ),
     Protection(
+        name="persist_static_member",
+        bug="KAFKA-10284",
+        breaks="ONE-INSTANCE",
+        says="the id of a static member that came back is written before it is told, so that the next coordinator knows it",
+    ),
+    Protection(
+        name="replace_static_member",
+        bug="KAFKA-8500",
+        breaks="ONE-INSTANCE",
+        says="a static member that comes back takes its own place in any state of the group, not beside itself",
+    ),
+    Protection(
+        name="expires_at_ms",
+        bug="KAFKA-8069",
+        breaks="OFFSET-SAFE",
+        says="a committed offset that names no end of its own has the retention's",
+    ),
+    Protection(
         name="not_coordinator",
         bug="KAFKA-4362",
         breaks="OFFSET-SAFE",
         says="a broker answers for a group only while it leads the offsets partition and has loaded it",
+    ),
+    Protection(
+        name="check",
+        bug="KIP-98",
+        breaks="IDEMP",
+        says="a leader appends a numbered batch only behind the one before it, and one that it has already not again",
+    ),
+    Protection(
+        name="may_be_written",
+        bug="KIP-360",
+        breaks="IDEMP",
+        says="a batch whose earlier attempt may be in the log is not sent again under a new epoch",
+    ),
+    Protection(
+        name="fenced_claim",
+        bug="R10",
+        breaks="IDEMP",
+        says="a block of producer ids is claimed against the version of the last one",
+    ),
+    Protection(
+        name="keep_producers",
+        bug="KAFKA-7298",
+        breaks="IDEMP",
+        says="a log knows a producer until it expires, though all its batches are deleted",
+    ),
+    Protection(
+        name="in_order",
+        bug="KAFKA-8484",
+        breaks="IDEMP",
+        says="batches that get new numbers keep the order in which they were sent",
+    ),
+    Protection(
+        name="trust_the_leader",
+        bug="KAFKA-6003",
+        breaks="LIVE",
+        says="a follower does not check sequence numbers: its leader did, and knows more",
     ),
 )
 

@@ -75,6 +75,10 @@ class Sizes:
     group_events: int = 262_144
 
 
+WHOLE = Sizes(part_bytes=1 << 62)
+"""A part takes all runs that it is given."""
+
+
 @frozen(kw_only=True)
 class Sealed:
     """What a sealing did. parts: numbers of the new ones; traces: runs sealed; repeated: runs that a journal held again;
@@ -174,35 +178,54 @@ class _Sealer:
 
     def write_part(self, number: int, runs: Iterator[Rows]) -> int:
         """Step 3: one part from as many runs as it takes; answers how many, 0 if there were none."""
-        first = next(runs, None)
-        if first is None:
-            return 0
-        part = part_at(self.store.path, number)
-        temporary = {table: part.of(table).with_name(f".{part.of(table).name}.tmp") for table in TABLES}
-        with ExitStack() as stack:
-            sinks = {table: stack.enter_context(self.files.create(temporary[table])) for table in TABLES}
-            with PartWriter.open(sinks) as writer:
-                count = self._write_groups(writer, chain([first], runs))
-            for table in TABLES:
-                self.files.sync(sinks[table])
-        for table in _COMMIT_ORDER:
-            self.files.rename(temporary[table], part.of(table))
-            self.files.sync_folder(part.of(table).parent)
-        return count
+        return write_part(self.store.path, number, runs, files=self.files, sizes=self.sizes)
 
-    def _write_groups(self, writer: PartWriter, runs: Iterator[Rows]) -> int:
-        count, group = 0, _Group()
-        for rows in runs:
-            group.add(rows)
-            count += 1
-            if group.operations >= self.sizes.group_operations or group.events >= self.sizes.group_events:
-                writer.write(group.joined())
-                group = _Group()
-                if writer.bytes_written() >= self.sizes.part_bytes:
-                    break
-        if not group.empty:
+
+def write_part(
+    path: Path,
+    number: int,
+    runs: Iterator[Rows],
+    *,
+    mark: str = "",
+    files: SealingFiles | None = None,
+    sizes: Sizes = WHOLE,
+) -> int:
+    """Part `number` of the folder `path` from as many runs as `sizes` lets it take, whole or not at all; answers how many, and writes nothing for none.
+
+    mark: part of the temporary names; who may write the same part at the same time has one of their own.
+    """
+    files = files or SealingFiles()
+    first = next(runs, None)
+    if first is None:
+        return 0
+    part = part_at(path, number)
+    suffix = f".{mark}.tmp" if mark else ".tmp"
+    temporary = {table: part.of(table).with_name(f".{part.of(table).name}{suffix}") for table in TABLES}
+    with ExitStack() as stack:
+        sinks = {table: stack.enter_context(files.create(temporary[table])) for table in TABLES}
+        with PartWriter.open(sinks) as writer:
+            count = _write_groups(writer, chain([first], runs), sizes)
+        for table in TABLES:
+            files.sync(sinks[table])
+    for table in _COMMIT_ORDER:
+        files.rename(temporary[table], part.of(table))
+        files.sync_folder(part.of(table).parent)
+    return count
+
+
+def _write_groups(writer: PartWriter, runs: Iterator[Rows], sizes: Sizes) -> int:
+    count, group = 0, _Group()
+    for rows in runs:
+        group.add(rows)
+        count += 1
+        if group.operations >= sizes.group_operations or group.events >= sizes.group_events:
             writer.write(group.joined())
-        return count
+            group = _Group()
+            if writer.bytes_written() >= sizes.part_bytes:
+                break
+    if not group.empty:
+        writer.write(group.joined())
+    return count
 
 
 @contextmanager

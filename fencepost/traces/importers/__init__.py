@@ -9,6 +9,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.entries import Pairing, unique_values
 from fencepost.traces.importers.formats import FORMATS, SUFFIXES, recognised
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
+from fencepost.traces.importers.window import Window
 from fencepost.traces.trace import Trace
 
 __all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]
@@ -16,18 +17,33 @@ __all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]
 
 def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 0) -> Trace:
     """The history that a text holds. where: its name in errors; format: a name of FORMATS, or auto. Raises TraceError."""
+    return _imported(Window.of_pieces(text, where), format, trace_id)
+
+
+def import_file(path: Path, *, format: str = "auto", trace_id: int = 0) -> Trace:
+    """The history that a file holds, read as it is understood. Raises TraceError with file and line."""
+    try:
+        with path.open("rb") as file:
+            return _imported(Window.of_file(file, str(path)), format, trace_id)
+    except OSError as error:
+        raise TraceError(
+            expected="a readable text file", seen=error.strerror or str(error), where=str(path)
+        ) from None
+
+
+def _imported(window: Window, format: str, trace_id: int) -> Trace:
     if format != "auto" and format not in FORMATS:
         raise TraceError(
-            expected=f"a format out of auto, {', '.join(FORMATS)}", seen=repr(format), where=where
+            expected=f"a format out of auto, {', '.join(FORMATS)}", seen=repr(format), where=window.where
         )
-    chosen = recognised(text, where) if format == "auto" else FORMATS[format]
+    chosen = recognised(window) if format == "auto" else FORMATS[format]
     if chosen.operations is not None:
-        operations = chosen.operations(text, where)
+        operations = chosen.operations(window)
         unique, overlapping = sends_unique(operations), overlaps_itself(operations)
     else:
         assert chosen.entries is not None
-        pairing = Pairing(where, failed_cas_observes=chosen.failed_cas_observes)
-        for entry in chosen.entries(text, where):
+        pairing = Pairing(window.where, failed_cas_observes=chosen.failed_cas_observes)
+        for entry in chosen.entries(window):
             pairing.add(entry)
         operations, overlapping = pairing.operations(), False
         unique = unique_values(operations)
@@ -42,13 +58,3 @@ def import_text(text: str, *, where: str, format: str = "auto", trace_id: int = 
         concurrent_processes=overlapping,
         operations=operations,
     )
-
-
-def import_file(path: Path, *, format: str = "auto", trace_id: int = 0) -> Trace:
-    """The history that a file holds. Raises TraceError with file and line."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        seen = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise TraceError(expected="a readable text file", seen=seen, where=str(path)) from None
-    return import_text(text, where=str(path), format=format, trace_id=trace_id)

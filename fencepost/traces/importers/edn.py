@@ -17,6 +17,7 @@ from typing import Any
 from attrs import define, frozen
 
 from fencepost.traces.errors import TraceError
+from fencepost.traces.importers.window import Window
 
 DEEPEST = 64
 """Levels of nesting; a history has few."""
@@ -31,7 +32,7 @@ class Keyword:
 
 _TOKEN = re.compile(
     r"""(?P<space>[\s,]+)|(?P<comment>;[^\n]*)|(?P<discard>\#_)|(?P<open>\#\{|[\[({])|(?P<close>[\])}])
-    |(?P<string>"(?:[^"\\]|\\.)*")|(?P<character>\\(?:newline|return|space|tab|u[0-9a-fA-F]{4}|\S))
+    |(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")|(?P<character>\\(?:newline|return|space|tab|u[0-9a-fA-F]{4}|\S))
     |(?P<keyword>:[^\s,;"()\[\]{}]+)|(?P<tag>\#[A-Za-z][^\s,;"()\[\]{}]*)|(?P<atom>[^\s,;"()\[\]{}\\]+)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -49,27 +50,26 @@ _WORDS: dict[str, Any] = {"nil": None, "true": True, "false": False}
 
 @define
 class EdnReader:
-    """Values out of a text, one after another. position: where the next token begins; where: the file's name."""
+    """Values out of a text, one after another. position: where the next token begins in the window."""
 
-    text: str
-    where: str
+    window: Window
     position: int = 0
-
-    def line_of(self, position: int) -> int:
-        """The number of the line that holds a position, from 1."""
-        return self.text.count("\n", 0, position) + 1
 
     def refuse(self, expected: str, seen: str, position: int) -> TraceError:
         """The error for what stands at `position`."""
-        return TraceError(expected=expected, seen=seen, where=f"{self.where}:{self.line_of(position)}")
+        window = self.window
+        return TraceError(expected=expected, seen=seen, where=f"{window.where}:{window.line_of(position)}")
 
     def token(self) -> tuple[str, str, int]:
         """Kind, text and position of the next token that means something; kind "" at the end."""
-        while self.position < len(self.text):
+        window = self.window
+        while self.position < len(window.text) or window.more():
             start = self.position
-            match = _TOKEN.match(self.text, start)
+            match = _TOKEN.match(window.text, start)
+            if (match is None or match.end() == len(window.text)) and window.more():
+                continue  # it may go on
             if match is None:
-                raise self.refuse("EDN", repr(self.text[start : start + 20]), start)
+                raise self.refuse("EDN", repr(window.text[start : start + 20]), start)
             self.position = match.end()
             if match.lastgroup not in ("space", "comment"):
                 return str(match.lastgroup), match.group(), start
@@ -85,13 +85,17 @@ class EdnReader:
         return False
 
     def values(self, closes: str = "", depth: int = 0) -> Iterator[tuple[Any, int]]:
-        """Each value up to the closing bracket (or the end of the text), with its position."""
-        opened = self.position
+        """Each value up to the closing bracket (or the end of the text), with the number of its line (0 within another value). What the outermost ones
+        said is forgotten."""
+        opened = self.window.line_of(self.position) if closes else 0
         while True:
+            if not depth:
+                self.position = self.window.forget(self.position)
             kind, text, start = self.token()
             if not kind:
                 if closes:
-                    raise self.refuse(f"a closing {closes}", "the end of the file", opened)
+                    where = f"{self.window.where}:{opened}"
+                    raise TraceError(expected=f"a closing {closes}", seen="the end of the file", where=where)
                 return
             if kind == "close":
                 if text != closes:
@@ -102,7 +106,8 @@ class EdnReader:
             if kind == "discard":
                 self.value(*self.token(), depth)
                 continue
-            yield self.value(kind, text, start, depth), start
+            line = self.window.line_of(start) if not depth else 0
+            yield self.value(kind, text, start, depth), line
 
     def value(self, kind: str, text: str, start: int, depth: int) -> Any:
         """The value that begins with this token."""

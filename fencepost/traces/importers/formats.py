@@ -14,29 +14,27 @@ from fencepost.traces.importers.edn import EdnReader, Keyword, plain
 from fencepost.traces.importers.entries import Entry, entry_of
 from fencepost.traces.importers.json_text import json_rows
 from fencepost.traces.importers.kafka import kafka_operations
+from fencepost.traces.importers.window import Window
 from fencepost.traces.operations import Operation
 
 Row = tuple[Any, int]
 """An entry as a map of JSON values, not yet understood, and the number of its line."""
 
 
-def edn_rows(text: str, where: str) -> Iterator[Row]:
+def edn_rows(window: Window) -> Iterator[Row]:
     """The rows of a history in EDN."""
-    reader = EdnReader(text, where)
+    reader = EdnReader(window)
     closes = "]" if reader.skip_into("[") else ")" if reader.skip_into("(") else ""
-    line, counted = 1, 0
-    for value, position in reader.values(closes):
-        line += text.count("\n", counted, position)
-        counted = position
+    for value, line in reader.values(closes):
         yield plain(value), line
     kind, seen, position = reader.token()
     if kind:
         raise reader.refuse("nothing behind the history", repr(seen), position)
 
 
-def edn_entries(text: str, where: str) -> Iterator[Entry]:
+def edn_entries(window: Window) -> Iterator[Entry]:
     """The entries of a history in EDN."""
-    return _entries(edn_rows(text, where), where)
+    return _entries(edn_rows(window), window.where)
 
 
 def _entries(rows: Iterator[Row], where: str) -> Iterator[Entry]:
@@ -46,9 +44,9 @@ def _entries(rows: Iterator[Row], where: str) -> Iterator[Entry]:
             yield entry
 
 
-def json_entries(text: str, where: str) -> Iterator[Entry]:
+def json_entries(window: Window) -> Iterator[Entry]:
     """The entries of a history in JSON: an array of objects, or one object after another."""
-    return _entries(json_rows(text, where), where)
+    return _entries(json_rows(window), window.where)
 
 
 def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
@@ -59,9 +57,10 @@ def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
 _LOG_LINE = re.compile(r"(?:\S+ \S+ )?INFO\s+(?:\[[^\]]*\]\s+)?jepsen\.util\s+-\s+(.*)")
 
 
-def log_entries(text: str, where: str) -> Iterator[Entry]:
+def log_entries(window: Window) -> Iterator[Entry]:
     """The entries of Jepsen's log text: `INFO jepsen.util - process :type :function value`, tabs between; blank lines are skipped."""
-    for number, content in enumerate(text.split("\n"), start=1):
+    where = window.where
+    for number, content in window.lines():
         if not content.strip():
             continue
         at = f"{where}:{number}"
@@ -70,7 +69,7 @@ def log_entries(text: str, where: str) -> Iterator[Entry]:
             raise TraceError(
                 expected="INFO jepsen.util - PROCESS :TYPE :FUNCTION VALUE", seen=repr(content[:80]), where=at
             )
-        reader = EdnReader(match.group(1), at)
+        reader = EdnReader(Window.of_text(match.group(1), where, number))
         values = [value for value, _ in reader.values()]
         if values[:1] == [Keyword("nemesis")]:
             continue
@@ -86,20 +85,20 @@ def log_entries(text: str, where: str) -> Iterator[Entry]:
 
 @frozen(kw_only=True)
 class Format:
-    """One format. entries: a text's; failed_cas_observes: a failed cas is an observation, not an operation that did not happen.
+    """One format. entries: a text's, as it is read; failed_cas_observes: a failed cas is an observation, not an operation that did not happen.
     operations: instead of entries, of a workload whose entries mean more than one operation each."""
 
     name: str
     says: str
-    entries: Callable[[str, str], Iterator[Entry]] | None = None
+    entries: Callable[[Window], Iterator[Entry]] | None = None
     failed_cas_observes: bool = False
-    operations: Callable[[str, str], tuple[Operation, ...]] | None = None
+    operations: Callable[[Window], tuple[Operation, ...]] | None = None
 
 
-def kafka_history(text: str, where: str) -> tuple[Operation, ...]:
+def kafka_history(window: Window) -> tuple[Operation, ...]:
     """The operations of a history of Jepsen's Kafka workload, in EDN or JSON."""
-    rows = json_rows if _notation(text, where) == "json" else edn_rows
-    return kafka_operations(rows(text, where), where)
+    rows = json_rows if _notation(window) == "json" else edn_rows
+    return kafka_operations(rows(window), window.where)
 
 
 FORMATS: dict[str, Format] = {
@@ -135,19 +134,26 @@ _KAFKA = re.compile(
 )
 _HEAD = 1 << 16
 """Characters at the beginning of a history that tell its workload."""
+_BEGINNING = 200
+"""Characters behind comments that tell its notation."""
 
 
-def recognised(text: str, where: str) -> Format:
+def recognised(window: Window) -> Format:
     """The format of a text, by how it begins. Raises TraceError where it is none."""
-    notation = _notation(text, where)
-    if notation != "jepsen-log" and _KAFKA.search(text, 0, _HEAD):
+    notation = _notation(window)
+    while len(window.text) < _HEAD and window.more():
+        pass
+    if notation != "jepsen-log" and _KAFKA.search(window.text, 0, _HEAD):
         return FORMATS["jepsen-kafka"]
     return FORMATS[notation]
 
 
-def _notation(text: str, where: str) -> str:
+def _notation(window: Window) -> str:
     """edn, json or jepsen-log. Raises TraceError where it is none of them."""
-    rest = text[_end_of(_FIRST, text, 0) :][:200]
+    begin = _end_of(_FIRST, window.text, 0)
+    while len(window.text) < begin + _BEGINNING and window.more():
+        begin = _end_of(_FIRST, window.text, 0)
+    rest = window.text[begin : begin + _BEGINNING]
     if re.match(r"(?:\S+ \S+ )?INFO\s", rest):
         return "jepsen-log"
     bracket = re.match(r"\[?\s*\{\s*(\"|:|\})", rest)
@@ -158,5 +164,5 @@ def _notation(text: str, where: str) -> str:
     raise TraceError(
         expected=f"a history in one of the formats {', '.join(FORMATS)}",
         seen=repr(rest[:40]) if rest else "an empty file",
-        where=where,
+        where=window.where,
     )

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from attrs import define, field
 
 from fencepost.traces.errors import TraceError
+from fencepost.traces.importers.window import Window
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 LONGEST_NUMBER = 400
@@ -23,16 +24,13 @@ _BETWEEN = re.compile(r"[\s,]*")
 
 @define(eq=False)
 class JsonReader:
-    """The values of a text, one after another. line: of the value under way; escapes: whether the text may hold half a surrogate pair."""
+    """The values of a text, one after another. line: of the value under way."""
 
-    text: str
-    where: str
+    window: Window
     line: int = 1
-    escapes: bool = field(init=False)
     decoder: json.JSONDecoder = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.escapes = "\\u" in self.text
         self.decoder = json.JSONDecoder(
             object_pairs_hook=self._object,
             parse_constant=self._constant,
@@ -43,7 +41,7 @@ class JsonReader:
     def refuse(self, expected: str, seen: str, line: int | None = None) -> TraceError:
         """The error for what stands in a line."""
         return TraceError(
-            expected=expected, seen=seen, where=f"{self.where}:{self.line if line is None else line}"
+            expected=expected, seen=seen, where=f"{self.window.where}:{self.line if line is None else line}"
         )
 
     def _constant(self, name: str) -> NoReturn:
@@ -69,13 +67,19 @@ class JsonReader:
 
     def value(self, position: int) -> tuple[Any, int]:
         """The value at a position, and where it ends."""
-        try:
-            row, end = self.decoder.raw_decode(self.text, position)
-        except json.JSONDecodeError as error:
-            raise self.refuse("a JSON object", error.msg, error.lineno) from None
-        except RecursionError:
-            raise self.refuse("a JSON object", "nesting without end") from None
-        if self.escapes and "\\u" in self.text[position:end]:
+        window = self.window
+        while True:
+            try:
+                row, end = self.decoder.raw_decode(window.text, position)
+            except json.JSONDecodeError as error:
+                if window.more():
+                    continue  # it goes on
+                raise self.refuse("a JSON object", error.msg, window.line + error.lineno - 1) from None
+            except RecursionError:
+                raise self.refuse("a JSON object", "nesting without end") from None
+            if end < len(window.text) or not window.more():
+                break  # a number at the end of the window may go on
+        if "\\u" in window.text[position:end]:
             self._check_text(row)
         return row, end
 
@@ -94,28 +98,32 @@ class JsonReader:
                 self._check_text(item)
 
 
-def json_rows(text: str, where: str) -> Iterator[tuple[Any, int]]:
+def json_rows(window: Window) -> Iterator[tuple[Any, int]]:
     """Each row with the number of its line. Raises TraceError."""
-    reader = JsonReader(text, where)
-    counted = 0
-    position = _behind(text, 0)
-    inside = text.startswith("[", position)
-    position = _behind(text, position + inside)
-    while position < len(text) and not (inside and text[position] == "]"):
-        reader.line += text.count("\n", counted, position)
-        counted = position
+    reader = JsonReader(window)
+    position = _behind(window, 0)
+    inside = window.text.startswith("[", position)
+    position = _behind(window, position + inside)
+    while position < len(window.text) and not (inside and window.text[position] == "]"):
+        reader.line = window.line_of(position)
         row, position = reader.value(position)
         yield row, reader.line
-        position = _behind(text, position)
+        position = window.forget(_behind(window, position))
     if inside:
-        if position >= len(text):
-            raise reader.refuse("a closing ]", "the end of the file", text.count("\n") + 1)
+        if position >= len(window.text):
+            raise reader.refuse("a closing ]", "the end of the file", window.line_of(position))
         position += 1
-    if text[position:].strip():
-        line = text.count("\n", 0, position) + 1
-        raise reader.refuse("nothing behind the history", repr(text[position:].strip()[:20]), line)
+    while window.more():
+        pass
+    rest = window.text[position:].strip()
+    if rest:
+        raise reader.refuse("nothing behind the history", repr(rest[:20]), window.line_of(position))
 
 
-def _behind(text: str, position: int) -> int:
-    match = _BETWEEN.match(text, position)
-    return match.end() if match else position
+def _behind(window: Window, position: int) -> int:
+    """The next position that is neither space nor comma."""
+    while True:
+        match = _BETWEEN.match(window.text, position)
+        position = match.end() if match else position
+        if position < len(window.text) or not window.more():
+            return position

@@ -5,6 +5,7 @@ import pytest
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers import import_file, import_text
 from fencepost.traces.importers.edn import EdnReader, Keyword, plain
+from fencepost.traces.importers.window import Window
 from fencepost.traces.operations import Function, Outcome
 
 EDN = """; a comment
@@ -140,11 +141,12 @@ def test_what_is_not_understood_is_told(text: str, says: str) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path) -> None:
-    """A missing file and one that is no text are TraceErrors with their name."""
-    (tmp_path / "binary.edn").write_bytes(b"\xff\xfe\x00")
-    for name in ("missing.edn", "binary.edn"):
-        with pytest.raises(TraceError, match="expected a readable text file"):
-            import_file(tmp_path / name)
+    """A missing file and one that is no text are TraceErrors with their name, and the line of what is none."""
+    (tmp_path / "binary.edn").write_bytes(b"; a history\n[\xff\xfe\x00]")
+    with pytest.raises(TraceError, match="expected a readable text file"):
+        import_file(tmp_path / "missing.edn")
+    with pytest.raises(TraceError, match=r"binary.edn:2: expected text in UTF-8, saw the byte 0xff"):
+        import_file(tmp_path / "binary.edn")
 
 
 VALUES = [
@@ -159,12 +161,12 @@ VALUES = [
 @pytest.mark.parametrize(("text", "means"), VALUES)
 def test_edn_values(text: str, means) -> None:
     """The reader understands what histories are written in."""
-    reader = EdnReader(text, "t")
-    ((value, position),) = reader.values()
-    assert plain(value) == means and position == 0
+    reader = EdnReader(Window.of_text(text, "t"))
+    ((value, line),) = reader.values()
+    assert plain(value) == means and line == 1
 
 
 def test_keywords_are_not_texts() -> None:
     """Inside the reader :a and "a" stay apart; only JSON has one word for both."""
-    ((value, _),) = EdnReader(":a", "t").values()
+    ((value, _),) = EdnReader(Window.of_text(":a", "t")).values()
     assert value == Keyword("a") != "a"

@@ -1,0 +1,51 @@
+"""Decorated functions: each call of them is an operation.
+
+Owns: how a function's parameters become what is recorded, and the wrapper around it. Must not know when operations begin or what becomes of them.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fencepost.traces.errors import FencepostError
+
+if TYPE_CHECKING:
+    from fencepost.history.recorder import Recording
+
+Target = TypeVar("Target", bound=Callable[..., Any])
+
+
+def check_parameters(signature: inspect.Signature, *names: str | tuple[str, ...] | None) -> None:
+    """Raises FencepostError for a name that is no parameter."""
+    wanted = [
+        one for name in names if name is not None for one in ((name,) if isinstance(name, str) else name)
+    ]
+    for one in wanted:
+        if one not in signature.parameters:
+            raise FencepostError(
+                expected=f"one of the parameters {', '.join(signature.parameters) or '(there are none)'}",
+                seen=repr(one),
+                where="a recorded function",
+            )
+
+
+def wrapped(target: Target, begin: "Callable[[tuple[Any, ...], dict[str, Any]], Recording]") -> Target:
+    """The function, or coroutine function, with a recording around each call. begin: makes one of the arguments."""
+    wrapper: Any
+    if inspect.iscoroutinefunction(target):
+
+        @functools.wraps(target)
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with begin(args, kwargs) as recording:
+                recording.result = await target(*args, **kwargs)
+            return recording.result
+    else:
+
+        @functools.wraps(target)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with begin(args, kwargs) as recording:
+                recording.result = target(*args, **kwargs)
+            return recording.result
+
+    return wrapper  # type: ignore[no-any-return]

@@ -1,0 +1,298 @@
+"""The recorder: when each operation of a client began and ended, and what came of it.
+
+Owns: the clock, who did what, the trace that this makes. Must not know judges, pytest, or what is recorded.
+
+The clock is read outside of the call: before it begins and after it has ended, so that the recorded interval is never shorter than the true
+one. A shorter interval would convict the innocent; a longer one only ever allows more. An exception leaves the outcome unknown (the
+operation may have happened, or may happen later), unless the caller knows that its kind proves the contrary (`fail`).
+"""
+
+import inspect
+import itertools
+import sys
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+from attrs import define, evolve, field
+
+from fencepost import __version__
+from fencepost.history.decorated import Target, check_parameters, wrapped
+from fencepost.traces.errors import FencepostError, TraceError
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+Errors = tuple[type[BaseException], ...]
+TARGET, PROFILE = "recorded", "recorded"
+NANOSECONDS_FROM_ZERO = 1_000
+"""The first operation of a trace begins here: times of a monotonic clock mean nothing by themselves."""
+
+
+def json_text(value: Any, what: str) -> str | None:
+    """A value as the JSON text of a column; None for None. Raises TraceError for what has none."""
+    if value is None:
+        return None
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TraceError(
+            expected="a value that JSON can hold",
+            seen=f"{value!r:.80} ({error})",
+            where=what,
+            hint="record a number, a text, a list of those, or an id in its place",
+        ) from None
+
+
+@define(eq=False, kw_only=True)
+class Recording:
+    """One operation under way: the block of a `with` or `async with`. Set `result` to what came back.
+
+    outcome: None as long as it follows from how the block ends: ok at its end, unknown (or fail) by an exception.
+    """
+
+    history: "History"
+    op_id: int
+    label: Hashable
+    function: Function
+    key: str | None
+    argument: str | None
+    errors: Errors
+    result: Any = None
+    outcome: Outcome | None = None
+    error: str | None = None
+    process: int = -1
+    invoke_time: int = 0
+
+    def fail(self, error: str | None = None) -> None:
+        """It did not happen: the answer proves it."""
+        self.outcome, self.error = Outcome.FAIL, error
+
+    def unknown(self, error: str | None = None) -> None:
+        """It may have happened: the answer does not tell."""
+        self.outcome, self.error = Outcome.UNKNOWN, error
+
+    def __enter__(self) -> "Recording":
+        self.history._began(self)
+        self.invoke_time = self.history.clock()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        completion_time = self.history.clock()
+        if error is not None:
+            self.error = type(error).__name__
+            self.outcome = self.outcome or (
+                Outcome.FAIL if isinstance(error, self.errors) else Outcome.UNKNOWN
+            )
+        self.history._ended(self, completion_time)
+
+    async def __aenter__(self) -> "Recording":
+        return self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, where)
+
+    def as_operation(self, outcome: Outcome, completion_time: int | None) -> Operation:
+        """The row of the trace."""
+        result = json_text(self.result, f"the result of {self.function} (operation {self.op_id})")
+        return Operation(
+            op_id=self.op_id,
+            process=self.process,
+            function=self.function,
+            invoke_time=self.invoke_time,
+            outcome=outcome,
+            completion_time=None if outcome is Outcome.UNKNOWN else completion_time,
+            key=self.key,
+            argument=self.argument,
+            result=result if outcome is Outcome.OK else None,
+            error=self.error,
+        )
+
+
+@define(eq=False, kw_only=True, repr=False)
+class History:
+    """Operations of any number of threads and asyncio tasks. fail: exceptions that prove that an operation did not happen.
+
+    clock: nanoseconds that never go back, the same for all who record. folder: where `assert_linearizable` keeps the trace before it is judged, None for
+    nowhere. Each thread, and each asyncio task, is a process of its own; `process=` says otherwise.
+    """
+
+    fail: Errors = ()
+    clock: Callable[[], int] = time.monotonic_ns
+    folder: Path | None = None
+    operations: list[Operation] = field(factory=list, init=False)
+    open: dict[int, Recording] = field(factory=dict, init=False)
+    overlapping: bool = field(default=False, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+    _op_ids: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)
+    _thread: threading.local = field(factory=threading.local, init=False)
+    _processes: dict[Hashable, int] = field(factory=dict, init=False)
+
+    def __repr__(self) -> str:
+        return f"<History of {len(self.operations)} operations, {len(self.open)} under way>"
+
+    def operation(
+        self,
+        function: str,
+        *,
+        key: object = None,
+        argument: Any = None,
+        fail: Errors = (),
+        process: Hashable = None,
+    ) -> Recording:
+        """An operation to record: the block of a `with` or `async with` is the call.
+
+        function: what it is called in the model (docs/models.md). argument: what JSON can hold. process: who does it, if not this thread or task.
+        Raises FencepostError for an unknown function, TraceError for a value that JSON cannot hold.
+        """
+        return Recording(
+            history=self,
+            op_id=next(self._op_ids),
+            label=process,
+            function=function_named(function),
+            key=None if key is None else str(key),
+            argument=json_text(argument, f"the argument of {function}"),
+            errors=(*self.fail, *fail),
+        )
+
+    def recorded(
+        self,
+        function: str,
+        *,
+        key: str | None = None,
+        argument: str | tuple[str, ...] | None = None,
+        fail: Errors = (),
+    ) -> Callable[[Target], Target]:
+        """Decorate a function or a coroutine function: each call is an operation, what it returns is the result.
+
+        key, argument: names of its parameters (several make a list).
+        """
+        function_named(function)
+
+        def decorate(target: Target) -> Target:
+            signature = inspect.signature(target)
+
+            def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Recording:
+                bound = signature.bind(*args, **kwargs)
+                bound.apply_defaults()
+                given = bound.arguments
+                value: Any = None
+                if argument is not None:
+                    several = not isinstance(argument, str)
+                    value = [given[name] for name in argument] if several else given[str(argument)]
+                return self.operation(
+                    function, key=given[key] if key is not None else None, argument=value, fail=fail
+                )
+
+            check_parameters(signature, key, argument)
+            return wrapped(target, begin)
+
+        return decorate
+
+    def trace(self) -> Trace:
+        """What was recorded so far, in the order of the invocations; operations under way are unknown."""
+        from fencepost.traces.digest import digest_of
+
+        with self._lock:
+            done = [*self.operations]
+            done += [one.as_operation(Outcome.UNKNOWN, None) for one in self.open.values()]
+        done.sort(key=lambda operation: (operation.invoke_time, operation.op_id))
+        if done:
+            first = done[0].invoke_time - NANOSECONDS_FROM_ZERO
+            done = [_moved(operation, first) for operation in done]
+        trace = Trace(
+            trace_id=0,
+            plan="",
+            seed=0,
+            target=TARGET,
+            software_version=__version__,
+            profile=PROFILE,
+            unique_values=False,
+            concurrent_processes=self.overlapping,
+            operations=tuple(done),
+        )
+        return evolve(trace, digest=digest_of(trace))
+
+    def save(self, path: Path) -> Trace:
+        """Write the trace as JSON lines (`fencepost check FILE --model NAME` judges it again); answers it."""
+        from fencepost.traces.jsonlines import write_traces
+
+        trace = self.trace()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_traces(path, [trace])
+        return trace
+
+    # ---- for recordings
+
+    def _began(self, recording: Recording) -> None:
+        if recording.process >= 0:
+            raise FencepostError(
+                expected="a recording that is used once",
+                seen="the same one again",
+                where=f"operation {recording.op_id} ({recording.function})",
+                hint="call operation() for each",
+            )
+        with self._lock:
+            recording.process = self._process(recording.label)
+            self.overlapping = self.overlapping or any(
+                other.process == recording.process for other in self.open.values()
+            )
+            self.open[recording.op_id] = recording
+
+    def _ended(self, recording: Recording, completion_time: int) -> None:
+        try:
+            operation = recording.as_operation(recording.outcome or Outcome.OK, completion_time)
+        finally:
+            with self._lock:
+                del self.open[recording.op_id]
+        with self._lock:
+            self.operations.append(operation)
+
+    def _process(self, label: Hashable) -> int:
+        """The number of who does it: one that is new gets the next."""
+        who: Hashable = label
+        if label is None:
+            who = _current_task() or self._thread.__dict__.setdefault("who", object())
+        if who not in self._processes:
+            self._processes[who] = len(self._processes)
+        return self._processes[who]
+
+
+def function_named(name: str) -> Function:
+    """The function of that name. Raises FencepostError."""
+    try:
+        return Function(name)
+    except ValueError:
+        raise FencepostError(
+            expected=f"one of {', '.join(Function)}",
+            seen=repr(name),
+            where="the function of a recorded operation",
+            hint="docs/models.md says which functions each model has",
+        ) from None
+
+
+def _moved(operation: Operation, by: int) -> Operation:
+    end = operation.completion_time
+    return evolve(
+        operation,
+        invoke_time=operation.invoke_time - by,
+        completion_time=None if end is None else end - by,
+    )
+
+
+def _current_task() -> Any:
+    """The asyncio task that runs in this thread, None where none does. Nothing is imported for it: without asyncio there is none."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:
+        return None
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

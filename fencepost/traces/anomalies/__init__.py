@@ -1,0 +1,27 @@
+"""The one table of anomalies: name, definition, the invariant it breaks, what implies it, and which wins.
+
+Judges name their findings by this table only. When several anomalies hold for one trace, the one with the lowest `rank` is the
+trace's name: shrinking keeps *that* anomaly.
+
+Rows stand in files by family: cluster.py (brokers, controllers, replicas, files), control.py (ISR, assignments,
+deletions), logs.py (one log), clients.py (consumers, producers, groups, models).
+"""
+
+from fencepost.traces.anomalies.anomaly import Anomaly
+from fencepost.traces.anomalies.clients import CLIENTS
+from fencepost.traces.anomalies.cluster import CLUSTER
+from fencepost.traces.anomalies.control import CONTROL
+from fencepost.traces.anomalies.logs import LOGS
+
+__all__ = ["ANOMALIES", "BY_NAME", "Anomaly", "first_by_rank"]
+
+ANOMALIES: tuple[Anomaly, ...] = tuple(
+    sorted((*CLUSTER, *CONTROL, *LOGS, *CLIENTS), key=lambda anomaly: (anomaly.rank, anomaly.name))
+)
+
+BY_NAME: dict[str, Anomaly] = {anomaly.name: anomaly for anomaly in ANOMALIES}
+
+
+def first_by_rank(names: "set[str]") -> str | None:
+    """The anomaly that names the trace: the lowest rank among `names`, the first in the alphabet among equals; None for an empty set."""
+    return min(names, key=lambda name: (BY_NAME[name].rank, name), default=None)

@@ -1,0 +1,93 @@
+"""Anomalies of the control plane: who is in the ISR, who is assigned, and what is left of a deleted topic.
+
+Owns these rows of the table. Must not know the others.
+"""
+
+from fencepost.traces.anomalies.anomaly import Anomaly
+
+CONTROL: tuple[Anomaly, ...] = (
+    Anomaly(
+        name="earlier_incarnation_obeyed",
+        rank=11,
+        breaks="INCARNATION",
+        definition="a broker, or a controller, acted on a request for an incarnation of a broker that it knew to be gone",
+    ),
+    Anomaly(
+        name="empty_isr",
+        rank=12,
+        breaks="ISR-NONEMPTY",
+        definition="a partition's state with an empty ISR was written to ZooKeeper",
+    ),
+    Anomaly(
+        name="isr_disagrees",
+        rank=12,
+        breaks="ISR-AGREE",
+        definition="a leader goes by an ISR that lacks a member of ZooKeeper's, in the same leader epoch",
+    ),
+    Anomaly(
+        name="isr_outside_assignment",
+        rank=13,
+        breaks="ISR-IN-AR",
+        definition="the ISR holds a broker that is not among the partition's assigned replicas",
+    ),
+    Anomaly(
+        name="stopping_member_joined_isr",
+        rank=13,
+        breaks="STOP-SAFE",
+        definition="a leader proposed a broker for the ISR that it had been told is gone, or about to stop",
+    ),
+    Anomaly(
+        name="dead_member_left_in_isr",
+        rank=13,
+        breaks="ISR-ALIVE",
+        definition="a controller has taken over, and an ISR still holds a broker that was gone before it was elected",
+    ),
+    Anomaly(
+        name="isr_member_deleted",
+        rank=14,
+        breaks="COMMIT-SAFE",
+        definition="a broker deleted its replica while it was in the ISR, and its topic was not to be deleted",
+    ),
+    Anomaly(
+        name="stale_reassignment",
+        rank=14,
+        breaks="ASSIGN",
+        definition="a controller changed a partition's replicas to what nobody had asked for in its reign",
+    ),
+    Anomaly(
+        name="reassignment_forgotten",
+        rank=14,
+        breaks="ASSIGN",
+        definition="a controller took out the request of a reassignment that was neither done nor refused",
+    ),
+    Anomaly(
+        name="assigned_replica_deleted",
+        rank=15,
+        breaks="COMMIT-SAFE",
+        definition="a broker deleted a replica that is assigned to it, and that neither a reassignment nor a deletion takes away",
+    ),
+    Anomaly(
+        name="leader_epoch_repeated",
+        rank=16,
+        breaks="EPOCH-MONO",
+        definition="a broker took a role a second time in one leader epoch, without a restart in between",
+    ),
+    Anomaly(
+        name="deleted_topic_left_behind",
+        rank=29,
+        breaks="DEL-COMPLETE",
+        definition="at the end of the run a broker holds a replica of a topic whose deletion was completed",
+    ),
+    Anomaly(
+        name="deletion_incomplete",
+        rank=69,
+        breaks="DEL-COMPLETE",
+        definition="after the faults ended, the deletion of a topic never did, or its request went before the topic",
+    ),
+    Anomaly(
+        name="reassignment_incomplete",
+        rank=69,
+        breaks="ASSIGN",
+        definition="after the faults ended, a reassignment that was asked for never did",
+    ),
+)
