@@ -1,31 +1,60 @@
-"""A host's clock: the world's time plus an offset.
+"""A host's clock: what its processes read as time.
 
 Owns the difference between a host's time and the world's. Must not know what the host does with its time.
 
-It never goes back unless asked to. Drift is one more term in `now` and `to_global` and comes with the fault that needs it. Final but for that.
+Two readings, as on a real host: `elapsed` (CLOCK_MONOTONIC) only ever grows, at the clock's own speed; `now` (CLOCK_REALTIME) is that plus an offset that
+somebody may set. A drifting clock is wrong in both, a jump changes `now` alone. Timers that are already set keep their instant in the world's time.
+Final.
 """
 
 from fencepost.sim.scheduler import Scheduler
 
+TRUE_SPEED = 1_000_000
+"""Parts per million of the world's time."""
+
 
 class Clock:
-    """offset: host time minus world time, nanoseconds."""
+    """offset: `now` minus `elapsed`, nanoseconds. speed_ppm: how fast it runs. _drift: `elapsed` minus the world's time, which stays while the clock runs as
+    fast as the world; it is read at every step of every process."""
 
-    __slots__ = ("_scheduler", "offset")
+    __slots__ = ("_drift", "_elapsed", "_scheduler", "_since", "offset", "speed_ppm")
 
     def __init__(self, scheduler: Scheduler, offset: int = 0) -> None:
         self._scheduler = scheduler
         self.offset = offset
+        self.speed_ppm = TRUE_SPEED
+        self._since = self._elapsed = 0  # the world's time and this clock's when the speed changed last
+        self._drift = 0
+
+    def elapsed(self) -> int:
+        """Monotonic time."""
+        if self.speed_ppm == TRUE_SPEED:
+            return self._scheduler.now + self._drift
+        return self._elapsed + (self._scheduler.now - self._since) * self.speed_ppm // TRUE_SPEED
 
     def now(self) -> int:
-        """The host's time."""
-        return self._scheduler.now + self.offset
+        """The host's time of day."""
+        if self.speed_ppm == TRUE_SPEED:
+            return self._scheduler.now + self._drift + self.offset
+        return self.elapsed() + self.offset
+
+    def when_elapsed(self, elapsed: int) -> int:
+        """The first instant of the world's time at which `elapsed` shows this, if the speed stays."""
+        if self.speed_ppm == TRUE_SPEED:
+            return elapsed - self._drift
+        return self._since - (self._elapsed - elapsed) * TRUE_SPEED // self.speed_ppm
 
     def to_global(self, host_time: int) -> int:
-        """The world's time at which this clock shows `host_time`."""
-        return host_time - self.offset
+        """The first instant of the world's time at which this clock shows `host_time`."""
+        return self.when_elapsed(host_time - self.offset)
 
     def jump(self, delta: int, *, backwards: bool = False) -> None:
-        """Set the clock forward; back only if `backwards` says so. Timers that are already set keep their instant, as monotonic timers do."""
+        """Set the clock forward; back only if `backwards` says so."""
         assert delta >= 0 or backwards, f"a jump of {delta} ns goes back without being asked to"
         self.offset += delta
+
+    def run_at(self, speed_ppm: int) -> None:
+        """From now on so many nanoseconds of this clock pass in a millisecond of the world's."""
+        assert speed_ppm > 0, f"a clock cannot run at {speed_ppm} ppm"
+        self._elapsed, self._since = self.elapsed(), self._scheduler.now
+        self.speed_ppm, self._drift = speed_ppm, self._elapsed - self._since

@@ -57,23 +57,38 @@ class Endpoint(Protocol):
 
 @frozen(kw_only=True)
 class LinkFault:
-    """A named fault of links. loss_ppm and delay (nanoseconds) are added to what the link has."""
+    """A named fault of links. loss_ppm, delay (nanoseconds), duplicate_ppm and reorder_ppm are added to what the link has."""
 
     links: frozenset[Pair]
     blocked: bool = False
     loss_ppm: int = 0
     delay: int = 0
+    duplicate_ppm: int = 0
+    reorder_ppm: int = 0
 
 
 class Link:
     """One direction between two nodes. streams: (kind, cause) -> key of the last message."""
 
-    __slots__ = ("blocked", "delay", "endpoint", "key", "loopback", "loss_ppm", "source", "streams", "target")
+    __slots__ = (
+        "blocked",
+        "delay",
+        "duplicate_ppm",
+        "endpoint",
+        "key",
+        "loopback",
+        "loss_ppm",
+        "reorder_ppm",
+        "source",
+        "streams",
+        "target",
+    )
 
     def __init__(self, source: int, target: int, key: int, endpoint: Endpoint | None) -> None:
         self.source, self.target, self.key, self.endpoint = source, target, key, endpoint
         self.loopback = source == target
         self.blocked, self.loss_ppm, self.delay = False, 0, 0
+        self.duplicate_ppm = self.reorder_ppm = 0
         self.streams: dict[tuple[type, tuple[int, ...]], int] = {}
 
 
@@ -143,6 +158,8 @@ class Network:
         link.blocked = any(fault.blocked for fault in faults)
         link.loss_ppm = 0 if link.loopback else self._loss_ppm + sum(fault.loss_ppm for fault in faults)
         link.delay = sum(fault.delay for fault in faults)
+        link.duplicate_ppm = self._duplicate_ppm + sum(fault.duplicate_ppm for fault in faults)
+        link.reorder_ppm = self._reorder_ppm + sum(fault.reorder_ppm for fault in faults)
 
     def link(self, source: int, target: int) -> Link:
         """The link, made on first use."""
@@ -168,12 +185,12 @@ class Network:
         scheduler, incarnation = self._scheduler, endpoint.incarnation
         delay = self._delay(link, word)
         if not link.loopback:
-            if self._reorder_ppm and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < self._reorder_ppm:
+            if link.reorder_ppm and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < link.reorder_ppm:
                 self.held_back += 1
                 delay += self._minimum + (finish(word + _HOLD * GOLDEN) * self._maximum >> 64)
             if (
-                self._duplicate_ppm
-                and finish(word + _DUPLICATE * GOLDEN) * MILLION >> 64 < self._duplicate_ppm
+                link.duplicate_ppm
+                and finish(word + _DUPLICATE * GOLDEN) * MILLION >> 64 < link.duplicate_ppm
                 and self._may_duplicate(message)
             ):
                 self.duplicated += 1
@@ -210,8 +227,11 @@ class Network:
         delay = self._minimum + exponential(finish(word), self._tail)
         return (delay if delay < self._maximum else self._maximum) + link.delay
 
-    def stream_delay(self, link: Link, frame: Any, cause: tuple[int, ...]) -> int:
-        """Delay of a stream's frame; a loss costs a retransmission."""
+    def stream_delay(self, link: Link, frame: Any, cause: tuple[int, ...] | None) -> int:
+        """Delay of a stream's frame; a loss costs a retransmission. cause: None for the shortest delay of the link, which no later frame can fall below: it
+        waits for such a frame never, and draws go on as if there were none."""
+        if cause is None:
+            return LOOPBACK if link.loopback else min(self._minimum, self._maximum) + link.delay
         word = self._word(link, type(frame), cause)
         lost = link.loss_ppm and finish(word + _LOSS * GOLDEN) * MILLION >> 64 < link.loss_ppm
         return self._delay(link, word) + (RETRANSMISSION if lost else 0)
@@ -239,7 +259,7 @@ class Channel:
         self._armed = False
         self.open = True
 
-    def send(self, frame: Any, cause: tuple[int, ...] = ()) -> None:
+    def send(self, frame: Any, cause: tuple[int, ...] | None = ()) -> None:
         """Append a frame to the stream."""
         if not self.open:
             return

@@ -11,9 +11,10 @@ Node ids: ZooKeeper 0, brokers 1.., clients from 1000. Final.
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from fencepost.impl.group_messages import JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest
 from fencepost.impl.messages import ProduceRequest
 from fencepost.impl.zookeeper import Reply, Request
-from fencepost.sim.clock import Clock
+from fencepost.sim.clock import TRUE_SPEED, Clock
 from fencepost.sim.disk import Disk, PowerLossReport
 from fencepost.sim.disk_faults import DiskCall
 from fencepost.sim.host import CoreFactory, Host, Observer
@@ -27,15 +28,18 @@ from fencepost.traces.plan import DiskOptions, NetworkOptions, Plan
 FIRST_CLIENT_NODE = 1_000
 
 
+_NEVER_TWICE = frozenset({ProduceRequest, OffsetCommitRequest, JoinGroupRequest, SyncGroupRequest})
+
+
 def _may_duplicate(message: Any) -> bool:
-    """TCP does not repeat a produce request; a client's retry does."""
-    return type(message) is not ProduceRequest
+    """TCP does not repeat a request; a client's retry does, where it may."""
+    return type(message) not in _NEVER_TWICE
 
 
 def _is_file(disk: Disk, path: str) -> bool:
     try:
         disk.open(path, create=False)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):  # an empty directory, of a topic that is being deleted
         return False
     return True
 
@@ -98,6 +102,7 @@ class World:
             host.zookeeper = ZooKeeperClient(
                 node=node,
                 scheduler=self.scheduler,
+                clock=host.clock,
                 randomness=self.randomness,
                 server=self.zookeeper,
                 session_timeout=self._session_timeout,
@@ -152,6 +157,20 @@ class World:
         """The process goes on."""
         self.hosts[node].resume()
 
+    def slow_down(self, node: int, extra_us: int) -> None:
+        """Each step of the host's processes takes so much longer; 0: no longer."""
+        self.hosts[node].step_cost = extra_us * MICROSECOND
+
+    # ---- clocks
+
+    def jump_clock(self, node: int, milliseconds: int) -> None:
+        """Set a host's time of day forward, or back if negative."""
+        self.hosts[node].clock.jump(milliseconds * MILLISECOND, backwards=True)
+
+    def run_clock(self, node: int, speed_ppm: int = TRUE_SPEED) -> None:
+        """Let a host's clock run at this speed; the true one if none is given."""
+        self.hosts[node].clock.run_at(speed_ppm)
+
     # ---- disks
 
     def fill_disk(self, node: int, room: int) -> None:
@@ -202,10 +221,26 @@ class World:
         """Nothing gets over these directed links until `heal(name)`."""
         self.network.partition(name, links)
 
-    def degrade(self, name: str, links: Iterable[Pair], *, loss_ppm: int = 0, delay_us: int = 0) -> None:
-        """These directed links lose more, or take longer, until `heal(name)`."""
+    def degrade(
+        self,
+        name: str,
+        links: Iterable[Pair],
+        *,
+        loss_ppm: int = 0,
+        delay_us: int = 0,
+        duplicate_ppm: int = 0,
+        reorder_ppm: int = 0,
+    ) -> None:
+        """These directed links lose more, take longer, double or hold back more, until `heal(name)`."""
         self.network.add_fault(
-            name, LinkFault(links=frozenset(links), loss_ppm=loss_ppm, delay=delay_us * MICROSECOND)
+            name,
+            LinkFault(
+                links=frozenset(links),
+                loss_ppm=loss_ppm,
+                delay=delay_us * MICROSECOND,
+                duplicate_ppm=duplicate_ppm,
+                reorder_ppm=reorder_ppm,
+            ),
         )
 
     def heal(self, name: str) -> None:
@@ -217,6 +252,14 @@ class World:
     def cut_from_zookeeper(self, name: str, nodes: Iterable[int]) -> None:
         """These nodes (all: ZooKeeper is down for everybody) and ZooKeeper do not reach each other until `heal(name)`."""
         self.partition(name, (ZOOKEEPER_NODE,), nodes)
+
+    def stop_zookeeper(self) -> None:
+        """The ensemble goes down: every connection breaks, no session expires."""
+        self.zookeeper.stop()
+
+    def start_zookeeper(self) -> None:
+        """It is up again."""
+        self.zookeeper.start()
 
     def expire_session(self, node: int) -> bool:
         """ZooKeeper ends the youngest session of this node now. False if it has none."""

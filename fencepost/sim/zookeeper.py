@@ -3,10 +3,12 @@
 Owns the server's side: who is connected, when a session expires, what is told to whom and in which order. Must not know what the znodes mean.
 
 One server, always consistent with itself; it fails by being cut off (network.partition of node ZOOKEEPER_NODE), by losing a reply after the
-commit (`lose_replies`) and by ending sessions (`expire`). Each connection is a pair of FIFO streams: a watch that fires at a commit is on its
-stream before any reply that shows the change. A session expires when nothing was heard of it for its time-out. The server's side of a
-watch lives as long as the connection; a client that reconnects to its session sets its watches again (client's side: zookeeper_client.py).
-Final.
+commit (`lose_replies`), by ending sessions (`expire`) and by a restart of the ensemble (`stop`, `start`): every connection breaks and none is taken until
+it is up again; data and sessions are on disk, and each session has its whole time-out again, as a new ZooKeeper leader gives it.
+
+Each connection is a pair of FIFO streams: a watch that fires at a commit is on its stream before any reply that shows the change. A session
+expires when nothing was heard of it for its time-out. The server's side of a watch lives as long as the connection; a client that reconnects
+to its session sets its watches again (client's side: zookeeper_client.py). Final.
 """
 
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from zlib import crc32
 
 from attrs import frozen
 
-from fencepost.impl.zookeeper import Multi, Reply, Request, WatchEvent
+from fencepost.impl.zookeeper import Multi, MultiRead, Reply, Request, SetWatches, WatchEvent
 from fencepost.sim.network import Channel, Network
 from fencepost.sim.scheduler import Scheduler
 from fencepost.sim.zookeeper_tree import Change, Outcome, Tree
@@ -42,11 +44,11 @@ class Connect:
 
 @frozen(kw_only=True)
 class Ask:
-    """One request. cause: keys the network's randomness for it and for its answer."""
+    """One request. cause: keys the network's randomness for it and for its answer; None: both take the shortest time."""
 
     request_id: int
     request: Request
-    cause: tuple[int, ...]
+    cause: tuple[int, ...] | None
 
 
 @frozen
@@ -130,12 +132,13 @@ class Session:
 
 
 class ZooKeeper:
-    """on_commit is called at each commit that changed something, in commit order, before anybody hears of it."""
+    """on_commit is called at each commit that changed something, in commit order, before anybody hears of it. up: it takes connections."""
 
     def __init__(
         self, scheduler: Scheduler, network: Network, on_commit: Callable[[Commit], None] | None = None
     ) -> None:
         self.tree = Tree()
+        self.up = True
         self._scheduler, self._network, self._on_commit = scheduler, network, on_commit
         self._sessions: dict[int, Session] = {}
         self._replies_to_lose: dict[int, int] = {}
@@ -163,6 +166,18 @@ class ZooKeeper:
         """The next `count` writes that this node commits are not answered: the connection breaks after the commit."""
         self._replies_to_lose[node] = count
 
+    def stop(self) -> None:
+        """Every connection breaks; nobody can connect, and no session expires, until `start`."""
+        self.up = False
+        for session in self._sessions.values():
+            self._hang_up(session)
+
+    def start(self) -> None:
+        """Take connections again."""
+        self.up = True
+        for session in self._sessions.values():
+            session.last_heard = self._scheduler.now
+
     # ---- connections
 
     def connect(self, node: int, receive: Callable[[Any], None]) -> Connection:
@@ -171,6 +186,9 @@ class ZooKeeper:
 
     def receive(self, connection: Connection, frame: Connect | Ask | Ping) -> None:
         """A frame from a client."""
+        if not self.up:
+            connection.down.send(Hangup())  # connection refused
+            return
         if isinstance(frame, Connect):
             self._open_session(connection, frame)
             return
@@ -228,7 +246,9 @@ class ZooKeeper:
         if session.number not in self._sessions:
             return
         deadline = session.last_heard + session.timeout
-        if deadline <= self._scheduler.now:
+        if not self.up:
+            self._scheduler.after(session.timeout, self._check_expiry, session)
+        elif deadline <= self._scheduler.now:
             self.expire(session.number)
         else:
             self._scheduler.at(deadline, self._check_expiry, session)
@@ -244,9 +264,7 @@ class ZooKeeper:
     # ---- commits
 
     def _commit(self, outcome: Outcome, node: int, *, by_expiry: bool = False) -> None:
-        if not outcome.changes:
-            return
-        if self._on_commit is not None:
+        if outcome.changes and self._on_commit is not None:
             self._on_commit(
                 Commit(time=self._scheduler.now, node=node, changes=outcome.changes, by_expiry=by_expiry)
             )
@@ -260,8 +278,18 @@ class ZooKeeper:
             session.connection.down.send(Notify(event), (crc32(event.path.encode()),))
 
 
-def cause_of(request: Request) -> tuple[int, ...]:
-    """What keys the network's randomness for a request: its kind and paths, never its running number or its data."""
-    members = request.operations if isinstance(request, Multi) else (request,)
-    text = " ".join(f"{type(member).__name__} {member.path}" for member in members)
-    return (crc32(text.encode()),)
+BESIDE = ("/brokers/seqid", "/cluster", "/config")
+"""What brokers read and make beside their protocol."""
+
+
+def cause_of(request: Request) -> tuple[int, ...] | None:
+    """What keys the network's randomness for a request: its kind and paths, never its running number or its data. None where all paths are beside the
+    protocol: such a request draws nothing and holds up nothing that comes after it on its connection, so that plans run as they did before there was any."""
+    if isinstance(request, (MultiRead, SetWatches)):
+        paths = request.paths
+        text = " ".join((type(request).__name__, *paths))
+    else:
+        members = request.operations if isinstance(request, Multi) else (request,)
+        paths = tuple(member.path for member in members)
+        text = " ".join(f"{type(member).__name__} {member.path}" for member in members)
+    return None if all(path.startswith(BESIDE) for path in paths) else (crc32(text.encode()),)

@@ -7,6 +7,8 @@ then a new connection for the same session, after a wait of up to T/6 (at most 1
 expired, a new one is opened at once. Requests without an answer end in CONNECTION_LOSS; a request made while there is no connection does so
 at once. On reconnection to the same session the watches are set again and those that missed a change fire then.
 
+All of it by the host's own clock, and by its monotonic time (ZOOKEEPER-1366): a jump of the time of day ends no session, a slow clock does.
+
 A paused process does not ping. When it goes on after more than 2T/3 it first finds the connection lost; frames that came meanwhile are unread.
 Final.
 """
@@ -30,10 +32,12 @@ from fencepost.impl.zookeeper import (
     GetData,
     Reply,
     Request,
+    SetWatches,
     WatchEvent,
     WatchKind,
     ZooKeeperError,
 )
+from fencepost.sim.clock import Clock
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import SECOND, Scheduler
 from fencepost.sim.zookeeper import (
@@ -59,13 +63,14 @@ class ZooKeeperClient:
         *,
         node: int,
         scheduler: Scheduler,
+        clock: Clock,
         randomness: Randomness,
         server: ZooKeeper,
         session_timeout: int,
         emit: Callable[[Input], None],
     ) -> None:
         self._node, self._scheduler, self._randomness, self._server = node, scheduler, randomness, server
-        self._timeout, self._emit = session_timeout, emit
+        self._clock, self._timeout, self._emit = clock, session_timeout, emit
         self._ping_interval, self._read_timeout = session_timeout // 3, session_timeout * 2 // 3
         self._attempts = 0
         self._generation = 0  # of ticks: one of an earlier generation means nothing any more
@@ -109,7 +114,7 @@ class ZooKeeperClient:
             if self._running:
                 self._connect()
             return
-        if self._scheduler.now - self._last_received >= self._limit():
+        if self._clock.elapsed() - self._last_received >= self._limit():
             self._disconnect()
             return
         unread, self._unread, connection = self._unread, [], self._connection
@@ -126,6 +131,8 @@ class ZooKeeperClient:
         if not self.connected or self._connection is None:
             self._emit(ZooKeeperReplied(request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
             return
+        if isinstance(request, SetWatches):
+            self._data_watches.update(dict.fromkeys(request.paths))  # before any of them fires
         self._outstanding.append((request_id, request))
         cause = cause_of(request)
         self._connection.up.send(Ask(request_id=request_id, request=request, cause=cause), cause)
@@ -135,7 +142,7 @@ class ZooKeeperClient:
     def _connect(self) -> None:
         self._attempts += 1
         self._generation += 1
-        self._last_received = self._last_sent = self._scheduler.now
+        self._last_received = self._last_sent = self._clock.elapsed()
         self._connection = self._server.connect(self._node, self._receive)
         self._connection.up.send(
             Connect(
@@ -172,7 +179,8 @@ class ZooKeeperClient:
             self._emit(ZooKeeperDisconnected())
         longest = min(self._timeout // 6, SECOND)
         wait = self._randomness.below(longest + 1, "zookeeper reconnection", self._node, self._attempts)
-        self._scheduler.after(wait, self._connect_again, self._generation)
+        then = self._clock.when_elapsed(self._clock.elapsed() + wait)
+        self._scheduler.at(then, self._connect_again, self._generation)
 
     def _limit(self) -> int:
         """The longest silence that is not yet a lost connection."""
@@ -182,7 +190,7 @@ class ZooKeeperClient:
         """Ping when it is time, give up when nothing was heard for too long."""
         if generation != self._generation or self._paused or self._connection is None:
             return
-        now, limit = self._scheduler.now, self._limit()
+        now, limit = self._clock.elapsed(), self._limit()
         if now - self._last_received >= limit:
             self._disconnect()
             return
@@ -192,7 +200,7 @@ class ZooKeeperClient:
                 self._last_sent = now
                 self._connection.up.send(Ping())
             due = min(due, self._last_sent + self._ping_interval)
-        self._scheduler.at(due, self._tick, generation)
+        self._scheduler.at(self._clock.when_elapsed(due), self._tick, generation)
 
     # ---- what the server says
 
@@ -200,7 +208,7 @@ class ZooKeeperClient:
         if self._paused:
             self._unread.append(frame)
             return
-        self._last_received = self._scheduler.now
+        self._last_received = self._clock.elapsed()
         if isinstance(frame, Answer):
             self._answered(frame)
         elif isinstance(frame, Notify):

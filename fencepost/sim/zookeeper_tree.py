@@ -33,9 +33,12 @@ from fencepost.impl.zookeeper import (
     GetData,
     Multi,
     MultiDone,
+    MultiRead,
+    MultiReadDone,
     Reply,
     Request,
     SetData,
+    SetWatches,
     Stat,
     WatchEvent,
     WatchKind,
@@ -133,6 +136,11 @@ class Tree:
         """Carry out one request of a session."""
         if isinstance(request, (GetData, Exists, GetChildren)):
             return Outcome(self._read(session, request))
+        if isinstance(request, MultiRead):
+            return Outcome(self._read_many(session, request))
+        if isinstance(request, SetWatches):
+            fired = self.set_watches(session, request.seen, request.paths, (), ())
+            return Outcome(Done(), tuple((session, event) for event in fired))
         self.zxid += 1
         if isinstance(request, Multi):
             return self._outcome(self._multi(session, request))
@@ -191,6 +199,14 @@ class Tree:
         if request.watch:
             self._child_watches.add(path, session)
         return Children(tuple(sorted(node.children)), node.stat())
+
+    def _read_many(self, session: int, request: MultiRead) -> MultiReadDone:
+        replies = []
+        for path in request.paths:
+            reply = self._read(session, GetData(path))
+            assert isinstance(reply, (Data, Failed))
+            replies.append(reply)
+        return MultiReadDone(tuple(replies), self.zxid)
 
     def forget_watches(self, session: int) -> None:
         """The session's connection is gone, and with it the server's side of its watches."""

@@ -59,6 +59,26 @@ def test_effects_leave_after_the_file_calls_of_their_step(lab):
     assert it.core(1).messages() == ["next"]
 
 
+def test_what_is_on_disk_is_told_though_the_process_died_before_its_effects_left(lab):
+    """A crash while a step's file calls still cost time drops its effects, all but the record of what the files hold (swarm, reassignment, seed 1928)."""
+    it = lab(2, disk=SYNC)
+
+    def call(core, now):
+        file = core.files.open("log")
+        file.append(b"x")
+        file.sync()
+        on_disk = Record(Event(time=0, name=Name.MARK, cause="deleted"), on_disk=True)
+        return [on_disk, Record(Event(time=0, name=Name.MARK, cause="told")), Send(2, "told")]
+
+    it.world.hosts[1].invoke(call)
+    it.run(5 * MILLISECOND)
+    assert not it.notes.events
+    it.world.crash(1)
+    assert [event.cause for event in it.notes.events] == ["deleted"]
+    it.run()
+    assert not it.core(2).messages() and len(it.notes.events) == 1
+
+
 def test_effects_are_released_in_their_order(lab):
     """Record, Complete and Send of one step happen in the order in which the core gave them."""
     it = lab(1)

@@ -233,3 +233,24 @@ def test_a_closed_stream_delivers_nothing():
     channel.send("more")
     net.run()
     assert seen == [0]
+
+
+@pytest.mark.parametrize("cause", [None, (9,)])
+def test_a_frame_beside_the_protocol_holds_up_no_other(cause):
+    """What has no cause takes the shortest delay: frames behind it arrive when they would without it. With a cause of its own (planted) it holds some up."""
+
+    def arrivals(beside: bool) -> list[tuple[int, Any]]:
+        net, arrived = Net(loss_ppm=100_000), []
+        channel = net.network.channel(
+            1, 2, lambda frame: frame == "beside" or arrived.append((net.scheduler.now, frame))
+        )
+        for number in range(200):
+            if beside:
+                channel.send("beside", cause)
+            channel.send(number, (number,))
+            net.run(MILLISECOND)
+        net.run()
+        return arrived
+
+    assert len(arrivals(beside=True)) == 200
+    assert (arrivals(beside=True) == arrivals(beside=False)) == (cause is None)
