@@ -9,12 +9,14 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.impl import messages as kafka
+from fencepost.impl.broker_states import BrokerState, enter
 from fencepost.impl.control_gate import ControlGate
 from fencepost.impl.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from fencepost.impl.controlled_shutdown import ControlledShutdown
-from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
-from fencepost.impl.controller.state import ControllerState
+from fencepost.impl.coordinator.coordinator import GroupCoordinator
+from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.dynamic_config import DynamicConfig
 from fencepost.impl.files import FileSystem
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.messages import TopicPartition
@@ -24,6 +26,7 @@ from fencepost.impl.procedures import Procedures
 from fencepost.impl.registration import RETRY_TIMER, Registration
 from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
 from fencepost.impl.replication.isr import NOTIFY_TIMER, SHRINK_TIMER
+from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.log_manager import CLEANER_TIMER, RETENTION_TIMER, LogManager
 from fencepost.impl.replication.manager import CHECKPOINT_TIMER, ReplicaManager
 from fencepost.impl.replication.partition import Partition
@@ -45,6 +48,7 @@ from fencepost.impl.seam import (
     ZooKeeperWatchFired,
 )
 from fencepost.impl.shell import Shell
+from fencepost.impl.zookeeper_groups import GROUPED, Grouping
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClusterOptions
@@ -66,6 +70,8 @@ class Broker:
     controller: Controller
     registration: Registration
     shutdown: ControlledShutdown
+    groups: GroupCoordinator
+    config: DynamicConfig
     _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
     _inputs: dict[type, Callable[[Any], None]] = field(factory=dict)
 
@@ -83,6 +89,7 @@ class Broker:
     def _log_directory_failed(self, error: Exception) -> None:
         """All log directories have failed, as there is only one: Kafka halts then. What the step had said before stands: its file calls had returned."""
         self.shell.record(Name.LOG_DIRECTORY_FAILED, detail=str(error))
+        enter(self.shell, BrokerState.NOT_RUNNING)
         self.shell.outbox.append(Halt(f"the log directory failed: {error}"))
 
     def understands(self, kind: type) -> bool:
@@ -93,6 +100,7 @@ class Broker:
 
     def _on_started(self, _: Started) -> None:
         self.shell.record(Name.BROKER_STARTED)
+        enter(self.shell, BrokerState.STARTING)
         self.replicas.start()
         self.log_manager.start()
 
@@ -108,7 +116,9 @@ class Broker:
         kind = key[0]
         if self.shutdown.shutting_down and key != SHUTDOWN_TIMER and kind != CONTROL_TIMER:
             return
-        if kind == PURGATORY_TIMER:
+        if self.groups.on_timer(key):
+            pass
+        elif kind == PURGATORY_TIMER:
             assert isinstance(key[1], int)
             self.replicas.leader.expire(key[1])
         elif kind in (TIMEOUT_TIMER, BACKOFF_TIMER):
@@ -142,19 +152,30 @@ class Broker:
     def _on_connected(self, connected: ZooKeeperConnected) -> None:
         self.shell.session_id = connected.session_id
         self.procedures.on_connected()
+        self.config.procedures.on_connected()
         if connected.new:
             self.registration.on_session()
+            self.config.on_session()
+
+    def _on_replied(self, replied: ZooKeeperReplied) -> None:
+        self.procedures.on_reply(replied)
+        self.config.procedures.on_reply(replied)
 
     def _on_disconnected(self, _: ZooKeeperDisconnected) -> None:
+        self._disconnected()
+
+    def _disconnected(self) -> None:
         self.procedures.on_disconnected()
+        self.config.procedures.on_disconnected()
 
     def _on_expired(self, _: ZooKeeperSessionExpired) -> None:
-        self.procedures.on_disconnected()
+        self._disconnected()
         self.shell.record(Name.SESSION_EXPIRED)
         self.controller.on_session_expired()
 
     def _on_watch(self, fired: ZooKeeperWatchFired) -> None:
-        self.controller.on_watch(fired.watch)
+        if not self.config.on_watch(fired.watch):
+            self.controller.on_watch(fired.watch)
 
     # ---- control requests
 
@@ -165,7 +186,7 @@ class Broker:
             if isinstance(request, kafka.LeaderAndIsrRequest):
                 self.replicas.apply(request)
             elif isinstance(request, kafka.UpdateMetadataRequest):
-                self.metadata.update(request)
+                self._update_metadata(request)
             else:
                 partition_errors = self.replicas.stop_replicas(request)
         response = kafka.ControlResponse(
@@ -177,19 +198,30 @@ class Broker:
         )
         self.shell.send_periodic(source, response)
 
+    def _update_metadata(self, request: kafka.UpdateMetadataRequest) -> None:
+        known = self.metadata.live_brokers
+        self.metadata.update(request)
+        if self.metadata.live_brokers != known:
+            self.shell.record(Name.LIVE_BROKERS, replicas=self.metadata.live_brokers)
+
     def _on_metadata(self, source: int, request: kafka.MetadataRequest) -> None:
         self.shell.reply(source, self.metadata.answer(request), request.correlation_id)
 
 
 def make_broker(
-    broker_id: int, options: ClusterOptions, files: FileSystem, parts: Parts, now: int = 0
+    broker_id: int,
+    options: ClusterOptions,
+    files: FileSystem,
+    parts: Parts,
+    now: int = 0,
+    grouping: Grouping = GROUPED,
 ) -> Broker:
-    """Assemble a broker from its parts. now: host time at which its process begins, nanoseconds.
+    """Assemble a broker from its parts. now: host time at which its process begins, nanoseconds. grouping: of ZooKeeper requests.
 
     Correlation ids begin there: an answer that a peer's purgatory held back for an earlier process of this broker is then never taken for one to
     this process, as TCP would not deliver it at all.
     """
-    shell = Shell(broker_id, options, files, correlation_id=now)
+    shell = Shell(broker_id, options, files, correlation_id=now, grouping=grouping)
     procedures = Procedures(shell)
     metadata = parts.metadata_cache()
     isr = parts.in_sync_replicas(shell, procedures, metadata)
@@ -199,9 +231,15 @@ def make_broker(
     logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
     replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, logs, parts.partition)
     log_manager = parts.log_manager(shell, partitions, logs, parts.retention, parts.cleaner)
-    state = ControllerState(shell, parts.controller_writer(shell), Channels(shell), parts.leader_election())
+    state = parts.controller_state(
+        shell,
+        parts.controller_writer(shell),
+        parts.channels(shell),
+        parts.leader_election(),
+        parts.controller_guards(),
+    )
     controller = Controller(shell, procedures, parts.controller_elector(shell), state)
-    registration = Registration(shell, procedures, controller.on_session)
+    registration = parts.registration(shell, procedures, controller.on_session)
 
     shutdown = ControlledShutdown(shell, procedures, replicas, state)
 
@@ -222,13 +260,23 @@ def make_broker(
         controller,
         registration,
         shutdown,
+        make_groups(parts, leader, metadata, procedures),
+        DynamicConfig(shell, Procedures(shell), partitions, controller.on_unclean_enabled),
     )
+    _connect(broker, parts)
+    return broker
+
+
+def _connect(broker: Broker, parts: Parts) -> None:
+    """Who handles which input and which message."""
+    replicas, shutdown, controller = broker.replicas, broker.shutdown, broker.controller
+    leader, fetcher = replicas.leader, replicas.fetcher
     broker._inputs = {
         Started: broker._on_started,
         StopRequested: lambda _: shutdown.on_stop_requested(),
         MessageArrived: broker._on_message,
         TimerFired: broker._on_timer,
-        ZooKeeperReplied: procedures.on_reply,
+        ZooKeeperReplied: broker._on_replied,
         ZooKeeperWatchFired: broker._on_watch,
         ZooKeeperConnected: broker._on_connected,
         ZooKeeperDisconnected: broker._on_disconnected,
@@ -244,6 +292,7 @@ def make_broker(
         kafka.OffsetsForLeaderEpochRequest: leader.offsets_for_leader_epoch,
         kafka.OffsetsForLeaderEpochResponse: fetcher.on_epoch_ends,
         kafka.MetadataRequest: broker._on_metadata,
+        kafka.InitProducerIdRequest: parts.producer_ids(broker.shell, broker.procedures).init_producer_id,
         kafka.LeaderAndIsrRequest: broker._on_control,
         kafka.UpdateMetadataRequest: broker._on_control,
         kafka.StopReplicaRequest: broker._on_control,
@@ -251,4 +300,18 @@ def make_broker(
         kafka.ControlledShutdownRequest: controller.on_controlled_shutdown,
         kafka.ControlledShutdownResponse: shutdown.on_response,
     }
-    return broker
+    broker._handlers.update(broker.groups.handlers)
+
+
+def make_groups(
+    parts: Parts, leader: LeaderRole, metadata: MetadataCache, procedures: Procedures
+) -> GroupCoordinator:
+    """The coordinator of consumer groups, which hears of every replica that the leader role hears of."""
+    table = GroupTable(leader.shell, leader.partitions)
+    log = parts.group_log(table, leader)
+    loading = parts.group_loading(table)
+    membership = parts.group_membership(table, log)
+    offsets = parts.group_offsets(table, log, membership)
+    groups = GroupCoordinator(table, log, loading, membership, offsets, metadata, procedures)
+    leader.on_complete.append(groups.moved)
+    return groups

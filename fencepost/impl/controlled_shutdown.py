@@ -7,51 +7,52 @@ does not answer holds the broker up for a bounded time only: after the last atte
 from attrs import define
 
 from fencepost.impl import znodes
+from fencepost.impl.broker_states import UP, BrokerState, enter, state_of
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from fencepost.impl.procedures import Procedure, Procedures
 from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.seam import Halt
-from fencepost.impl.shell import BrokerState, Shell
+from fencepost.impl.shell import Shell
 from fencepost.impl.zookeeper import Check, Data, Delete, GetData, Multi
-from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 TIMER = ("controlled_shutdown",)
 MOST_ATTEMPTS = 3
 """controlled.shutdown.max.retries"""
-BACKOFF_MS = 5_000
-"""controlled.shutdown.retry.backoff.ms"""
+CONTROLLED_SHUTDOWN = "controlled shutdown"
+"""Why a broker halts that was asked to."""
 LAST_PATIENCE_MS = 1_000
 """How long the last words to ZooKeeper may take."""
 
 
 @define
 class ControlledShutdown:
-    """state: what the broker is about. attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for none."""
+    """attempts: requests to a controller so far. asked: correlation id of the one that is not answered, 0 for none."""
 
     shell: Shell
     procedures: Procedures
     replicas: ReplicaManager
     controller: ControllerState
-    state: BrokerState = BrokerState.RUNNING
     attempts: int = 0
     asked: int = 0
 
     def on_stop_requested(self) -> None:
         """SIGTERM; a second one changes nothing."""
-        if self.state is BrokerState.RUNNING:
-            self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
+        if self.state in (*UP, BrokerState.STARTING, BrokerState.RECOVERING):
+            enter(self.shell, BrokerState.PENDING_CONTROLLED_SHUTDOWN)
             self._try()
 
     @property
-    def shutting_down(self) -> bool:
-        """Whether the logs are closed: nothing is served any more, only the last words to ZooKeeper are waited for."""
-        return self.state is BrokerState.SHUTTING_DOWN
+    def state(self) -> BrokerState:
+        """What the broker is about."""
+        return state_of(self.shell)
 
-    def _enter(self, state: BrokerState) -> None:
-        self.state = state
-        self.shell.record(Name.BROKER_STATE, cause=state)
+    @property
+    def shutting_down(self) -> bool:
+        """Whether the logs are closed: nothing is served any more, only the last words to ZooKeeper are waited for. Asked at every message, so that the name
+        is compared as it stands."""
+        return self.shell.broker_state == BrokerState.SHUTTING_DOWN
 
     def on_timer(self) -> None:
         """No answer in time, or partitions remained; or ZooKeeper did not hear the last words."""
@@ -73,7 +74,7 @@ class ControlledShutdown:
     def _try(self) -> None:
         self.attempts += 1
         self.asked = self.shell.next_correlation_id()
-        self.shell.set_timer(TIMER, BACKOFF_MS)
+        self.shell.set_timer(TIMER, self.shell.options.controlled_shutdown_retry_backoff_ms)
         self.procedures.start(self._ask(self.asked))
 
     def _ask(self, correlation_id: int) -> Procedure:
@@ -89,7 +90,7 @@ class ControlledShutdown:
     # ---- step 5
 
     def _stop(self) -> None:
-        self._enter(BrokerState.SHUTTING_DOWN)
+        enter(self.shell, BrokerState.SHUTTING_DOWN)
         self.replicas.close()
         self.shell.set_timer(TIMER, LAST_PATIENCE_MS)
         self.procedures.start(self._leave())
@@ -106,4 +107,5 @@ class ControlledShutdown:
         self._halt()
 
     def _halt(self) -> None:
-        self.shell.outbox.append(Halt("controlled shutdown"))
+        enter(self.shell, BrokerState.NOT_RUNNING)
+        self.shell.outbox.append(Halt(CONTROLLED_SHUTDOWN))

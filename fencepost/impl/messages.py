@@ -4,8 +4,12 @@ Every request carries a correlation id; its response repeats it, so that an answ
 Records travel as the log's own bytes (impl/log): a follower appends what the leader read, a client decodes it.
 """
 
-from attrs import field, frozen
+from typing import NamedTuple
 
+from attrs import frozen
+
+from fencepost.impl.group_messages import GroupRequest, GroupResponse
+from fencepost.impl.topic_partition import TopicPartition as TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
 NO_EPOCH = -1
@@ -16,24 +20,6 @@ LEADER_DURING_DELETE = -2
 """The leader that UpdateMetadata names for a partition whose topic is being deleted: forget it."""
 EPOCH_DURING_DELETE = -2
 """The leader epoch of a StopReplica for a topic that is being deleted: whatever epoch the broker has obeyed (KIP-570)."""
-
-
-@frozen(order=True)
-class TopicPartition:
-    """Topic name and partition number; written t-0."""
-
-    topic: str
-    partition: int
-    _hash: int = field(init=False, repr=False, eq=False, order=False)
-
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.topic, self.partition)))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 # ---- data path
@@ -179,6 +165,23 @@ class OffsetsForLeaderEpochResponse:
 
 
 @frozen(kw_only=True)
+class InitProducerIdRequest:
+    """An idempotent producer asks any broker for an id that nobody else has (KIP-98)."""
+
+    correlation_id: int
+
+
+@frozen(kw_only=True)
+class InitProducerIdResponse:
+    """producer_id: -1 with an error. A fresh id begins in epoch 0."""
+
+    correlation_id: int
+    error: ErrorCode
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+@frozen(kw_only=True)
 class MetadataRequest:
     """Ask any broker who leads what."""
 
@@ -206,9 +209,9 @@ class MetadataResponse:
 # ---- control plane
 
 
-@frozen(kw_only=True)
-class PartitionState:
-    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state; replicas: AR."""
+class PartitionState(NamedTuple):
+    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state; replicas: AR. A tuple, as TopicPartition is:
+    a controller tells hundreds of thousands of them."""
 
     partition: TopicPartition
     controller_epoch: int
@@ -295,6 +298,8 @@ Request = (
     | UpdateMetadataRequest
     | StopReplicaRequest
     | ControlledShutdownRequest
+    | InitProducerIdRequest
+    | GroupRequest
 )
 Response = (
     ProduceResponse
@@ -305,6 +310,8 @@ Response = (
     | MetadataResponse
     | ControlResponse
     | ControlledShutdownResponse
+    | InitProducerIdResponse
+    | GroupResponse
 )
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 Message = Request | Response

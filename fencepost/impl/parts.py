@@ -2,10 +2,19 @@
 
 from attrs import frozen
 
+from fencepost.impl.client.consumer_coordinator import ConsumerCoordinator
+from fencepost.impl.client.sequences import Sequences
 from fencepost.impl.control_gate import ControlGate
+from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.elector import ControllerElector
+from fencepost.impl.controller.guards import ControllerGuards
+from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
+from fencepost.impl.coordinator.group_log import GroupLog
+from fencepost.impl.coordinator.loading import GroupLoading
+from fencepost.impl.coordinator.membership import GroupMembership
+from fencepost.impl.coordinator.offsets import GroupOffsets
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.epochs import LeaderEpochCache
 from fencepost.impl.log.log_directory import LogDirectory
@@ -13,6 +22,8 @@ from fencepost.impl.log.recovery import LogRecovery
 from fencepost.impl.log.retention import Retention
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.metadata_cache import MetadataCache
+from fencepost.impl.producer_ids import ProducerIds
+from fencepost.impl.registration import Registration
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.high_watermark import HighWatermark
 from fencepost.impl.replication.isr import InSyncReplicas
@@ -46,3 +57,14 @@ class Parts:
     leader_election: type[LeaderElection] = LeaderElection
     controller_writer: type[ControllerWriter] = ControllerWriter
     controller_elector: type[ControllerElector] = ControllerElector
+    controller_state: type[ControllerState] = ControllerState
+    controller_guards: type[ControllerGuards] = ControllerGuards
+    channels: type[Channels] = Channels
+    registration: type[Registration] = Registration
+    group_log: type[GroupLog] = GroupLog
+    group_loading: type[GroupLoading] = GroupLoading
+    group_membership: type[GroupMembership] = GroupMembership
+    group_offsets: type[GroupOffsets] = GroupOffsets
+    consumer_coordinator: type[ConsumerCoordinator] = ConsumerCoordinator
+    producer_ids: type[ProducerIds] = ProducerIds
+    producer_sequences: type[Sequences] = Sequences

@@ -1,34 +1,47 @@
 """Procedures: sequences of ZooKeeper requests written as generators that read top to bottom and stay sans-IO.
 
 A procedure yields one request and gets its reply, or a tuple of requests (sent at once, carried out in order) and gets
-the list of replies. Requests that meet CONNECTION_LOSS or SESSION_EXPIRED are sent again when ZooKeeper is connected, on
-whichever session is then current, as Kafka's clients do: therefore a write may have been done already when its retry
-fails, and a procedure may go on in a later session than it began in. Procedures guard themselves by versions, never by
-timing.
+the list of replies, or `Pipelined` requests, which a window holds back. Requests that meet CONNECTION_LOSS or
+SESSION_EXPIRED are sent again when ZooKeeper is connected, on whichever session is then current, as Kafka's clients do:
+therefore a write may have been done already when its retry fails, and a procedure may go on in a later session than it
+began in. Procedures guard themselves by versions, never by timing.
 """
 
 from collections.abc import Generator
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from fencepost.impl.seam import ZooKeeperReplied
 from fencepost.impl.shell import Shell
 from fencepost.impl.zookeeper import Failed, Reply, Request, ZooKeeperError
 
-Procedure = Generator[Request | tuple[Request, ...], Any, None]
+
+@frozen
+class Pipelined:
+    """Requests of which at most `window` are on their way at a time. They are carried out in order, unless the connection is lost meanwhile."""
+
+    requests: tuple[Request, ...]
+    window: int
+
+
+Asked = Request | tuple[Request, ...] | Pipelined
+Procedure = Generator[Asked, Any, None]
+Steps = Generator[Asked, Any, Any]
+"""A part of a procedure, which returns something."""
 RETRIED = frozenset({ZooKeeperError.CONNECTION_LOSS, ZooKeeperError.SESSION_EXPIRED})
 
 
 @define
 class _Waiting:
-    """A procedure that waits for replies. missing: places in `replies` that have not come."""
+    """A procedure that waits for replies. missing: places in `replies` that have not come; sent: requests that were sent, from the first on."""
 
     procedure: Procedure
     requests: tuple[Request, ...]
     replies: list[Reply | None]
     single: bool
     missing: int
+    sent: int = 0
 
 
 @define
@@ -56,6 +69,8 @@ class Procedures:
             return
         waiting.replies[index] = reply
         waiting.missing -= 1
+        if waiting.sent < len(waiting.requests):
+            self._send_next(waiting)
         if waiting.missing == 0:
             self._advance(waiting.procedure, waiting.replies[0] if waiting.single else waiting.replies)
 
@@ -75,13 +90,19 @@ class Procedures:
             asked = procedure.send(value)
         except StopIteration:
             return
-        requests = asked if isinstance(asked, tuple) else (asked,)
-        assert requests, "a procedure asks for at least one request"
-        waiting = _Waiting(
-            procedure, requests, [None] * len(requests), not isinstance(asked, tuple), len(requests)
-        )
-        for index in range(len(requests)):
-            self._send(waiting, index)
+        single = not isinstance(asked, (tuple, Pipelined))
+        if not isinstance(asked, Pipelined):
+            requests = asked if isinstance(asked, tuple) else (asked,)
+            asked = Pipelined(requests, len(requests))
+        count = len(asked.requests)
+        assert count, "a procedure asks for at least one request"
+        waiting = _Waiting(procedure, asked.requests, [None] * count, single, count)
+        for _ in range(min(asked.window, count)):
+            self._send_next(waiting)
+
+    def _send_next(self, waiting: _Waiting) -> None:
+        waiting.sent += 1
+        self._send(waiting, waiting.sent - 1)
 
     def _send(self, waiting: _Waiting, index: int) -> None:
         if not self.connected:

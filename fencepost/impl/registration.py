@@ -8,6 +8,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from fencepost.impl import znodes
+from fencepost.impl.broker_states import registered
 from fencepost.impl.procedures import Procedure, Procedures
 from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.impl.zookeeper import Create, Created, Data, Delete, GetData
@@ -58,15 +59,20 @@ class Registration:
         current = yield GetData(path)
         if session_id != self.shell.session_id:
             return
-        if isinstance(current, Data) and current.stat.ephemeral_owner == session_id:
+        if isinstance(current, Data) and self.own_registration(current.stat.ephemeral_owner, session_id):
             self._registered(current.stat.czxid)  # the reply of our own create was lost
             return
         if isinstance(current, Data) and current.stat.ephemeral_owner in self.own_sessions:
             yield Delete(path, current.stat.version)
         self.shell.set_timer(RETRY_TIMER, RETRY_MS)
 
+    def own_registration(self, owner: int, session_id: int) -> bool:
+        """Protection KAFKA-1387 (KAFKA-7165): a node of another session goes with that session; only this session's own is a registration."""
+        return owner == session_id
+
     def _registered(self, broker_epoch: int) -> None:
         self.registered_session = self.shell.session_id
         self.shell.broker_epoch = broker_epoch
         self.shell.record(Name.BROKER_REGISTERED, broker_epoch=broker_epoch)
+        registered(self.shell)
         self.on_registered()

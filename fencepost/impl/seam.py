@@ -87,10 +87,25 @@ class Invoke:
     operation: PlannedOperation
 
 
+@frozen(kw_only=True)
+class Produce:
+    """For a producer core: one call of the application's send; its records stay together, in order. op_id: of the operation that it becomes.
+    partition: -1 if the partitioner chooses. values: None for a tombstone. value_ids: of the records, in a trace."""
+
+    op_id: int
+    topic: str
+    partition: int = -1
+    key: bytes | None = None
+    values: tuple[bytes | None, ...]
+    value_ids: tuple[int, ...]
+    acks: int = -1
+
+
 Input = (
     Started
     | StopRequested
     | Invoke
+    | Produce
     | MessageArrived
     | TimerFired
     | ZooKeeperReplied
@@ -139,9 +154,18 @@ class AskZooKeeper:
 
 @frozen
 class Record:
-    """A trace event; the driver stamps it with the world's time and the node's id."""
+    """A trace event; the driver stamps it with the world's time and the node's id. on_disk: it tells what the step's file calls have made of the files, which
+    stays true if the process dies before the step's effects leave the host."""
 
     event: Event
+    on_disk: bool = False
+
+
+@frozen
+class Begin:
+    """A client core begins an operation that nobody planned. operation: as it will stand if nothing more is heard; times are the world's to fill in."""
+
+    operation: Operation
 
 
 @frozen
@@ -158,7 +182,7 @@ class Halt:
     reason: str
 
 
-Effect = Send | SetTimer | CancelTimer | AskZooKeeper | Record | Complete | Halt
+Effect = Send | SetTimer | CancelTimer | AskZooKeeper | Record | Begin | Complete | Halt
 
 
 class Core(Protocol):

@@ -3,14 +3,13 @@
 Owns the outbox. Must not know what any part does with it. `now` moves only at the beginning of a step.
 """
 
-from enum import StrEnum
-
 from attrs import define, field
 
 from fencepost.impl.files import FileSystem
 from fencepost.impl.messages import Message, TopicPartition
 from fencepost.impl.seam import AskZooKeeper, CancelTimer, Effect, Record, Send, SetTimer, TimerKey
 from fencepost.impl.zookeeper import Request
+from fencepost.impl.zookeeper_groups import GROUPED, Grouping
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
@@ -19,16 +18,12 @@ CAUSE_BUCKET = 100 * MILLISECOND
 FIRST_CLIENT = 1000
 """Node ids from here on are clients; below are brokers."""
 DEFAULT_TOPIC = TopicOptions()
-
-
-class BrokerState(StrEnum):
-    """Kafka's names of what a broker is about (C9). It starts with BROKER_STARTED, and a controller shows as CONTROLLER_ELECTED."""
-
-    STARTING = "Starting"
-    RECOVERING = "RecoveringFromUncleanShutdown"
-    RUNNING = "RunningAsBroker"
-    PENDING_CONTROLLED_SHUTDOWN = "PendingControlledShutdown"
-    SHUTTING_DOWN = "BrokerShuttingDown"
+INTERNAL_TOPICS = {
+    "__consumer_offsets": TopicOptions(
+        name="__consumer_offsets", cleanup_policy="compact", segment_bytes=100 * 1024 * 1024
+    )
+}
+"""Kafka's own topics, where a plan does not say otherwise."""
 
 
 @define
@@ -36,7 +31,9 @@ class Shell:
     """node: broker id. now: host time of the current step, nanoseconds. outbox: effects of the current step, in release order.
     broker_epoch: czxid of this incarnation's registration, -1 until registered. session_id: of the current ZooKeeper session, 0
     before the first. correlation_id: the last one used; no two incarnations share any.
-    port: where the process listens, 0 in the simulator."""
+    port: where the process listens, 0 in the simulator. grouping: how ZooKeeper requests are put together. broker_state: as
+    impl/broker_states.py names it, moved by that alone; refused_states: illegal transitions that were met. configured: the options of topics whose
+    configuration in ZooKeeper says other than the plan, moved by impl/dynamic_config.py alone."""
 
     node: int
     options: ClusterOptions
@@ -47,6 +44,10 @@ class Shell:
     outbox: list[Effect] = field(factory=list)
     correlation_id: int = 0
     port: int = 0
+    grouping: Grouping = GROUPED
+    broker_state: str = "NotRunning"
+    refused_states: int = 0
+    configured: dict[str, TopicOptions] = field(factory=dict)
     _request_id: int = 0
 
     def send(self, target: int, message: Message, cause: tuple[int, ...] = ()) -> None:
@@ -96,11 +97,13 @@ class Shell:
         high_watermark: int = -1,
         log_start_offset: int = -1,
         isr: tuple[int, ...] = (),
+        replicas: tuple[int, ...] = (),
         values: tuple[int, ...] = (),
         cause: str = "",
         detail: str = "",
+        on_disk: bool = False,
     ) -> None:
-        """Add a trace event; the driver stamps it with the world's time."""
+        """Add a trace event; the driver stamps it with the world's time. on_disk: see Record."""
         event = Event(
             time=0,
             name=name,
@@ -117,12 +120,18 @@ class Shell:
             high_watermark=high_watermark,
             log_start_offset=log_start_offset,
             isr=isr,
+            replicas=replicas,
             values=values,
             cause=cause,
             detail=detail,
         )
-        self.outbox.append(Record(event))
+        self.outbox.append(Record(event, on_disk))
 
     def topic_options(self, topic: str) -> TopicOptions:
-        """The options of a topic; Kafka's defaults for one that the plan does not name."""
-        return next((options for options in self.options.topics if options.name == topic), DEFAULT_TOPIC)
+        """The options of a topic as they are now."""
+        return self.configured.get(topic) or self.planned_options(topic)
+
+    def planned_options(self, topic: str) -> TopicOptions:
+        """The options of a topic without those of its configuration in ZooKeeper; Kafka's for one that the plan does not name."""
+        default = INTERNAL_TOPICS.get(topic, DEFAULT_TOPIC)
+        return next((options for options in self.options.topics if options.name == topic), default)

@@ -1,8 +1,10 @@
 """Kafka's znodes: paths and JSON content (SPEC.md section Z). Owns the formats; must not know who reads or writes them."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from attrs import frozen
 
 from fencepost.impl.messages import TopicPartition
@@ -17,7 +19,14 @@ ISR_CHANGE_PREFIX = f"{ISR_CHANGES}/isr_change_"
 ADMIN = "/admin"
 DELETE_TOPICS = "/admin/delete_topics"
 REASSIGN = "/admin/reassign_partitions"
+CONFIG, TOPIC_CONFIGS = "/config", "/config/topics"
+CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE_PREFIX = f"{CONFIG_CHANGES}/config_change_"
+CLUSTER, CLUSTER_ID, BROKER_SEQUENCE = "/cluster", "/cluster/id", "/brokers/seqid"
 PREFERRED_ELECTION = "/admin/preferred_replica_election"
+PRODUCER_IDS = "/latest_producer_id_block"
+TOPIC_BYTES = 4_096
+"""What a topic's node is believed to hold before it was seen: a hundred partitions with three replicas hold half of it."""
 PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPICS, CONTROLLER_EPOCH)
 """Created at start-up by whoever comes first; parents before children."""
 
@@ -66,7 +75,56 @@ def delete_topic_path(topic: str) -> str:
 
 def config_path(topic: str) -> str:
     """/config/topics/T"""
-    return f"/config/topics/{topic}"
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def topic_of_config_path(path: str) -> str | None:
+    """The topic of /config/topics/T; None for any other path."""
+    parent, _, topic = path.rpartition("/")
+    return topic if parent == TOPIC_CONFIGS else None
+
+
+def encode_configuration(config: Mapping[str, str] | None = None) -> bytes:
+    """/config/topics/T; without overrides unless there are some."""
+    return _dump({"version": 1, "config": dict(sorted((config or {}).items()))})
+
+
+class _Configuration(msgspec.Struct):
+    """What decode_configuration reads of the JSON."""
+
+    config: dict[str, str]
+
+
+def decode_configuration(data: bytes) -> dict[str, str]:
+    """The overrides of /config/topics/T. Raises ValueError for what is no such node."""
+    return msgspec.json.decode(data, type=_Configuration).config
+
+
+def encode_config_change(topic: str) -> bytes:
+    """/config/changes/config_change_*"""
+    return _dump({"version": 2, "entity_path": f"topics/{topic}"})
+
+
+class _ConfigChange(msgspec.Struct):
+    """What decode_config_change reads of the JSON."""
+
+    entity_path: str
+
+
+def decode_config_change(data: bytes) -> str | None:
+    """The topic whose configuration changed; None if another entity's did. Raises ValueError for what is no such node."""
+    kind, _, name = msgspec.json.decode(data, type=_ConfigChange).entity_path.partition("/")
+    return name if kind == "topics" and name else None
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """/cluster/id; the version is a text, as Kafka writes it."""
+    return _dump({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes) -> str:
+    """The id in /cluster/id."""
+    return str(json.loads(data)["id"])
 
 
 def topic_of_topic_path(path: str) -> str | None:
@@ -121,36 +179,95 @@ def encode_topic(assignment: dict[int, tuple[int, ...]]) -> bytes:
     )
 
 
+class _Topic(msgspec.Struct):
+    """What decode_topic reads of the JSON."""
+
+    partitions: dict[int, tuple[int, ...]]
+
+
+_topic_of = msgspec.json.Decoder(_Topic).decode
+
+
 def decode_topic(data: bytes) -> dict[int, tuple[int, ...]]:
     """Assigned replicas by partition number."""
-    partitions = json.loads(data)["partitions"]
-    return {int(number): tuple(ids) for number, ids in partitions.items()}
+    return _topic_of(data).partitions
 
 
 def encode_state(state: LeaderAndIsr) -> bytes:
     """/brokers/topics/T/partitions/P/state"""
-    return _dump(
+    return msgspec.json.encode(
         {
             "controller_epoch": state.controller_epoch,
             "leader": state.leader,
             "version": 1,
             "leader_epoch": state.leader_epoch,
-            "isr": list(state.isr),
+            "isr": state.isr,
         }
     )
 
 
+def state_bytes(replicas: int) -> int:
+    """The most that the state of a partition with so many replicas takes."""
+    return _STATE_BYTES + (LARGEST_DIGITS + 1) * replicas
+
+
+class _State(msgspec.Struct):
+    """What decode_state reads of the JSON."""
+
+    leader: int
+    leader_epoch: int
+    controller_epoch: int
+    isr: tuple[int, ...]
+
+
+_state_of = msgspec.json.Decoder(_State).decode
+
+
 def decode_state(data: bytes, zk_version: int, mzxid: int = -1) -> LeaderAndIsr:
     """The state with its version."""
-    content = json.loads(data)
+    content = _state_of(data)
     return LeaderAndIsr(
-        leader=content["leader"],
-        leader_epoch=content["leader_epoch"],
-        controller_epoch=content["controller_epoch"],
-        isr=tuple(content["isr"]),
+        leader=content.leader,
+        leader_epoch=content.leader_epoch,
+        controller_epoch=content.controller_epoch,
+        isr=content.isr,
         zk_version=zk_version,
         mzxid=mzxid,
     )
+
+
+@frozen
+class ProducerIdBlock:
+    """Ids that one broker hands out: start to end, both included."""
+
+    broker: int
+    start: int
+    end: int
+
+
+def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    """/latest_producer_id_block"""
+    return _dump(
+        {
+            "version": 1,
+            "broker": block.broker,
+            "block_start": str(block.start),
+            "block_end": str(block.end),
+        }
+    )
+
+
+def decode_producer_id_block(data: bytes) -> ProducerIdBlock:
+    """The block that was claimed last."""
+    content = json.loads(data)
+    return ProducerIdBlock(content["broker"], int(content["block_start"]), int(content["block_end"]))
+
+
+LARGEST, LARGEST_DIGITS = 2**31 - 1, 10
+"""Broker ids and epochs are 32-bit."""
+_STATE_BYTES = len(
+    encode_state(LeaderAndIsr(leader=LARGEST, leader_epoch=LARGEST, controller_epoch=LARGEST, isr=()))
+)
 
 
 def encode_isr_changes(keys: list[TopicPartition]) -> bytes:

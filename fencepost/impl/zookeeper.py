@@ -108,7 +108,23 @@ class Multi:
     operations: tuple[WriteOperation, ...]
 
 
-Request = Create | SetData | Delete | GetData | Exists | GetChildren | Multi
+@frozen
+class MultiRead:
+    """Read the data of several nodes at once (opcode 22); a node that is absent fails no other. It sets no watches. Reply: MultiReadDone."""
+
+    paths: tuple[str, ...]
+
+
+@frozen
+class SetWatches:
+    """Watch the data of several nodes at once, as GetData does. seen: a transaction; a node that was changed or deleted after it (or is absent) fires at
+    once, before the reply. With the transaction of an earlier read nothing is missed in between. Reply: Done."""
+
+    paths: tuple[str, ...]
+    seen: int
+
+
+Request = Create | SetData | Delete | GetData | Exists | GetChildren | Multi | MultiRead | SetWatches
 
 
 # ---- replies
@@ -174,7 +190,15 @@ class MultiDone:
     replies: tuple[Created | Done, ...]
 
 
-Reply = Created | Done | Data | Children | MultiDone | Failed
+@frozen
+class MultiReadDone:
+    """Data, or Failed(NO_NODE), of each path, in order. zxid: of the last transaction that the server had done when it answered."""
+
+    replies: tuple[Data | Failed, ...]
+    zxid: int
+
+
+Reply = Created | Done | Data | Children | MultiDone | MultiReadDone | Failed
 
 
 @frozen

@@ -33,7 +33,10 @@ from fencepost.impl.zookeeper import (
     GetData,
     Multi,
     MultiDone,
+    MultiRead,
+    MultiReadDone,
     SetData,
+    SetWatches,
     WatchKind,
     ZooKeeperError,
 )
@@ -198,11 +201,20 @@ class Story:
     def placed(self, request):
         if isinstance(request, Multi):
             return Multi(tuple(self.placed(operation) for operation in request.operations))
+        if isinstance(request, MultiRead | SetWatches):
+            request = evolve(request, paths=tuple(self.prefix + path for path in request.paths))
+            return (
+                evolve(request, seen=self.base + request.seen) if isinstance(request, SetWatches) else request
+            )
         return evolve(request, path=self.prefix + request.path)
 
     def shown(self, reply):
         if isinstance(reply, MultiDone):
             return MultiDone(tuple(self.shown(member) for member in reply.replies))
+        if isinstance(reply, MultiReadDone):
+            return MultiReadDone(
+                tuple(self.shown(member) for member in reply.replies), reply.zxid - self.base
+            )
         if isinstance(reply, Created):
             return Created(reply.path.removeprefix(self.prefix), reply.czxid - self.base)
         stat = getattr(reply, "stat", None)
@@ -231,7 +243,9 @@ WRITES = st.one_of(
 MEMBERS = st.one_of(WRITES, st.builds(Check, WRITTEN, st.integers(0, 2)))
 MULTIS = st.lists(MEMBERS, max_size=4).map(tuple).map(Multi)
 READS = st.one_of(*(st.builds(kind, READ, st.booleans()) for kind in (GetData, Exists, GetChildren)))
-REQUESTS = st.one_of(WRITES, WRITES, READS, READS, MULTIS)
+MULTI_READS = st.lists(READ, max_size=4).map(tuple).map(MultiRead)
+SET_WATCHES = st.builds(SetWatches, st.lists(READ, max_size=3).map(tuple), st.integers(0, 20))
+REQUESTS = st.one_of(WRITES, WRITES, READS, READS, MULTIS, MULTI_READS, SET_WATCHES)
 CLIENT = st.sampled_from(CLIENTS)
 ASKED = st.tuples(st.just("ask"), CLIENT, REQUESTS)
 RARE = st.one_of(
@@ -313,6 +327,22 @@ STORIES = {
         ("ask", 1, Multi((SetData("/a", b"1"), Create("/b"), Check("/a", 7), Delete("/a/x")))),
         ("ask", 1, GetData("/a")),
     ],
+    "a multi-read sets no watches and misses none": [
+        *MADE,
+        ("ask", 1, GetData("/a", watch=True)),
+        ("ask", 1, MultiRead(("/a/x", "/b", "/a", "/a"))),
+        ("ask", 2, SetData("/a/x", b"1")),
+        ("ask", 2, SetData("/a", b"2")),
+        ("ask", 1, MultiRead(("/a", "/b", "/a/x"))),
+    ],
+    "watches that are set together": [
+        *MADE,
+        ("ask", 2, SetData("/a", b"1")),
+        ("ask", 1, SetWatches(("/a/x", "/a", "/b", "/a/x/z"), 3)),
+        ("ask", 2, SetData("/a/x", b"2")),
+        ("ask", 2, SetData("/a", b"3")),
+        ("away", 1, [SetData("/a/x/z", b"4")]),
+    ],
 }  # fmt: skip
 
 
@@ -334,6 +364,27 @@ def test_what_fires_after_a_reconnection(clients):
         ("/b", WatchKind.CREATED),
     ]
     assert Failed(ZooKeeperError.CONNECTION_LOSS) in told
+
+
+def test_a_multi_read_answers_member_by_member(clients):
+    """Rule: data and absent nodes stand in the order of the paths, a path twice twice; no watch is set by it, and one that stands still fires."""
+    told = compare(clients, STORIES["a multi-read sets no watches and misses none"])
+    first, second = (line for line in told if isinstance(line, MultiReadDone))
+    absent = Failed(ZooKeeperError.NO_NODE)
+    assert [getattr(reply, "data", reply) for reply in first.replies] == [b"", absent, b"", b""]
+    assert [getattr(reply, "data", reply) for reply in second.replies] == [b"2", absent, b"1"]
+    assert [line for line in told if isinstance(line, tuple)] == [(1, ("/a", WatchKind.CHANGED))]
+
+
+def test_watches_set_together_miss_nothing_since(clients):
+    """Rule: what was changed after the transaction named, or is absent, fires at once; the others fire later, and live through a reconnection."""
+    told = compare(clients, STORIES["watches that are set together"])
+    assert [line[1] for line in told if isinstance(line, tuple) and line[0] == 1][:3] == [
+        ("/a", WatchKind.CHANGED),
+        ("/b", WatchKind.DELETED),
+        ("/a/x", WatchKind.CHANGED),
+    ]
+    assert (1, ("/a/x/z", WatchKind.CHANGED)) in told
 
 
 class VersionStands(Tree):
@@ -375,11 +426,31 @@ class LeavesEphemerals(Tree):
         return super()._create(session, evolve(operation, ephemeral=False))
 
 
-@pytest.mark.parametrize("tree", [VersionStands, ForgetsWatch, FreeFailures, HalfDone, LeavesEphemerals])
+class LeavesOutAbsent(Tree):
+    """Planted: a multi-read says nothing of a node that is absent."""
+
+    def _read_many(self, session, request):
+        done = super()._read_many(session, request)
+        return evolve(done, replies=tuple(reply for reply in done.replies if not isinstance(reply, Failed)))
+
+
+class ForgetsSince(Tree):
+    """Planted: watches that are set together do not fire for what was changed before."""
+
+    def set_watches(self, session, seen, data, exists, children):
+        return super().set_watches(session, self.zxid, data, exists, children)
+
+
+PLANTED = [
+    VersionStands, ForgetsWatch, FreeFailures, HalfDone, LeavesEphemerals, LeavesOutAbsent, ForgetsSince,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tree", PLANTED)
 def test_a_planted_difference_is_noticed(clients, tree):
     """Rule: the generated sequences tell each of these trees from the real server."""
 
-    @settings(BOUNDED, max_examples=80, phases=[Phase.generate])
+    @settings(BOUNDED, max_examples=300, phases=[Phase.generate])
     @given(steps=STEPS)
     def check(steps):
         compare(clients, steps, tree)

@@ -69,11 +69,17 @@ class Channels:
 
     # ---- the batch
 
-    def add_leader_and_isr(self, brokers: Iterable[int], key: TopicPartition) -> None:
-        """These brokers learn of this partition's state; so does everybody's metadata."""
+    def add_leader_and_isr(
+        self, brokers: Iterable[int], key: TopicPartition, *, metadata: bool = True
+    ) -> None:
+        """These brokers learn of this partition's state; so does everybody's metadata, unless they have just heard of it."""
         for broker in brokers:
-            self.leader_and_isr.setdefault(broker, {})[key] = None
-        self.metadata[key] = None
+            told = self.leader_and_isr.get(broker)
+            if told is None:
+                told = self.leader_and_isr[broker] = {}
+            told[key] = None
+        if metadata:
+            self.metadata[key] = None
 
     def add_metadata(self, keys: Iterable[TopicPartition]) -> None:
         """Every broker learns of these partitions."""
@@ -86,13 +92,24 @@ class Channels:
     def flush(self, context: ControllerContext, *, metadata_always: bool = False) -> None:
         """Queue one LeaderAndIsr, one UpdateMetadata and one StopReplica per broker from what was added."""
         live = tuple(sorted(context.electable()))
+        states: dict[TopicPartition, PartitionState] = {}
         for broker, keys in sorted(self.leader_and_isr.items()):
             if broker in self.channels:
-                self._queue(broker, LeaderAndIsrRequest(**self._content(context, broker, keys, live)))
+                told = _states(context, keys, states)
+                self._queue(
+                    broker,
+                    LeaderAndIsrRequest(
+                        **self._addressed(context, broker), partitions=told, live_brokers=live
+                    ),
+                )
         if self.metadata or metadata_always:
+            told = _states(context, self.metadata, states)
             for broker in sorted(self.channels):
                 self._queue(
-                    broker, UpdateMetadataRequest(**self._content(context, broker, self.metadata, live))
+                    broker,
+                    UpdateMetadataRequest(
+                        **self._addressed(context, broker), partitions=told, live_brokers=live
+                    ),
                 )
         for broker, stopped in sorted(self.stop_replicas.items()):
             if broker in self.channels:
@@ -100,22 +117,10 @@ class Channels:
                     broker,
                     StopReplicaRequest(
                         **self._addressed(context, broker),
-                        partitions=tuple(
-                            (key, leader_epoch, delete)
-                            for key, (leader_epoch, delete) in sorted(stopped.items())
-                        ),
+                        partitions=tuple((key, *stopped[key]) for key in sorted(stopped)),
                     ),
                 )
         self._empty_batch()
-
-    def _content(
-        self, context: ControllerContext, broker: int, keys: Iterable[TopicPartition], live: tuple[int, ...]
-    ) -> dict[str, Any]:
-        return {
-            **self._addressed(context, broker),
-            "partitions": tuple(_state(context, key) for key in sorted(keys) if _is_told(context, key)),
-            "live_brokers": live,
-        }
 
     def _addressed(self, context: ControllerContext, broker: int) -> dict[str, Any]:
         return {
@@ -142,8 +147,12 @@ class Channels:
     def on_timer(self, broker: int) -> None:
         """Not answered in time: send again."""
         channel = self.channels.get(broker)
-        if channel is not None and channel.queue:
+        if channel is not None and channel.queue and self.resend_until_answered(channel):
             self._send(channel)
+
+    def resend_until_answered(self, channel: Channel) -> bool:
+        """Protection KAFKA-2729: a leader that never hears of its new epoch keeps a stale version of its state, and can change its ISR no more."""
+        return True
 
     def on_response(self, broker: int, response: ControlResponse) -> ControlRequest | None:
         """The next one goes out. Returns the request that was answered; None for an answer that nobody waits for."""
@@ -158,17 +167,33 @@ class Channels:
         return answered
 
 
-def _is_told(context: ControllerContext, key: TopicPartition) -> bool:
-    return key in context.states or (key in context.assignments and not context.in_service(key))
+def _states(
+    context: ControllerContext,
+    keys: Iterable[TopicPartition],
+    known: dict[TopicPartition, PartitionState],
+) -> tuple[PartitionState, ...]:
+    """What is said of these partitions. known: what was said of partitions in this batch before; all brokers are told the same."""
+    told = []
+    for key in sorted(keys):
+        state = known.get(key) or _state(context, key)
+        if state is not None:
+            known[key] = state
+            told.append(state)
+    return tuple(told)
 
 
-def _state(context: ControllerContext, key: TopicPartition) -> PartitionState:
+def _state(context: ControllerContext, key: TopicPartition) -> PartitionState | None:
     """As the controller knows it. A partition whose topic goes may have no state any more; all that is said of it is: forget it."""
-    state = context.states.get(key, _NO_STATE)
+    in_service = context.in_service(key)
+    state = context.states.get(key)
+    if state is None:
+        if in_service or key not in context.assignments:
+            return None
+        state = _NO_STATE
     return PartitionState(
         partition=key,
         controller_epoch=state.controller_epoch,
-        leader=state.leader if context.in_service(key) else LEADER_DURING_DELETE,
+        leader=state.leader if in_service else LEADER_DURING_DELETE,
         leader_epoch=state.leader_epoch,
         isr=state.isr,
         zk_version=state.zk_version,

@@ -63,7 +63,8 @@ class ControllerContext:
 
     def live_replicas(self, key: TopicPartition) -> tuple[int, ...]:
         """AR members that are alive, in AR order."""
-        return tuple(replica for replica in self.assignments[key] if replica in self.live_brokers)
+        live = self.live_brokers
+        return tuple([replica for replica in self.assignments[key] if replica in live])
 
     def without_leader(self) -> list[TopicPartition]:
         """Partitions in service that have no state yet, or no live leader; sorted."""

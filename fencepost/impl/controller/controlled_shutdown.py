@@ -9,11 +9,13 @@ Owns steps 2 to 4 of five:
     5. the broker stops, or asks again
 """
 
+import json
+
 from fencepost.impl.controller import elections
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import Choice
-from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import ControlledShutdownRequest, ControlledShutdownResponse, TopicPartition
+from fencepost.impl.procedures import Steps
 from fencepost.impl.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
@@ -22,7 +24,10 @@ from fencepost.traces.outcomes import ErrorCode
 def controlled_shutdown(controller: ControllerState, request: ControlledShutdownRequest) -> Steps:
     """Returns the answer."""
     context, broker = controller.context, request.broker_id
-    error = shutdown_fencing(controller, request)
+    live_epoch = context.live_brokers.get(broker)
+    if live_epoch is None:
+        return refusal(request, ErrorCode.STALE_BROKER_EPOCH)
+    error = controller.guards.shutdown_fencing(live_epoch, request.broker_epoch)
     if error is not ErrorCode.NONE:
         return refusal(request, error)
     context.shutting_down[broker] = request.broker_epoch
@@ -41,18 +46,17 @@ def controlled_shutdown(controller: ControllerState, request: ControlledShutdown
         broker_epoch=request.broker_epoch,
         leader=broker,
         cause="controlled_shutdown",
-        detail=f"{len(leads) - len(remaining)} leaders moved, {len(remaining)} remain",
+        detail=json.dumps(
+            {
+                "known_broker_epoch": live_epoch,
+                "moved": len(leads) - len(remaining),
+                "remaining": len(remaining),
+            }
+        ),
     )
     return ControlledShutdownResponse(
         correlation_id=request.correlation_id, error=ErrorCode.NONE, remaining=remaining
     )
-
-
-def shutdown_fencing(controller: ControllerState, request: ControlledShutdownRequest) -> ErrorCode:
-    """Protection KIP-380: a request of an earlier incarnation, sent again after the broker has bounced, takes nothing from the one that lives."""
-    if controller.context.live_brokers.get(request.broker_id, -1) != request.broker_epoch:
-        return ErrorCode.STALE_BROKER_EPOCH
-    return ErrorCode.NONE
 
 
 def refusal(request: ControlledShutdownRequest, error: ErrorCode) -> ControlledShutdownResponse:

@@ -11,6 +11,7 @@ from functools import partial
 from attrs import define, field
 
 from fencepost.impl import znodes
+from fencepost.impl.broker_states import controls
 from fencepost.impl.controller import listeners, loading, reassignment, topic_deletion
 from fencepost.impl.controller.channels import TIMER as CONTROL_TIMER
 from fencepost.impl.controller.controlled_shutdown import controlled_shutdown, refusal
@@ -18,9 +19,14 @@ from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.controller.failover import fail_over
 from fencepost.impl.controller.preferred_election import preferred_election_requested
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.controller.writer import ControllerMovedError, Steps
-from fencepost.impl.messages import ControlledShutdownRequest, ControlResponse, StopReplicaRequest
-from fencepost.impl.procedures import Procedure, Procedures
+from fencepost.impl.controller.writer import ControllerMovedError
+from fencepost.impl.messages import (
+    ControlledShutdownRequest,
+    ControlResponse,
+    StopReplicaRequest,
+    TopicPartition,
+)
+from fencepost.impl.procedures import Procedure, Procedures, Steps
 from fencepost.impl.shell import Shell
 from fencepost.impl.zookeeper import WatchEvent
 from fencepost.traces.events import Name
@@ -33,7 +39,8 @@ Event = Callable[[], Steps]
 
 @define
 class Controller:
-    """queue: events that wait; running: whether a procedure is under way. beside: a procedure that starts at the end of the step,
+    """queue: events that wait; running: whether a procedure is under way. changed_states, changed_topics: whose watches fired since the event that
+    looks at them all was queued. beside: a procedure that starts at the end of the step,
     behind the first request of the one that is under way."""
 
     shell: Shell
@@ -42,6 +49,8 @@ class Controller:
     state: ControllerState
     queue: deque[Event] = field(factory=deque)
     running: bool = False
+    changed_states: dict[TopicPartition, None] = field(factory=dict)
+    changed_topics: dict[str, None] = field(factory=dict)
     beside: Steps | None = None
 
     # ---- what happens
@@ -53,6 +62,7 @@ class Controller:
     def on_session_expired(self) -> None:
         """The ephemeral /controller is gone with the session. The procedure under way goes on and meets the fence; the queue is dropped."""
         self.queue.clear()
+        self.changed_states, self.changed_topics = {}, {}
         self.queue.append(self._expire)
 
     def on_watch(self, watch: WatchEvent) -> None:
@@ -75,11 +85,28 @@ class Controller:
             self._on_topic_watch(watch.path)
 
     def _on_topic_watch(self, path: str) -> None:
-        key = znodes.partition_of_state_path(path)
+        """What fired while another event is under way is looked at together."""
+        key, topic = znodes.partition_of_state_path(path), znodes.topic_of_topic_path(path)
         if key is not None:
-            self.queue.append(lambda: self._if_active(partial(reassignment.state_changed, key=key)))
-        elif znodes.topic_of_topic_path(path) is not None:
-            self.queue.append(lambda: self._if_active(listeners.topics_changed))
+            if not self.changed_states:
+                self.queue.append(self._look_at_states)
+            self.changed_states[key] = None
+        if topic is not None:
+            if not self.changed_topics:
+                self.queue.append(self._look_at_topics)
+            self.changed_topics[topic] = None
+
+    def _look_at_states(self) -> Steps:
+        keys, self.changed_states = list(self.changed_states), {}
+        yield from self._if_active(partial(reassignment.states_changed, keys=keys))
+
+    def _look_at_topics(self) -> Steps:
+        topics, self.changed_topics = list(self.changed_topics), {}
+        yield from self._if_active(partial(listeners.topics_written, topics=topics))
+
+    def on_unclean_enabled(self, topic: str) -> None:
+        """Any replica of the topic may lead from now on: partitions that wait for an ISR member wait no more."""
+        self.queue.append(lambda: self._if_active(partial(listeners.unclean_enabled, topic=topic)))
 
     def on_balance_timer(self) -> None:
         """Time to look at the balance of leaders."""
@@ -166,6 +193,7 @@ class Controller:
         self.state.active = True
         self.state.context.epoch, self.state.context.epoch_version = won
         self.shell.record(Name.CONTROLLER_ELECTED, controller_epoch=won[0])
+        controls(self.shell, active=True)
         if self.shell.options.leader_imbalance_check_ms:
             self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_check_ms)
         self.beside = loading.read_admin(self.state)
@@ -179,6 +207,7 @@ class Controller:
     def _resign(self, why: str) -> None:
         if self.state.active:
             self.shell.record(Name.CONTROLLER_RESIGNED, controller_epoch=self.state.context.epoch, cause=why)
+            controls(self.shell, active=False)
         self.shell.cancel_timer(BALANCE_TIMER)
         self.state.reset()
 

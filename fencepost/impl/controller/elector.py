@@ -34,7 +34,9 @@ class ControllerElector:
                 yield Create(znodes.CONTROLLER_EPOCH, b"0")
                 continue
             if isinstance(current, Data):
-                return int(epoch.data), epoch.stat.version
+                if (yield from self.still_names_me()):
+                    return int(epoch.data), epoch.stat.version
+                continue
             won = yield Multi(
                 (
                     Create(
@@ -51,6 +53,12 @@ class ControllerElector:
             assert isinstance(won, Failed), won
             # lost the race, or the reply of an earlier attempt was lost: what stands there decides
         return None
+
+    def still_names_me(self) -> Generator[Request, Any, bool]:
+        """Whether the epoch that was read after /controller is mine: while I hold that node nobody else raises it, so it must not have changed hands.
+        A broker that stood still between the two reads would adopt its successor's epoch (KAFKA-1096)."""
+        current = yield GetData(znodes.CONTROLLER, watch=True)
+        return isinstance(current, Data) and self.names_me(current)
 
     def names_me(self, controller: Data) -> bool:
         """Protection KAFKA-13407: /controller may name me because my own multi was done and its reply lost; then I am the controller."""

@@ -9,9 +9,9 @@ from fencepost.impl.controller import elections, listeners, loading, reassignmen
 from fencepost.impl.controller.machines import PartitionPhase, ReplicaPhase
 from fencepost.impl.controller.preferred_election import preferred_election_requested
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.controller.writer import Steps
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.procedures import Steps
 from fencepost.impl.zookeeper import Children, GetChildren
+from fencepost.traces.events import Name
 
 
 def fail_over(controller: ControllerState) -> Steps:
@@ -26,39 +26,42 @@ def fail_over(controller: ControllerState) -> Steps:
     controller.channels.add_metadata(context.states)
     controller.channels.flush(context, metadata_always=True)
     _start_state_machines(controller)
-    for key in filter(context.in_service, restarted):
-        yield from elections.re_elect(controller, key)
+    yield from elections.re_elect(controller, [key for key in restarted if context.in_service(key)])
     yield from _put_dead_replicas_offline(controller)
     yield from listeners.elect_all_offline(controller)
     controller.channels.flush(context)
+    controller.shell.record(Name.MARK, controller_epoch=context.epoch, cause="failed_over")
     yield from _resume(controller)
 
 
 def _take_up_deletions(controller: ControllerState) -> Steps:
-    """KAFKA-1681: what the predecessor was asked to delete is out of service from the start."""
+    """What the predecessor was asked to delete is out of service from the start."""
     context = controller.context
     if context.admin is None:
         yield from loading.read_admin(controller)
     assert context.admin is not None
-    if context.admin.delete_topics:
-        yield from topic_deletion.take_up(controller, context.admin.delete_topics)
+    topics = controller.guards.resume_deletions(context.admin.delete_topics)
+    if topics:
+        yield from topic_deletion.take_up(controller, topics)
         context.out_of_service.update(context.deleting)
         for topic in context.deleting:
             controller.channels.add_metadata(context.partitions_of(topic))
 
 
 def _start_state_machines(controller: ControllerState) -> None:
-    context = controller.context
-    for key in sorted(context.states):
-        live = context.states[key].leader in context.live_brokers and context.in_service(key)
-        controller.phases[key] = PartitionPhase.ONLINE if live else PartitionPhase.OFFLINE
-        if context.in_service(key):
-            controller.channels.add_leader_and_isr(context.live_replicas(key), key)
+    """Everybody has just heard of all partitions, so that only those that host one are told more of it (LeaderAndIsr)."""
+    context, live = controller.context, controller.context.live_brokers
+    for key, state in sorted(context.states.items()):
+        in_service = context.in_service(key)
+        online = in_service and state.leader in live
+        controller.phases[key] = PartitionPhase.ONLINE if online else PartitionPhase.OFFLINE
+        if in_service:
+            controller.channels.add_leader_and_isr(context.live_replicas(key), key, metadata=False)
     for key, replicas in context.assignments.items():
         if key in context.states or not context.in_service(key):
             for broker in replicas:
-                live = broker in context.live_brokers
-                controller.replicas[key, broker] = ReplicaPhase.ONLINE if live else ReplicaPhase.OFFLINE
+                phase = ReplicaPhase.ONLINE if broker in live else ReplicaPhase.OFFLINE
+                controller.replicas[key, broker] = phase
 
 
 def _resume(controller: ControllerState) -> Steps:
@@ -67,7 +70,7 @@ def _resume(controller: ControllerState) -> Steps:
     assert admin is not None
     if admin.reassign:
         yield from reassignment.reassignments_requested(controller, resuming=True)
-    if admin.delete_topics:
+    if controller.guards.resume_deletions(admin.delete_topics):
         yield from topic_deletion.deletions_requested(controller)
     if admin.preferred:
         yield from preferred_election_requested(controller)
@@ -76,25 +79,26 @@ def _resume(controller: ControllerState) -> Steps:
 def _delete_stale_notifications(controller: ControllerState) -> Steps:
     listed = yield GetChildren(znodes.ISR_CHANGES, watch=True)
     assert isinstance(listed, Children), listed
-    for name in listed.names:
-        yield from controller.writer.delete(controller.context, f"{znodes.ISR_CHANGES}/{name}")
+    stale = [f"{znodes.ISR_CHANGES}/{name}" for name in listed.names]
+    yield from controller.writer.delete_all(controller.context, stale)
 
 
 def _load_states(controller: ControllerState) -> Steps:
     """Read every partition's state; returns those whose leader registered after its state was written."""
     context = controller.context
-    restarted: list[TopicPartition] = []
-    for key in sorted(context.assignments):
-        state = yield from controller.writer.read_state(context, key)
-        if state is not None and context.live_brokers.get(state.leader, -1) > state.mzxid:
-            restarted.append(key)
-    return restarted
+    states = yield from controller.writer.read_states(context, sorted(context.assignments))
+    return [key for key, state in states.items() if context.live_brokers.get(state.leader, -1) > state.mzxid]
 
 
 def _put_dead_replicas_offline(controller: ControllerState) -> Steps:
-    """KAFKA-3143: brokers that died while nobody watched leave the ISRs now."""
+    """Brokers that died while nobody watched leave the ISRs now."""
     context = controller.context
-    for key, state in sorted(context.states.items()):
-        dead = [member for member in state.isr if member not in context.live_brokers]
-        if dead and state.leader in context.live_brokers and context.in_service(key):
-            yield from elections.remove_from_isr(controller, key, dead)
+    live = context.live_brokers
+    keys = [
+        key
+        for key, state in context.states.items()
+        if state.leader in live and context.in_service(key) and not live.keys() >= set(state.isr)
+    ]
+    dead = {member for key in keys for member in context.states[key].isr if member not in live}
+    gone = controller.guards.dead_replicas_offline(dead)
+    yield from elections.remove_from_isrs(controller, sorted(keys), gone)

@@ -1,15 +1,21 @@
 """Procedures behind the controller's watches and answers (C5, C9): each reads ZooKeeper again and acts on what it finds, not on what the watch said."""
 
+from collections.abc import Sequence
+
 from fencepost.impl import znodes
 from fencepost.impl.controller import elections, reassignment, topic_deletion
-from fencepost.impl.controller.loading import read_brokers, read_topics
+from fencepost.impl.controller.grouped_reads import read_nodes
+from fencepost.impl.controller.loading import list_topics, read_assignments, read_brokers
 from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.controller.preferred_election import balance_leaders
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import TopicPartition
-from fencepost.impl.zookeeper import Children, Data, GetChildren, GetData
+from fencepost.impl.procedures import Steps
+from fencepost.impl.zookeeper import Children, Data, GetChildren
 from fencepost.traces.outcomes import ErrorCode
+
+ISR_CHANGE_BYTES = 64 * 1024
+"""What a notification is believed to hold: a thousand partitions."""
 
 
 def brokers_changed(controller: ControllerState) -> Steps:
@@ -42,13 +48,15 @@ def _went_offline(controller: ControllerState, gone: set[int]) -> Steps:
             ineligible = ReplicaPhase.DELETION_INELIGIBLE
             if phase is not ineligible:
                 controller.move_replica(key, broker, ineligible if started else ReplicaPhase.OFFLINE)
-    for key in sorted(context.assignments):
-        if key not in context.states or not context.in_service(key):
-            continue
-        if context.states[key].leader in gone:
-            yield from elections.elect_offline(controller, key)
-        elif gone.intersection(context.states[key].isr):
-            yield from elections.remove_from_isr(controller, key, gone)
+    keys = [key for key in sorted(context.states) if key in context.assignments and context.in_service(key)]
+    led = [key for key in keys if context.states[key].leader in gone]
+    followed = [
+        key
+        for key in keys
+        if context.states[key].leader not in gone and gone.intersection(context.states[key].isr)
+    ]
+    yield from elections.elect_offline_together(controller, led)
+    yield from elections.remove_from_isrs(controller, followed, gone)
 
 
 def _came_online(controller: ControllerState, new: list[int]) -> Steps:
@@ -64,28 +72,53 @@ def _came_online(controller: ControllerState, new: list[int]) -> Steps:
     controller.channels.flush(context)
 
 
+def unclean_enabled(controller: ControllerState, topic: str) -> Steps:
+    """An unclean election of the topic's partitions that are without a leader."""
+    context = controller.context
+    keys = [key for key in context.partitions_of(topic) if key in context.states and context.in_service(key)]
+    yield from elections.elect_offline_together(controller, keys)
+    controller.channels.flush(context)
+
+
 def elect_all_offline(controller: ControllerState) -> Steps:
     """Every partition without a live leader gets one if it can."""
-    for key in controller.context.without_leader():
-        if key in controller.context.states:
-            yield from elections.elect_offline(controller, key)
-        else:
-            yield from elections.create(controller, key)
+    context = controller.context
+    keys = context.without_leader()
+    new = [key for key in keys if key not in context.states]
+    yield from elections.elect_offline_together(controller, [key for key in keys if key in context.states])
+    yield from elections.create(controller, new)
 
 
 def topics_changed(controller: ControllerState) -> Steps:
-    """New topics, and partitions added to one, get leaders; those added to a topic that is being deleted are refused."""
+    """Topics came or went: the new ones get leaders."""
+    names = yield from list_topics()
+    known = {key.topic for key in controller.context.assignments}
+    assignments = yield from read_assignments(controller, [name for name in names if name not in known])
+    yield from _take_up_partitions(controller, assignments)
+
+
+def topics_written(controller: ControllerState, topics: Sequence[str]) -> Steps:
+    """Topics' nodes were written: partitions may have been added."""
+    assignments = yield from read_assignments(controller, topics)
+    yield from _take_up_partitions(controller, assignments)
+
+
+def _take_up_partitions(
+    controller: ControllerState, assignments: dict[TopicPartition, tuple[int, ...]]
+) -> Steps:
+    """Partitions that are new get leaders; those added to a topic that is being deleted are refused."""
     context = controller.context
-    assignments = yield from read_topics(controller)
     refused: dict[str, None] = {}
-    for key, replicas in sorted(assignments.items()):
+    new = []
+    for key in sorted(assignments):
         if key in context.assignments:
             continue
         if key.topic in context.deleting:
             refused[key.topic] = None
         else:
-            context.assignments[key] = replicas
-            yield from elections.create(controller, key)
+            context.assignments[key] = assignments[key]
+            new.append(key)
+    yield from elections.create(controller, new)
     for topic in refused:
         yield from topic_deletion.restore_assignment(controller, topic)
     controller.channels.flush(context)
@@ -97,9 +130,10 @@ def replicas_stopped(
     """A broker answered a StopReplica: a deletion or a reassignment may go on."""
     for key, error in results:
         if key in controller.context.stopping:
-            yield from reassignment.on_stopped(controller, key, broker, error)
+            reassignment.on_stopped(controller, key, broker, error)
         elif not controller.context.in_service(key):
             topic_deletion.on_stopped(controller, key, broker, error)
+    yield from reassignment.retire_stopped(controller)
     yield from topic_deletion.resume(controller)
     controller.channels.flush(controller.context)
 
@@ -109,16 +143,18 @@ def isr_changed(controller: ControllerState) -> Steps:
     context = controller.context
     listed = yield GetChildren(znodes.ISR_CHANGES, watch=True)
     assert isinstance(listed, Children), listed
-    for name in listed.names:
-        path = f"{znodes.ISR_CHANGES}/{name}"
-        reply = yield GetData(path)
-        if not isinstance(reply, Data):
-            continue
-        for key in znodes.decode_isr_changes(reply.data):
-            if key in context.assignments:
-                yield from controller.writer.read_state(context, key)
-                controller.channels.add_metadata((key,))
-        yield from controller.writer.delete(context, path)
+    paths = [f"{znodes.ISR_CHANGES}/{name}" for name in listed.names]
+    replies = yield from read_nodes(controller.shell.grouping, dict.fromkeys(paths, ISR_CHANGE_BYTES))
+    changed = {
+        key: None
+        for reply in replies
+        if isinstance(reply, Data)
+        for key in znodes.decode_isr_changes(reply.data)
+        if key in context.assignments
+    }
+    yield from controller.writer.read_states(context, changed)
+    controller.channels.add_metadata(changed)
+    yield from controller.writer.delete_all(context, paths)
     controller.channels.flush(context)
 
 
@@ -128,7 +164,7 @@ __all__ = [
     "elect_all_offline",
     "isr_changed",
     "read_brokers",
-    "read_topics",
     "replicas_stopped",
     "topics_changed",
+    "topics_written",
 ]

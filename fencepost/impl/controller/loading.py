@@ -1,35 +1,60 @@
 """What the controller reads from ZooKeeper (C5): brokers and topics, and what stood below /admin at fail-over. Owns the reads and their watches."""
 
+from collections.abc import Sequence
+
 from fencepost.impl import znodes
 from fencepost.impl.controller.context import AdminNodes
+from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import TopicPartition
-from fencepost.impl.zookeeper import Children, Data, Done, Exists, GetChildren, GetData
+from fencepost.impl.procedures import Steps
+from fencepost.impl.zookeeper import Children, Data, Done, Exists, GetChildren
+
+BROKER_BYTES = 512
+"""What a broker's registration holds at most."""
+WAVE = 5_000
+"""Topics that are read before the largest of them says what to believe of the next."""
 
 
 def read_brokers(controller: ControllerState) -> Steps:
     """The live brokers with their epochs, watched."""
     listed = yield GetChildren(znodes.BROKER_IDS, watch=True)
     assert isinstance(listed, Children), listed
-    brokers = {}
-    for name in listed.names:
-        reply = yield GetData(znodes.broker_path(int(name)))
-        if isinstance(reply, Data):
-            brokers[int(name)] = reply.stat.czxid
-    return brokers
+    paths = [znodes.broker_path(int(name)) for name in listed.names]
+    replies = yield from read_nodes(controller.shell.grouping, dict.fromkeys(paths, BROKER_BYTES))
+    return {
+        int(name): reply.stat.czxid
+        for name, reply in zip(listed.names, replies, strict=True)
+        if isinstance(reply, Data)
+    }
+
+
+def list_topics() -> Steps:
+    """The names of all topics, watched."""
+    listed = yield GetChildren(znodes.TOPICS, watch=True)
+    assert isinstance(listed, Children), listed
+    return listed.names
 
 
 def read_topics(controller: ControllerState) -> Steps:
     """The assignments of all topics, watched: topics that come and go, and partitions that are added."""
-    listed = yield GetChildren(znodes.TOPICS, watch=True)
-    assert isinstance(listed, Children), listed
+    names = yield from list_topics()
+    return (yield from read_assignments(controller, names))
+
+
+def read_assignments(controller: ControllerState, names: Sequence[str]) -> Steps:
+    """The assignments of these topics, as far as they exist, watched."""
     assignments = {}
-    for topic in listed.names:
-        reply = yield GetData(znodes.topic_path(topic), watch=True)
-        if isinstance(reply, Data):
-            for number, replicas in znodes.decode_topic(reply.data).items():
-                assignments[TopicPartition(topic, number)] = replicas
+    largest = znodes.TOPIC_BYTES
+    for begin in range(0, len(names), WAVE):
+        topics = names[begin : begin + WAVE]
+        nodes = {znodes.topic_path(topic): largest for topic in topics}
+        replies = yield from read_nodes(controller.shell.grouping, nodes, watch=True)
+        for topic, reply in zip(topics, replies, strict=True):
+            if isinstance(reply, Data):
+                largest = max(largest, len(reply.data))
+                for number, replicas in znodes.decode_topic(reply.data).items():
+                    assignments[TopicPartition(topic, number)] = replicas
     return assignments
 
 

@@ -3,9 +3,9 @@
 from fencepost.impl import znodes
 from fencepost.impl.controller import elections
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import TopicPartition
-from fencepost.impl.zookeeper import Data, Exists, GetData
+from fencepost.impl.procedures import Steps
+from fencepost.impl.zookeeper import Data, Delete, Exists, GetData, SetData
 from fencepost.traces.events import Name
 
 IMBALANCE_PERCENT = 10
@@ -13,14 +13,22 @@ IMBALANCE_PERCENT = 10
 
 
 def preferred_election_requested(controller: ControllerState) -> Steps:
-    """Elect what the node asks for, then remove it. A new controller finds the node and does it again, which changes nothing that is done."""
+    """Elect what the node asks for, then remove it. A new controller finds the node and does it again, which changes nothing that is done.
+
+    A node as it was made, of version 0, is emptied before it is removed: a removal that is sent again because its reply was lost then meets another
+    version in the node that an operator has made meanwhile (as reassignment.remove_entries). To empty it fires the watch,
+    so that this is asked again, for nothing but the removal.
+    """
     yield Exists(znodes.PREFERRED_ELECTION, watch=True)
     reply = yield GetData(znodes.PREFERRED_ELECTION)
     if not isinstance(reply, Data):
         return
-    for key in _asked_for(controller, reply.data):
-        yield from elections.elect_preferred(controller, key)
-    yield from controller.writer.delete(controller.context, znodes.PREFERRED_ELECTION)
+    yield from elections.elect_preferred(controller, _asked_for(controller, reply.data))
+    version = reply.stat.version
+    change: SetData | Delete = Delete(znodes.PREFERRED_ELECTION, version)
+    if version == 0:
+        change = SetData(znodes.PREFERRED_ELECTION, znodes.encode_partitions([]), version)
+    yield from controller.writer.write(controller.context, change)
     controller.channels.flush(controller.context)
 
 
@@ -48,6 +56,5 @@ def balance_leaders(controller: ControllerState) -> Steps:
             key for key in preferred if _eligible(controller, key) and context.states[key].leader != broker
         ]
         if len(moved) * 100 > len(preferred) * IMBALANCE_PERCENT:
-            for key in moved:
-                yield from elections.elect_preferred(controller, key)
+            yield from elections.elect_preferred(controller, moved)
     controller.channels.flush(context)

@@ -15,22 +15,32 @@ Owns the order, which a new controller takes up from what stands in ZooKeeper, w
 Kafka does not wait for the answers of step 6, so that a controller that dies then leaves replicas behind that nobody will ever delete.
 """
 
+from collections.abc import Collection
+
 from fencepost.impl import znodes
 from fencepost.impl.controller import elections, topic_deletion
+from fencepost.impl.controller.guards import Targets
 from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import Choice
-from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import TopicPartition
+from fencepost.impl.procedures import Steps
 from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import Data, Delete, Exists, GetData, MultiDone, SetData, ZooKeeperError
+from fencepost.impl.zookeeper import (
+    Data,
+    Delete,
+    Exists,
+    Failed,
+    GetData,
+    MultiDone,
+    SetData,
+    ZooKeeperError,
+)
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 ATTEMPTS = 16
 """Rounds of removing entries: each is lost to an admin tool that writes the node."""
-
-Targets = dict[TopicPartition, tuple[int, ...]]
 
 # ---- step 1
 
@@ -42,21 +52,25 @@ def reassignments_requested(controller: ControllerState, *, resuming: bool = Fal
     if not isinstance(reply, Data):
         return
     context = controller.context
-    refused = []
+    refused: Targets = {}
     for key, target in _decode(controller, reply.data).items():
         if key in context.reassigning:
             continue
         reason = why_not(controller, key, target, resuming=resuming)
         if reason:
-            refused.append(key)
+            refused[key] = target
             controller.shell.record(Name.MARK, key, cause="reassignment_refused", detail=reason)
         else:
             context.reassigning[key] = target
-    yield from remove_entries(controller, refused)
-    for key in sorted(context.reassigning):
-        if key not in context.stopping:
-            yield from begin(controller, key)
+    if refused or _asks_for_nothing(reply.data):
+        yield from remove_entries(controller, refused)
+    yield from begin(controller, [key for key in sorted(context.reassigning) if key not in context.stopping])
     controller.channels.flush(context)
+
+
+def _asks_for_nothing(data: bytes) -> bool:
+    """A predecessor emptied the node and died before it removed it."""
+    return data == znodes.encode_reassignments({})
 
 
 def _decode(controller: ControllerState, data: bytes) -> Targets:
@@ -74,7 +88,8 @@ def why_not(
     controller: ControllerState, key: TopicPartition, target: tuple[int, ...], *, resuming: bool
 ) -> str:
     """Why a reassignment cannot be done; empty if it can. One that the predecessor may have begun (AR holds the target) survives the death of a
-    target broker."""
+    target broker. If AR *is* the target, the predecessor may have died between steps 1 and 2 of one that only adds replicas: no leader knows of them yet, and
+    they would never be in sync (found by the swarm, profile chaos, seed 408)."""
     context = controller.context
     if key not in context.assignments:
         return "the partition does not exist"
@@ -83,108 +98,120 @@ def why_not(
     if not target or len(set(target)) < len(target):
         return "the target is empty or names a broker twice"
     assigned = context.assignments[key]
-    if assigned == target:
+    state = context.states.get(key)
+    in_sync = state is not None and set(target) <= set(state.isr)
+    if assigned == target and (in_sync or not resuming):
         return "these are its replicas already"
     begun = resuming and set(target) <= set(assigned)
     dead = [broker for broker in target if broker not in context.live_brokers]
     return f"brokers {dead} are not alive" if dead and not begun else ""
 
 
-def remove_entries(controller: ControllerState, keys: list[TopicPartition]) -> Steps:
-    """Take these entries out of the node; the last ones take the node with them."""
+def remove_entries(controller: ControllerState, done: Targets) -> Steps:
+    """Take these entries out of the node, if they still ask for these targets; the last ones take the node with them. A node as it was made, of version 0, is
+    emptied before it is removed:
+
+    1. the removal is done and its reply lost; the request is sent again
+    2. meanwhile an operator has made the next node, which begins at version 0 too
+    3. the second removal meets another version, and what was asked for meanwhile stands (found by the swarm, profile reassignment, seed 294)
+    """
     context = controller.context
-    for _ in range(ATTEMPTS if keys else 0):
+    for _ in range(ATTEMPTS):
         reply = yield GetData(znodes.REASSIGN)
         if not isinstance(reply, Data):
             return
-        pending = keep_pending(_decode(controller, reply.data), keys)
+        entries = _decode(controller, reply.data)
+        removed = [key for key, target in done.items() if entries.get(key) == target]
+        if entries and not removed:
+            return
+        pending = controller.guards.keep_pending(entries, removed)
         version = reply.stat.version
-        if pending:
-            change: SetData | Delete = SetData(znodes.REASSIGN, znodes.encode_reassignments(pending), version)
-        else:
+        remove = not pending and version > 0
+        change: SetData | Delete = SetData(znodes.REASSIGN, znodes.encode_reassignments(pending), version)
+        if remove:
             change = Delete(znodes.REASSIGN, version)
         written = yield from controller.writer.write(context, change)
-        if isinstance(written, MultiDone) or written.error is ZooKeeperError.NO_NODE:
+        gone = isinstance(written, Failed) and written.error is ZooKeeperError.NO_NODE
+        if gone or (isinstance(written, MultiDone) and (pending or remove)):
             return
-
-
-def keep_pending(entries: Targets, removed: list[TopicPartition]) -> Targets:
-    """Protection KAFKA-6193: only what was asked for is removed, whatever else is pending stays in the node, where the next controller finds it."""
-    return {key: target for key, target in entries.items() if key not in removed}
 
 
 # ---- steps 2 to 4
 
 
-def begin(controller: ControllerState, key: TopicPartition) -> Steps:
-    """Begin, or go on under a new controller or with a broker that returned."""
-    context = controller.context
-    target = context.reassigning[key]
-    state = yield from controller.writer.read_state(context, key, watch=True)
-    if state is None:
-        return  # no replica was ever alive; its first leader will be elected first
-    if set(target) <= set(state.isr):
-        yield from move_to_target(controller, key)
-    else:
-        yield from grow(controller, key)
+def begin(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+    """Begin, or go on under a new controller or with a broker that returned. A partition without a state had no live replica ever: its first leader will
+    be elected first."""
+    states = yield from controller.writer.read_states(controller.context, keys, watch=True)
+    caught_up = {key: None for key, state in states.items() if _caught_up(controller, key, state)}
+    yield from move_to_target(controller, caught_up)
+    yield from grow(controller, [key for key in states if key not in caught_up])
 
 
-def grow(controller: ControllerState, key: TopicPartition) -> Steps:
+def _caught_up(controller: ControllerState, key: TopicPartition, state: LeaderAndIsr) -> bool:
+    return set(controller.context.reassigning[key]) <= set(state.isr)
+
+
+def grow(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
     """Steps 2 and 3."""
     context = controller.context
-    old = context.assignments[key]
-    both = (*old, *(broker for broker in context.reassigning[key] if broker not in old))
-    written = yield from controller.writer.update_assignment(context, key, both)
-    if not written:
-        return
-    context.assignments[key] = both
-    controller.adopt_replicas(key)
-    controller.settle_replicas(key)
+    both = {}
+    for key in keys:
+        old = context.assignments[key]
+        both[key] = (*old, *(broker for broker in context.reassigning[key] if broker not in old))
+    written = yield from controller.writer.update_assignments(context, both)
+    for key in written:
+        context.assignments[key] = both[key]
+        controller.adopt_replicas(key)
+        controller.settle_replicas(key)
 
-    def strategy(state: LeaderAndIsr) -> Choice | None:
+    def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:
         """The same leader in a new epoch, so that it obeys and learns of AR."""
         return (state.leader, state.isr) if state.leader in context.live_brokers else None
 
-    raised = yield from elections.elect(controller, key, strategy)
-    if not raised:
-        yield from elections.elect_offline(controller, key)
+    raised = yield from elections.elect_together(controller, written, strategy)
+    yield from elections.elect_offline_together(controller, [key for key in written if key not in raised])
 
 
-def state_changed(controller: ControllerState, key: TopicPartition) -> Steps:
-    """Step 4: the state of a partition that is reassigned was written: is the target in the ISR?"""
+def states_changed(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+    """Step 4: the states of partitions that are reassigned were written: is the target in the ISR?"""
     context = controller.context
-    if key not in context.reassigning or key in context.stopping:
-        return
-    state = yield from controller.writer.read_state(context, key, watch=True)
-    if state is not None and set(context.reassigning[key]) <= set(state.isr):
-        yield from move_to_target(controller, key)
+    waiting = [key for key in keys if key in context.reassigning and key not in context.stopping]
+    states = yield from controller.writer.read_states(context, waiting, watch=True)
+    caught_up = [key for key, state in states.items() if _caught_up(controller, key, state)]
+    yield from move_to_target(controller, caught_up)
     controller.channels.flush(context)
 
 
 # ---- steps 5 and 6
 
 
-def move_to_target(controller: ControllerState, key: TopicPartition) -> Steps:
+def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
     """Step 5, then ask for step 6."""
     context = controller.context
-    target, both = context.reassigning[key], context.assignments[key]
-    context.assignments[key] = target
+    both = {key: context.assignments[key] for key in keys}
+    for key in keys:
+        target = context.reassigning[key]
+        context.assignments[key] = controller.guards.told_after_move(target, both[key])
 
-    def strategy(state: LeaderAndIsr) -> Choice | None:
-        return controller.election.reassignment(target, state.isr, context.electable(), state.leader)
-
-    moved = yield from elections.elect(controller, key, strategy)
-    if not moved:
-        context.assignments[key] = (
-            both  # nobody of the target can lead now: the watch on the state, or a broker, calls again
+    def strategy(key: TopicPartition, state: LeaderAndIsr) -> Choice | None:
+        return controller.election.reassignment(
+            context.reassigning[key], state.isr, context.electable(), state.leader
         )
-        return
-    old = [broker for broker in both if broker not in target]
-    context.stopping[key] = dict.fromkeys(old)
-    for broker in old:
-        controller.settle_replica(key, broker)
-        _stop_and_delete(controller, key, broker)
-    yield from retire_if_stopped(controller, key)
+
+    moved = yield from elections.elect_together(controller, keys, strategy)
+    for key in keys:
+        if (
+            key not in moved
+        ):  # nobody of the target can lead now: the watch on the state, or a broker, calls again
+            context.assignments[key] = both[key]
+            continue
+        old = [broker for broker in both[key] if broker not in context.reassigning[key]]
+        context.stopping[key] = dict.fromkeys(old)
+        for broker in old:
+            controller.settle_replica(key, broker)
+            _stop_and_delete(controller, key, broker)
+    yield from retire_stopped(controller)
 
 
 def _stop_and_delete(controller: ControllerState, key: TopicPartition, broker: int) -> None:
@@ -199,40 +226,43 @@ def _stop_and_delete(controller: ControllerState, key: TopicPartition, broker: i
     controller.channels.add_stop_replica(broker, key, epoch, delete=True)
 
 
-def on_stopped(controller: ControllerState, key: TopicPartition, broker: int, error: ErrorCode) -> Steps:
+def on_stopped(controller: ControllerState, key: TopicPartition, broker: int, error: ErrorCode) -> None:
     """An old replica's broker answered. One that refused obeys a later epoch than this controller knows, which its successor will see to."""
-    if broker not in controller.context.stopping.get(key, {}):
-        return
-    if error is ErrorCode.NONE:
+    if broker in controller.context.stopping.get(key, {}) and error is ErrorCode.NONE:
         controller.move_replica(key, broker, ReplicaPhase.DELETION_SUCCESSFUL, ReplicaPhase.NON_EXISTENT)
         del controller.context.stopping[key][broker]
-    yield from retire_if_stopped(controller, key)
 
 
 def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) -> Steps:
     """Old replicas whose brokers died are not waited for; one that returned is told again; a target that returned goes on catching up."""
     context = controller.context
+    again = []
     for key in sorted(context.reassigning):
         if key in context.stopping:
             for broker in sorted((gone | new) & set(context.stopping[key])):
                 _stop_and_delete(controller, key, broker)
-            yield from retire_if_stopped(controller, key)
         elif new & {*context.reassigning[key], *context.assignments[key]}:
-            yield from begin(controller, key)
+            again.append(key)
+    yield from retire_stopped(controller)
+    yield from begin(controller, again)
 
 
 # ---- steps 7 and 8
 
 
-def retire_if_stopped(controller: ControllerState, key: TopicPartition) -> Steps:
-    """Steps 7 and 8, once no old replica is left. A deletion of the topic that waited for this one goes on."""
+def retire_stopped(controller: ControllerState) -> Steps:
+    """Steps 7 and 8, of those of which no old replica is left. A deletion of the topic that waited for them goes on."""
     context = controller.context
-    if context.stopping[key]:
+    targets = {key: context.reassigning[key] for key, left in context.stopping.items() if not left}
+    if not targets:
         return
-    target = context.reassigning[key]
-    yield from controller.writer.update_assignment(context, key, target)
-    yield from remove_entries(controller, [key])
-    del context.reassigning[key], context.stopping[key]
-    controller.channels.add_metadata((key,))
-    controller.shell.record(Name.MARK, key, controller_epoch=context.epoch, isr=target, cause="reassigned")
+    yield from controller.writer.update_assignments(context, targets)
+    yield from remove_entries(controller, targets)
+    for key, target in targets.items():
+        context.assignments[key] = target
+        del context.reassigning[key], context.stopping[key]
+        controller.channels.add_metadata((key,))
+        controller.shell.record(
+            Name.MARK, key, controller_epoch=context.epoch, isr=target, cause="reassigned"
+        )
     yield from topic_deletion.resume(controller)

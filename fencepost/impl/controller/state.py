@@ -4,6 +4,7 @@ from attrs import define, field
 
 from fencepost.impl.controller.channels import Channels
 from fencepost.impl.controller.context import ControllerContext
+from fencepost.impl.controller.guards import ControllerGuards
 from fencepost.impl.controller.machines import (
     PARTITION_TRANSITIONS,
     REPLICA_TRANSITIONS,
@@ -26,6 +27,7 @@ class ControllerState:
     writer: ControllerWriter
     channels: Channels
     election: LeaderElection
+    guards: ControllerGuards = field(factory=ControllerGuards)
     context: ControllerContext = field(factory=ControllerContext)
     active: bool = False
     phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
@@ -93,9 +95,13 @@ class ControllerState:
             detail=f"{current} -> {phase}",
         )
 
+    def reset_on_resign(self) -> ControllerContext:
+        """Protection KAFKA-5310: what the next reign begins with: nothing of this one, so that no old reassignment is taken up again."""
+        return ControllerContext()
+
     def reset(self) -> None:
-        """Forget everything (KAFKA-5310)."""
+        """Forget everything."""
         self.channels.close()
-        self.context = ControllerContext()
+        self.context = self.reset_on_resign()
         self.phases, self.replicas = {}, {}
         self.active = False

@@ -47,11 +47,17 @@ class LeaderElection:
     def controlled_shutdown(
         self, assignment: tuple[int, ...], isr: tuple[int, ...], electable: Collection[int], leader: int
     ) -> Choice | None:
-        """Protection KAFKA-340: the leader goes to another ISR member that stays, or not at all."""
+        """The leader goes to another ISR member that stays."""
         stay = tuple(member for member in isr if member in electable)
         for replica in assignment:
             if replica in stay and replica != leader:
                 return replica, stay
+        return self.last_in_sync_stays(assignment, electable, leader)
+
+    def last_in_sync_stays(
+        self, assignment: tuple[int, ...], electable: Collection[int], leader: int
+    ) -> Choice | None:
+        """Protection KAFKA-340: a leader that no other ISR member can replace stays, whoever else is alive."""
         return None
 
     def keep_last_isr_member(self, isr: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:

@@ -14,8 +14,8 @@ from fencepost.impl import znodes
 from fencepost.impl.controller.loading import read_topics
 from fencepost.impl.controller.machines import PartitionPhase, ReplicaPhase
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.controller.writer import Steps
 from fencepost.impl.messages import EPOCH_DURING_DELETE, TopicPartition
+from fencepost.impl.procedures import Steps
 from fencepost.impl.zookeeper import Children, Data, GetChildren, GetData, MultiDone, SetData
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
@@ -71,7 +71,8 @@ def _take_out_of_service(controller: ControllerState, topic: str) -> None:
 
 
 def _delete_replicas(controller: ControllerState, key: TopicPartition) -> None:
-    """Protection KAFKA-6650: the replicas go offline also if the partition has no state (any more)."""
+    if not controller.guards.offline_without_state(has_state=key in controller.context.states):
+        return
     if key not in controller.phases:
         controller.move(key, PartitionPhase.NEW)
     if controller.phases[key] is not PartitionPhase.OFFLINE:

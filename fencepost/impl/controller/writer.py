@@ -1,20 +1,26 @@
 """How the controller writes to ZooKeeper: fenced by the version of /controller_epoch, and by CAS on each partition's state (C3).
 
-Owns the two checks and what their failure means. Must not know why anything is written.
+Owns the two checks and what their failure means, and how many writes or reads go in one request. Must not know why anything is written.
 
     1. the controller pauses (GC); its session expires; another broker becomes controller and writes /controller_epoch
     2. the old one resumes in the middle of a procedure, on a new session, and writes what it had decided
     3. multi[check /controller_epoch version, write] refuses: the version moved; the old controller resigns
+
+Groups: the members of a group are written together or not at all, so one conflict (a leader changed an ISR) refuses them all; they are then written
+one by one, each under the same fence, so that it fails nobody else.
 """
 
-from collections.abc import Generator
-from typing import Any, TypeVar
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 from attrs import define
 
 from fencepost.impl import znodes
 from fencepost.impl.controller.context import ControllerContext
+from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.messages import TopicPartition
+from fencepost.impl.procedures import Pipelined, Steps
 from fencepost.impl.shell import Shell
 from fencepost.impl.znodes import LeaderAndIsr
 from fencepost.impl.zookeeper import (
@@ -27,20 +33,17 @@ from fencepost.impl.zookeeper import (
     GetData,
     Multi,
     MultiDone,
-    Request,
     SetData,
     WriteOperation,
     ZooKeeperError,
 )
+from fencepost.impl.zookeeper_groups import Size, groups, write_size
 from fencepost.traces.events import Name
 
 ASSIGNMENT_ATTEMPTS = 16
 """Rounds of one change of a topic's node: each is lost to an admin tool that adds partitions."""
-GROUP_SIZE = 500
-"""Writes in one multi: about 100 bytes each, so that a group is far below ZooKeeper's jute.maxbuffer of 1 MiB."""
-
-Member = TypeVar("Member")
-Steps = Generator[Request | tuple[Request, ...], Any, Any]
+Member = tuple[WriteOperation, ...]
+"""Writes that stand or fall together."""
 
 
 class ControllerMovedError(Exception):
@@ -59,26 +62,89 @@ class ControllerWriter:
 
     def write(self, context: ControllerContext, *operations: WriteOperation) -> Steps:
         """Do all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`. Raises ControllerMovedError."""
+        (reply,) = yield from self.write_all(context, (operations,))
+        return reply
+
+    def write_all(self, context: ControllerContext, members: Sequence[Member]) -> Steps:
+        """Do each member or not, whatever becomes of the others, in few round trips. No member may depend on another. Returns for each what `write`
+        returns. Raises ControllerMovedError."""
         assert context.epoch_version >= 0, (
             "a controller that was never elected writes nothing: its fence would fit any version"
         )
         fence = self.fenced_zookeeper_write(context)
-        reply = yield Multi((*fence, *operations))
+        grouping, sizes = self.shell.grouping, [_size(member) for member in members]
+        made = groups(range(len(members)), sizes.__getitem__, grouping, _size(fence))
+        replies: list[Any] = [None] * len(members)
+        alone: list[list[int]] = []
+        for group, reply in zip(made, (yield from self._write(context, fence, members, made)), strict=True):
+            if isinstance(reply, MultiDone):
+                done = iter(reply.replies)
+                for place in group:
+                    replies[place] = MultiDone(tuple(islice(done, len(members[place]))))
+            else:
+                replies[group[0] : group[-1] + 1] = [reply] * len(group)
+                alone += self.written_alone(group)
+        single = yield from self._write(context, fence, members, alone)
+        for (place,), reply in zip(alone, single, strict=True):
+            replies[place] = reply
+        return replies
+
+    def written_alone(self, group: list[int]) -> list[list[int]]:
+        """One conflict never fails the rest: the members of a group that was refused, each for itself."""
+        return [[place] for place in group] if len(group) > 1 else []
+
+    def _write(
+        self,
+        context: ControllerContext,
+        fence: tuple[WriteOperation, ...],
+        members: Sequence[Member],
+        made: list[list[int]],
+    ) -> Steps:
+        """One multi for each group of members. Returns their replies, without what the fence adds."""
+        requests = tuple(
+            Multi((*fence, *(operation for place in group for operation in members[place]))) for group in made
+        )
+        replies = (yield Pipelined(requests, self.shell.grouping.window)) if requests else []
+        return [self._without_fence(context, reply, len(fence)) for reply in replies]
+
+    def _without_fence(
+        self, context: ControllerContext, reply: MultiDone | Failed, fence: int
+    ) -> MultiDone | Failed:
         if isinstance(reply, MultiDone):
-            return MultiDone(reply.replies[len(fence) :])
+            return MultiDone(reply.replies[fence:])
         assert isinstance(reply, Failed), reply
-        if reply.index < len(fence):
+        if reply.index < fence:
             self.shell.record(
                 Name.CONTROLLER_WRITE_REFUSED, controller_epoch=context.epoch, detail=reply.error.value
             )
             raise ControllerMovedError(f"/controller_epoch is no longer at version {context.epoch_version}")
-        return Failed(reply.error, reply.index - len(fence), reply.results[len(fence) :])
+        return Failed(reply.error, reply.index - fence, reply.results[fence:])
 
     # ---- partition states
 
     def read_state(self, context: ControllerContext, key: TopicPartition, *, watch: bool = False) -> Steps:
         """Read a partition's state into the context and return it, or None if it has none. Raises ControllerMovedError if a later controller wrote it."""
         reply = yield GetData(znodes.state_path(key), watch)
+        return self._adopt_state(context, key, reply)
+
+    def read_states(
+        self, context: ControllerContext, keys: Collection[TopicPartition], *, watch: bool = False
+    ) -> Steps:
+        """As `read_state` for many, in groups. Returns the states of those that have one."""
+        nodes = {
+            znodes.state_path(key): znodes.state_bytes(len(context.assignments.get(key, ()))) for key in keys
+        }
+        replies = yield from read_nodes(self.shell.grouping, nodes, watch=watch)
+        states = {}
+        for key, reply in zip(keys, replies, strict=True):
+            state = self._adopt_state(context, key, reply)
+            if state is not None:
+                states[key] = state
+        return states
+
+    def _adopt_state(
+        self, context: ControllerContext, key: TopicPartition, reply: Data | Failed
+    ) -> LeaderAndIsr | None:
         if not isinstance(reply, Data):
             return None
         state = znodes.decode_state(reply.data, reply.stat.version, reply.stat.mzxid)
@@ -90,104 +156,125 @@ class ControllerWriter:
         if state.controller_epoch > context.epoch:
             raise ControllerMovedError(f"controller epoch {state.controller_epoch} wrote a partition's state")
 
-    def create_state(self, context: ControllerContext, key: TopicPartition, state: LeaderAndIsr) -> Steps:
-        """Write a new partition's first state. Returns whether the context now holds a state of this controller's making."""
-        partitions, partition, path = znodes.partition_paths(key)
-        yield from self.write(context, Create(partitions))
-        reply = yield from self.write(context, Create(partition), Create(path, znodes.encode_state(state)))
-        if isinstance(reply, MultiDone):
-            context.states[key] = _with_version(state, 0)
-            return True
-        current = yield from self.read_state(context, key)
-        return current is not None and znodes.encode_state(current) == znodes.encode_state(state)
+    def create_states(
+        self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> Steps:
+        """Write the first states of new partitions, in groups. Returns those of which the context now holds a state of this controller's making."""
+        parents = dict.fromkeys(znodes.partition_paths(key)[0] for key in states)
+        yield from self.write_all(context, [(Create(path),) for path in parents])
+        members: list[Member] = []
+        for key, state in states.items():
+            _, partition, path = znodes.partition_paths(key)
+            members.append((Create(partition), Create(path, znodes.encode_state(state))))
+        replies = yield from self.write_all(context, members)
+        return (yield from self._settle(context, states, replies))
 
     def update_state(self, context: ControllerContext, key: TopicPartition, state: LeaderAndIsr) -> Steps:
-        """Replace a partition's state by CAS on the version that the context holds. Returns False on a conflict, after reading what stands there."""
-        expected = context.states[key].zk_version
-        reply = yield from self.write(
-            context, SetData(znodes.state_path(key), znodes.encode_state(state), expected)
-        )
-        if isinstance(reply, MultiDone):
-            done = reply.replies[0]
-            assert isinstance(done, Done) and done.stat is not None
-            context.states[key] = _with_version(state, done.stat.version)
-            return True
-        current = yield from self.read_state(context, key)
-        return current is not None and znodes.encode_state(current) == znodes.encode_state(state)
+        """As `update_states` for one. Returns whether it is written."""
+        written = yield from self.update_states(context, {key: state})
+        return key in written
 
-    def update_states(self, context: ControllerContext, states: dict[TopicPartition, LeaderAndIsr]) -> Steps:
-        """As `update_state` for many, in groups. A conflict fails no other partition: the members of that group are written one by one. Returns the
-        partitions written."""
-        written: list[TopicPartition] = []
-        for group in _groups(list(states)):
-            reply = yield from self.write(
-                context,
-                *(
-                    SetData(
-                        znodes.state_path(key),
-                        znodes.encode_state(states[key]),
-                        context.states[key].zk_version,
-                    )
-                    for key in group
-                ),
-            )
+    def update_states(
+        self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
+    ) -> Steps:
+        """Replace states by CAS on the versions that the context holds, in groups. A conflict fails no other partition; what stands there is read.
+        Returns the partitions written."""
+        replies = yield from self.write_all(
+            context,
+            [
+                (SetData(znodes.state_path(key), znodes.encode_state(state), context.states[key].zk_version),)
+                for key, state in states.items()
+            ],
+        )
+        return (yield from self._settle(context, states, replies))
+
+    def _settle(
+        self,
+        context: ControllerContext,
+        states: Mapping[TopicPartition, LeaderAndIsr],
+        replies: Sequence[MultiDone | Failed],
+    ) -> Steps:
+        """What was written is known with its version; of the rest what stands there is read: it may be ours, by an attempt whose reply was lost."""
+        written: dict[TopicPartition, None] = {}
+        conflicts = []
+        for (key, state), reply in zip(states.items(), replies, strict=True):
             if isinstance(reply, MultiDone):
-                for key, done in zip(group, reply.replies, strict=True):
-                    assert isinstance(done, Done) and done.stat is not None
-                    context.states[key] = _with_version(states[key], done.stat.version)
-                written += group
-                continue
-            for key in group:
-                if (yield from self.update_state(context, key, states[key])):
-                    written.append(key)
+                last = reply.replies[-1]
+                version = last.stat.version if isinstance(last, Done) and last.stat is not None else 0
+                context.states[key] = _written(state, version)
+                written[key] = None
+            else:
+                conflicts.append(key)
+        current = yield from self.read_states(context, conflicts)
+        for key, found in current.items():
+            if znodes.encode_state(found) == znodes.encode_state(states[key]):
+                written[key] = None
         return written
 
     # ---- assignments
 
-    def update_assignment(
-        self, context: ControllerContext, key: TopicPartition, replicas: tuple[int, ...]
+    def update_assignments(
+        self, context: ControllerContext, assignments: Mapping[TopicPartition, tuple[int, ...]]
     ) -> Steps:
-        """Write a partition's assigned replicas into its topic's node, of which others write other partitions. Returns whether it is written."""
-        path = znodes.topic_path(key.topic)
+        """Write assigned replicas into their topics' nodes, of which others write other partitions. Returns the partitions that stand there so."""
+        written: dict[TopicPartition, None] = {}
+        topics: dict[str, dict[int, tuple[int, ...]]] = {}
+        for key, replicas in assignments.items():
+            topics.setdefault(key.topic, {})[key.partition] = replicas
         for _ in range(ASSIGNMENT_ATTEMPTS):
-            current = yield GetData(path)
-            if not isinstance(current, Data):
-                return False
-            assignment = znodes.decode_topic(current.data)
-            if assignment.get(key.partition) == replicas:
-                return True
-            assignment[key.partition] = replicas
-            data = znodes.encode_topic(assignment)
-            reply = yield from self.write(context, SetData(path, data, current.stat.version))
-            if isinstance(reply, MultiDone):
-                return True
-        return False
+            nodes = {znodes.topic_path(topic): znodes.TOPIC_BYTES for topic in topics}
+            replies = yield from read_nodes(self.shell.grouping, nodes)
+            changes = {}
+            for topic, reply in zip(list(topics), replies, strict=True):
+                current = znodes.decode_topic(reply.data) if isinstance(reply, Data) else {}
+                wanted = current | topics[topic]
+                if wanted != current and current:
+                    data = znodes.encode_topic(wanted)
+                    changes[topic] = (SetData(znodes.topic_path(topic), data, reply.stat.version),)
+                elif current:
+                    written |= {TopicPartition(topic, number): None for number in topics[topic]}
+            replies = yield from self.write_all(context, list(changes.values()))
+            lost = {}
+            for topic, reply in zip(changes, replies, strict=True):
+                if isinstance(reply, MultiDone):
+                    written |= {TopicPartition(topic, number): None for number in topics[topic]}
+                else:
+                    lost[topic] = topics[topic]
+            topics = lost
+            if not topics:
+                break
+        return [key for key in assignments if key in written]
 
     # ---- removal
 
-    def delete_all(self, context: ControllerContext, paths: list[str]) -> Steps:
-        """Remove nodes in this order, in groups; those that are gone already are fine."""
-        for group in _groups(paths):
-            reply = yield from self.write(context, *(Delete(path) for path in group))
-            if not isinstance(reply, MultiDone):
-                for path in group:
-                    yield from self.delete(context, path)
+    def delete_all(self, context: ControllerContext, paths: Sequence[str]) -> Steps:
+        """Remove nodes in this order, in groups; those that are gone already are fine. Children come before parents: a group waits for the one before."""
+        for group in groups(paths, lambda path: write_size(Delete(path)), self.shell.grouping, FENCE_SIZE):
+            replies = yield from self.write_all(context, [(Delete(path),) for path in group])
+            for reply in replies:
+                assert isinstance(reply, MultiDone) or reply.error is ZooKeeperError.NO_NODE, reply
 
     def delete(self, context: ControllerContext, path: str) -> Steps:
         """Remove a node; one that is gone already is fine."""
-        reply = yield from self.write(context, Delete(path))
-        assert isinstance(reply, MultiDone) or reply.error is ZooKeeperError.NO_NODE, reply
+        yield from self.delete_all(context, (path,))
 
 
-def _groups(members: list[Member]) -> list[list[Member]]:
-    return [members[begin : begin + GROUP_SIZE] for begin in range(0, len(members), GROUP_SIZE)]
-
-
-def _with_version(state: LeaderAndIsr, version: int) -> LeaderAndIsr:
+def _written(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:
+    """As it stands now. (attrs' evolve takes three times as long, and there may be ten thousands.)"""
     return LeaderAndIsr(
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         controller_epoch=state.controller_epoch,
         isr=state.isr,
-        zk_version=version,
+        zk_version=zk_version,
     )
+
+
+def _size(operations: Member) -> Size:
+    if len(operations) == 1:
+        return write_size(operations[0])
+    sizes = [write_size(operation) for operation in operations]
+    return sum(request for request, _ in sizes), sum(answer for _, answer in sizes)
+
+
+FENCE_SIZE = _size((Check(znodes.CONTROLLER_EPOCH, 0),))

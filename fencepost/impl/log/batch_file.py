@@ -110,10 +110,10 @@ def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
     return position
 
 
-def begins_up_to(data: bytes, position: int, offset: int) -> bool:
-    """Whether a batch seems to begin at `position` whose base offset is at most `offset`."""
-    base, length, _, magic, _, _, _ = _FRAME_HEAD.unpack_from(data, position)
-    return bool(magic == MAGIC and length > 0 and 0 <= base <= offset)
+def is_batch_to(data: bytes, position: int, offset: int) -> bool:
+    """Whether a batch begins at `position` that ends with `offset`. A byte beside it, magic and length can look right; not this offset, too."""
+    base, length, _, magic, _, _, delta = _FRAME_HEAD.unpack_from(data, position)
+    return bool(magic == MAGIC and length > 0 and delta >= 0 and base + delta == offset)
 
 
 def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:

@@ -20,6 +20,7 @@ import struct
 from collections.abc import Iterator
 from enum import StrEnum
 from functools import lru_cache
+from typing import NoReturn
 
 from attrs import frozen
 from crc32c import crc32c
@@ -166,33 +167,25 @@ def read_header(data: Bytes, position: int = 0, *, check_crc: bool = True) -> Ba
     """The header of the batch at `position`. Raises CorruptBatchError. check_crc: also look at every byte of the batch; without, the whole batch must
     still be there."""
     available = len(data) - position
-    if available < LENGTH_END:
-        raise CorruptBatchError(
-            Damage.TORN, position, expected=f"{LENGTH_END} bytes up to its length", seen=f"{available} bytes"
-        )
-    length = int.from_bytes(data[position + 8 : position + LENGTH_END], "big", signed=True)
-    size = LENGTH_END + length
-    if size < HEADER_SIZE:
-        _refuse_short(data, position, length)
-    if size > available:
-        raise CorruptBatchError(
-            Damage.TORN, position, expected=f"a batch of {size} bytes", seen=f"{available} bytes"
-        )
-    header = unchecked_header(data, position)
-    if header.magic != MAGIC:
-        raise _foreign(position, header.magic)
+    if available < HEADER_SIZE:
+        _refuse_torn(data, position, available)
+    fields = _HEADER.unpack_from(data, position)
+    size = LENGTH_END + fields[1]
+    if not HEADER_SIZE <= size <= available:
+        _refuse_torn(data, position, available)
+    if fields[3] != MAGIC:
+        raise _foreign(position, fields[3])
     if check_crc:
         seen = crc32c(memoryview(data)[position + CRC_START : position + size])
-        if seen != header.crc:
+        if seen != fields[4]:
             raise CorruptBatchError(
                 Damage.CRC,
                 position,
-                expected=f"CRC-32C {header.crc:08x}",
+                expected=f"CRC-32C {fields[4]:08x}",
                 seen=f"{seen:08x} of its bytes",
                 computed_crc=seen,
             )
-    _check(header)
-    return header
+    return _checked_header(position, size, fields)
 
 
 def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
@@ -202,8 +195,14 @@ def unchecked_header(data: Bytes, position: int = 0) -> BatchHeader:
 
 
 @lru_cache(maxsize=KNOWN_HEADERS)
-def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:
+def _checked_header(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:
     """A batch on its way is looked at by its leader, every follower and every reader, mostly at the same place: one object serves them all."""
+    header = _header_of(position, size, fields)
+    _check(header)
+    return header
+
+
+def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader:
     base_offset, _, leader_epoch, magic, crc, attributes, last_delta, base_ms, max_ms, *producer, count = (
         fields
     )
@@ -231,7 +230,18 @@ def header_before(body: bytes) -> bytes:
     return _BEFORE_CHECKSUM.pack(0, CRC_START - LENGTH_END + len(body), 0, MAGIC, 0)
 
 
-def _refuse_short(data: Bytes, position: int, length: int) -> None:
+def _refuse_torn(data: Bytes, position: int, available: int) -> NoReturn:
+    """Fewer bytes than a header has, or than the length says, or a length that no batch has."""
+    if available < LENGTH_END:
+        raise CorruptBatchError(
+            Damage.TORN, position, expected=f"{LENGTH_END} bytes up to its length", seen=f"{available} bytes"
+        )
+    length = int.from_bytes(data[position + 8 : position + LENGTH_END], "big", signed=True)
+    size = LENGTH_END + length
+    if size >= HEADER_SIZE:
+        raise CorruptBatchError(
+            Damage.TORN, position, expected=f"a batch of {size} bytes", seen=f"{available} bytes"
+        )
     magic = int.from_bytes(data[position + 16 : position + 17], "big", signed=True)
     if len(data) > position + 16 and length > 0 and magic in (0, 1):
         raise _foreign(position, magic)

@@ -52,6 +52,10 @@ class LeaderEpochCache:
                 floor, end = known, self.entries[index + 1][1]
         return floor, end
 
+    def epoch_of(self, offset: int) -> int:
+        """The epoch of the record at `offset`; -1 if it stands before the first entry."""
+        return max((epoch for epoch, start in self.entries if start <= offset), default=-1)
+
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that began at or after `end_offset` (always, even where no record is cut: KAFKA-10706)."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]

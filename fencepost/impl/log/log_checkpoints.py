@@ -7,8 +7,11 @@ from collections.abc import Mapping
 
 from fencepost.impl.files import FileSystem
 from fencepost.impl.log.checkpoints import format_lines, parse_lines, read_file, replace_file
-from fencepost.impl.log.layout import CLEAN_SHUTDOWN
+from fencepost.impl.log.layout import CLEAN_SHUTDOWN, DELETED
 from fencepost.impl.messages import TopicPartition
+
+TAKEN = f"{CLEAN_SHUTDOWN}{DELETED}"
+"""The marker while it is being taken away."""
 
 
 def write_offsets(files: FileSystem, name: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -37,9 +40,14 @@ def put_clean_shutdown_marker(files: FileSystem) -> None:
 
 def take_clean_shutdown_marker(files: FileSystem) -> bool:
     """Whether the last shutdown was clean. The marker is gone for good when this returns: a crash while the logs are being loaded must not be
-    taken for clean at the next start (KAFKA-10471). Call it first."""
-    if not files.exists(CLEAN_SHUTDOWN):
-        return False
-    files.remove(CLEAN_SHUTDOWN)
-    files.sync_directory("")
-    return True
+    taken for clean at the next start (KAFKA-10471). Call it first.
+
+    Its name changes before it goes: a start that finds the old one's trace knows that whoever took it may have died, or failed, before that was durable,
+    so that a power loss would bring the marker back."""
+    clean = files.exists(CLEAN_SHUTDOWN)
+    if clean:
+        files.rename(CLEAN_SHUTDOWN, TAKEN)
+    if files.exists(TAKEN):
+        files.sync_directory("")
+        files.remove(TAKEN)
+    return clean

@@ -28,13 +28,11 @@ from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages import TopicPartition
 from fencepost.traces.errors import FencepostError
 
-CHECKPOINTS = (RECOVERY_POINTS, LOG_STARTS, CLEANER_OFFSETS)
-
 
 @define(eq=False)
 class LogDirectory:
     """logs: by partition. clean: whether the last stop was clean. first_dirty: where each compacted log is not yet clean. recovery_points,
-    log_starts: as they stand in the checkpoints. written: the three checkpoints as they were written or read last."""
+    log_starts: as they stand in the checkpoints. written: each checkpoint, by name, as it was written or read last."""
 
     files: FileSystem
     log_type: type[SegmentedLog] = SegmentedLog
@@ -45,7 +43,7 @@ class LogDirectory:
     first_dirty: dict[TopicPartition, int] = field(factory=dict)
     recovery_points: dict[TopicPartition, int] = field(factory=dict)
     log_starts: dict[TopicPartition, int] = field(factory=dict)
-    written: tuple[dict[TopicPartition, int], ...] = ({}, {}, {})
+    written: dict[str, dict[TopicPartition, int]] = field(factory=dict)
 
     @classmethod
     def start(
@@ -71,7 +69,15 @@ class LogDirectory:
             self.recovery_points = read_offsets(self.files, RECOVERY_POINTS)
             self.log_starts = read_offsets(self.files, LOG_STARTS)
             self.first_dirty = read_offsets(self.files, CLEANER_OFFSETS)
-        self.written = (dict(self.recovery_points), dict(self.log_starts), dict(self.first_dirty))
+        self.written = {name: dict(offsets) for name, offsets in self.checkpoints().items()}
+
+    def checkpoints(self) -> dict[str, dict[TopicPartition, int]]:
+        """What each checkpoint is to hold, by its name."""
+        return {
+            RECOVERY_POINTS: self.recovery_points,
+            LOG_STARTS: self.log_starts,
+            CLEANER_OFFSETS: self.first_dirty,
+        }
 
     def take_marker_first(self) -> None:
         """Protection KAFKA-10471: the marker is gone before the first log is touched; a crash from here on is a crash."""
@@ -82,6 +88,9 @@ class LogDirectory:
 
     def open(self, key: TopicPartition, options: LogOptions) -> SegmentedLog:
         """Open or create one log."""
+        with _disk_of("open"):
+            if not self.files.exists(str(key)):
+                self.forget_former(key)
         log = self.log_type.open(
             self.files,
             str(key),
@@ -93,12 +102,20 @@ class LogDirectory:
             recovery=self.recovery,
         )
         self.logs[key] = log
+        self.lower_checkpoints(key, log.log_end_offset)
         return log
+
+    def forget_former(self, key: TopicPartition) -> None:
+        """A replica that is made anew has nothing of one of its name that was deleted: before there is a directory, there is no checkpoint of it any more."""
+        for name, offsets in self.checkpoints().items():
+            offsets.pop(key, None)
+            if key in self.written.get(name, {}):
+                self._write(name)
 
     def forget(self, key: TopicPartition) -> None:
         """A replica goes: release its files, and checkpoint nothing of it any more. Its directory is the caller's to remove."""
         self.logs.pop(key).abandon()
-        for offsets in (self.recovery_points, self.log_starts, self.first_dirty):
+        for offsets in self.checkpoints().values():
             offsets.pop(key, None)
 
     def checkpoint(self) -> None:
@@ -108,28 +125,36 @@ class LogDirectory:
         starts = {key: log.log_start_offset for key, log in self.logs.items()}
         self.recovery_points = {**self.recovery_points, **points}
         self.log_starts = {**self.log_starts, **starts}
-        current = (self.recovery_points, self.log_starts, self.first_dirty)
         with _disk_of("checkpoint"):
-            for name, before, now in zip(CHECKPOINTS, self.written, current, strict=True):
-                if now != before:
-                    write_offsets(self.files, name, now)
-        self.written = (dict(self.recovery_points), dict(self.log_starts), dict(self.first_dirty))
+            for name in self.checkpoints():
+                self._write(name)
+
+    def _write(self, name: str) -> None:
+        """Replace a checkpoint that moved."""
+        offsets = self.checkpoints()[name]
+        if offsets != self.written.get(name):
+            write_offsets(self.files, name, offsets)
+            self.written[name] = dict(offsets)
 
     def truncate_to(self, key: TopicPartition, offset: int) -> None:
-        """Cut a log. A checkpointed log start above the cut is lowered first: a later start would take the log for one that lost its end."""
-        self._lower_log_start(key, self.logs[key].cut_at(offset))
+        """Cut a log."""
+        self.lower_checkpoints(key, self.logs[key].cut_at(offset))
         self.logs[key].truncate_to(offset)
 
     def truncate_fully_and_start_at(self, key: TopicPartition, offset: int) -> None:
         """Drop a log's records and go on at `offset`."""
-        self._lower_log_start(key, offset)
+        self.lower_checkpoints(key, offset)
         self.logs[key].truncate_fully_and_start_at(offset)
 
-    def _lower_log_start(self, key: TopicPartition, offset: int) -> None:
-        if offset < self.log_starts.get(key, 0):
-            self.log_starts[key] = offset
-            with self.logs[key].in_service("checkpoint"):
-                write_offsets(self.files, LOG_STARTS, self.log_starts)
+    def lower_checkpoints(self, key: TopicPartition, end_offset: int) -> None:
+        """Before a log is cut, and after recovery cut it, no checkpoint says any more that what will stand at these offsets is durable, deleted or clean,
+        whatever stood there before. A crash would bring that back: batches that no sync reached would not be written anew, a log below its start
+        would count as one that lost its end, and superseded records would stay (Kafka: LogManager.truncateTo, maybeTruncateCheckpoint)."""
+        for name, offsets in self.checkpoints().items():
+            if end_offset < offsets.get(key, 0):
+                offsets[key] = end_offset
+                with self.logs[key].in_service("checkpoint"):
+                    self._write(name)
 
     def close(self) -> None:
         """Stop cleanly. If a log is offline or fails, there is no marker, and the error is raised after the others are closed. Raises LogOfflineError."""

@@ -75,6 +75,22 @@ def load_producers(
     return state
 
 
+def secure_snapshot(
+    files: FileSystem, directory: str, segments: Sequence[Segment], state_type: type[ProducerState]
+) -> None:
+    """Make the snapshot at the base of the last segment again if it is lost or bad (Kafka: rebuildProducerState). The batches may go with the next
+    retention, and their producers would be known in memory only."""
+    base = segments[-1].base_offset
+    if len(segments) == 1:
+        return
+    if decode_snapshot(read_file(files, segment_path(directory, base, SNAPSHOT)), base) is not None:
+        return
+    state = load_producers(files, directory, segments, base, state_type)
+    if state.producers:
+        write_snapshot(files, directory, base, state)
+        files.sync_directory(directory)
+
+
 def note_aborted(segment: Segment, state: ProducerState, ended: EndedTransaction | None) -> None:
     """Write a transaction into the index of the segment that holds its marker, if it was aborted. state: right after the marker."""
     if ended is not None and ended.aborted:

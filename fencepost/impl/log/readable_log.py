@@ -4,7 +4,7 @@ Owns what a reader may ask. Must not know how the log came to be or grows (segme
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from attrs import define, field
 
@@ -44,16 +44,11 @@ class ReadableLog:
 
     # ---- service
 
-    @contextmanager
-    def in_service(self, what: str) -> Iterator[None]:
+    def in_service(self, what: str) -> "InService":
         """Refuses work while the log is offline, and takes it offline when the file system fails inside."""
         if self.offline:
             raise offline_error(self.directory, what, self.offline)
-        try:
-            yield
-        except OSError as error:
-            self.offline = f"{what}: {error}"
-            raise offline_error(self.directory, what, error) from error
+        return InService(self, what)
 
     # ---- reading
 
@@ -126,3 +121,22 @@ def offline_error(directory: str, what: str, why: object) -> LogOfflineError:
         where=f"{what} {directory}",
         hint="open it anew, which recovers it",
     )
+
+
+@define
+class InService:
+    """A piece of work of a log in service, as a context: a class of its own, as every read and append enters one. what: the work, for the error."""
+
+    log: ReadableLog
+    what: str
+
+    def __enter__(self) -> None:
+        """The log was found in service."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """An error of the file system takes the log out of service."""
+        if isinstance(error, OSError):
+            self.log.offline = f"{self.what}: {error}"
+            raise offline_error(self.log.directory, self.what, error) from error

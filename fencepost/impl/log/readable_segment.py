@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from attrs import define, field
 
 from fencepost.impl.files import File, FileSystem
-from fencepost.impl.log.batch_file import Frame, begins_up_to, chunks, frames, whole_batches
+from fencepost.impl.log.batch_file import Frame, chunks, frames, is_batch_to, whole_batches
 from fencepost.impl.log.batch_header import HEADER_SIZE, BatchHeader, read_headers
 from fencepost.impl.log.index_file import CorruptIndexError
 from fencepost.impl.log.log_options import LogOptions
@@ -150,7 +150,7 @@ class ReadableSegment:
         except CorruptIndexError:
             return 0
         known = position - start.position
-        return known if known > 0 and begins_up_to(data, known, self.base_offset + offset) else 0
+        return known if known > 0 and is_batch_to(data, known, self.base_offset + offset) else 0
 
     def find_timestamp(self, timestamp_ms: int, from_offset: int) -> Record | None:
         """The first record at or after `from_offset` that is as late as `timestamp_ms`; None if there is none here."""

@@ -25,6 +25,7 @@ from fencepost.impl.log.producer_files import (
     marker_of,
     note_aborted,
     remove_snapshots,
+    secure_snapshot,
     settle_aborted,
     write_snapshot,
 )
@@ -49,7 +50,7 @@ class UnexpectedOffsetError(FencepostError):
 
 @frozen(kw_only=True)
 class Appended:
-    """Where a produced batch stands. duplicate: it was there before, nothing was written."""
+    """Where a produced batch stands. duplicate: it was there before, nothing was written; leader_epoch: of the batch in the log (-1: not known any more)."""
 
     base_offset: int
     last_offset: int
@@ -99,6 +100,7 @@ class SegmentedLog(ReadableLog):
             producers = load_producers(
                 files, directory, segments.all, end, producer_state, recovered_from=loaded.recovered_from
             )
+            secure_snapshot(files, directory, segments.all, producer_state)
             if loaded.recovered_from is not None:
                 settle_aborted(files, directory, segments.from_offset(loaded.recovered_from))
         except OSError as error:
@@ -114,6 +116,12 @@ class SegmentedLog(ReadableLog):
             log_end_offset=end,
             recovery_point=end,
         )
+
+    def configure(self, options: LogOptions) -> None:
+        """Other options from now on; what was written stays as it is, and the index of the active segment as large as it was made."""
+        self.options = options
+        for segment in self.segments.all:
+            segment.options = options
 
     def close(self) -> None:
         """Make everything durable, producers included, and release the files. Afterwards the log may be opened as clean."""
@@ -145,7 +153,7 @@ class SegmentedLog(ReadableLog):
                 return Appended(
                     base_offset=known.first_offset,
                     last_offset=known.last_offset,
-                    leader_epoch=leader_epoch,
+                    leader_epoch=self.epochs.epoch_of(known.first_offset),
                     duplicate=True,
                 )
             if self.options.log_append_time:
@@ -314,6 +322,10 @@ class SegmentedLog(ReadableLog):
             if offset > self.log_start_offset:
                 self.log_start_offset = offset
                 self.epochs.truncate_from_start(offset)
+                self.keep_producers()
+
+    def keep_producers(self) -> None:
+        """Protection KAFKA-7298 (KIP-360): a producer is known until it expires, though its records are deleted; its retry would be written once more."""
 
     def remove_oldest(self, count: int) -> None:
         """Remove the `count` oldest segments, the oldest first; the last one stays."""

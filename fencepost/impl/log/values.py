@@ -1,7 +1,7 @@
 """Value ids as records: what a workload writes is a number, and the record's value is that number in decimal digits.
 
-Owns the mapping between value ids and record batches. Must not know who asks. A tombstone has no value, so its id travels in a header. Records that
-some other producer wrote have no value id: NO_VALUE.
+Owns the mapping between value ids and record batches. Must not know who asks. The id of a tombstone, or of a value that means something else, travels in a
+header. Records that some other producer wrote have no value id: NO_VALUE.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ KNOWN_BATCHES = 4096
 MAX_DIGITS = 19
 """Of a 64-bit number: a longer value is no value id."""
 VALUE_ID = "value-id"
-"""The header of a tombstone that tells its value id."""
+"""The header that tells a record's value id, whatever its value is."""
 
 
 def batch_of(
@@ -56,8 +56,8 @@ def _values_under_checksum(body: bytes) -> tuple[int, ...]:
 def value_of(record: Record) -> int:
     """The value id of one record."""
     value = record.value
-    if value is None:
-        value = next((header.value for header in record.headers if header.key == VALUE_ID), None)
+    if record.headers:
+        value = next((header.value for header in record.headers if header.key == VALUE_ID), value)
     return int(value) if value is not None and len(value) <= MAX_DIGITS and value.isdigit() else NO_VALUE
 
 

@@ -8,6 +8,7 @@ answer counts only if the partition still follows the same leader in the same ep
 from attrs import define, field
 
 from fencepost.impl.log.batch_header import BatchHeader, CorruptBatchError
+from fencepost.impl.log.producer_state import OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import UnexpectedOffsetError
 from fencepost.impl.log.values import runs_in_batch
 from fencepost.impl.messages import (
@@ -264,12 +265,13 @@ class ReplicaFetcher:
         partition = following.partition
         if answer.records:
             try:
-                headers = partition.log.append_as_follower(answer.records)
+                headers = self._copy(partition, answer)
             except CorruptBatchError:
                 self._delay(following)  # what the leader's disk spoilt may be whole again
                 return
-            except UnexpectedOffsetError as unexpected:
-                # the logs parted inside a batch: as Kafka does, this partition fails here and is fetched again after the next LeaderAndIsr
+            except (UnexpectedOffsetError, OutOfOrderSequenceError) as unexpected:
+                # the logs parted inside a batch (the second one: a log that checks its leader, KAFKA-6003): as Kafka does, this partition fails here and is
+                # fetched again after the next LeaderAndIsr
                 del conversation.followings[partition.key]
                 self.shell.record(
                     Name.FOLLOWER_FAILED, partition.key, leader=partition.leader, detail=str(unexpected)
@@ -281,6 +283,17 @@ class ReplicaFetcher:
             min(answer.high_watermark, partition.log.log_end_offset), cause="follower"
         )
         partition.advance_log_start_offset(answer.log_start_offset, cause="leader")
+
+    def _copy(self, partition: Partition, answer: FetchedPartition) -> list[BatchHeader]:
+        """Append what was fetched. A log of which the leader has given up every offset begins anew where the leader's does: its records may be another
+        leader's, no epoch tells any more, and it may end inside a batch (found by the swarm, storage seed 976; Kafka's follower fails there)."""
+        try:
+            return partition.log.append_as_follower(answer.records)
+        except UnexpectedOffsetError:
+            if partition.log.log_end_offset > answer.log_start_offset:
+                raise
+            partition.truncate_fully_and_start_at(answer.log_start_offset)
+            return partition.log.append_as_follower(answer.records)
 
     def _appended(self, partition: Partition, records: bytes, header: BatchHeader) -> None:
         """One event for each run of records without a gap; the last one tells the log end if the batch goes on beyond its records (compaction)."""

@@ -52,11 +52,15 @@ class InSyncReplicas:
         follower = partition.followers[member]
         if (
             member in partition.replicas
-            and member in self.metadata.live_brokers
+            and self.staying_isr_members_only(member)
             and follower.log_end_offset >= partition.high_watermark
             and self.isr_expand_after_epoch_start(partition, follower)
         ):
             self._propose(partition, tuple(sorted((*partition.isr, member))), cause="expand")
+
+    def staying_isr_members_only(self, member: int) -> bool:
+        """Protection KAFKA-14140: a broker that is gone, or about to stop, does not come back into the ISR by a last fetch."""
+        return member in self.metadata.live_brokers
 
     def isr_expand_after_epoch_start(self, partition: Partition, follower: FollowerState) -> bool:
         """Protection KAFKA-7128: a new leader's high watermark lags, so reaching it proves nothing; the start of the epoch does."""
@@ -85,6 +89,8 @@ class InSyncReplicas:
 
     def _propose(self, partition: Partition, isr: tuple[int, ...], *, cause: str) -> None:
         partition.pending_isr = isr
+        epoch = partition.leader_epoch
+        self.shell.record(Name.ISR_PROPOSED, partition.key, leader_epoch=epoch, isr=isr, cause=cause)
         self.procedures.start(self._write(partition, isr, cause))
 
     def _write(self, partition: Partition, isr: tuple[int, ...], cause: str) -> Procedure:

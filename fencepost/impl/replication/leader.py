@@ -4,9 +4,12 @@ Owns the rules by which a leader answers. Must not know how a replica became lea
 in the purgatory; whatever moves the log end or the high watermark completes those that wait for it in the same step.
 """
 
-from attrs import define
+from collections.abc import Callable
+
+from attrs import define, field
 
 from fencepost.impl.log.batch_header import CorruptBatchError
+from fencepost.impl.log.producer_state import InvalidProducerEpochError, OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.values import batches_of
 from fencepost.impl.messages import (
@@ -41,13 +44,15 @@ CLIENT = -1
 
 @define
 class LeaderRole:
-    """Answers requests about the partitions that this broker leads."""
+    """Answers requests about the partitions that this broker leads. on_complete: told last, whenever a partition's role, end or high watermark may have
+    moved."""
 
     shell: Shell
     partitions: dict[TopicPartition, Partition]
     isr: InSyncReplicas
     high_watermark: HighWatermark
     purgatory: Purgatory
+    on_complete: list[Callable[[Partition], None]] = field(factory=list)
 
     # ---- who may ask
 
@@ -88,11 +93,36 @@ class LeaderRole:
         except CorruptBatchError:
             self._produced(source, request, ErrorCode.CORRUPT_MESSAGE)
             return
+        except OutOfOrderSequenceError:
+            self._produced(source, request, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
+            return
+        except InvalidProducerEpochError:
+            self._produced(source, request, ErrorCode.INVALID_PRODUCER_EPOCH)
+            return
         except LogOfflineError:
             self._produced(source, request, ErrorCode.KAFKA_STORAGE_ERROR)
             raise
-        base_offset = appended.base_offset
-        for header, values in batches_of(request.records, check_crc=False):
+        if not appended.duplicate:
+            self._record_append(partition, request.records, appended.base_offset)
+        if request.acks == ACKS_ALL:
+            delayed = DelayedProduce(
+                self.purgatory.next_id(),
+                source,
+                request.correlation_id,
+                partition.key,
+                appended.base_offset,
+                appended.last_offset + 1,
+                partition.leader_epoch,
+                appended.leader_epoch,
+            )
+            self.purgatory.park(delayed, (partition.key,), request.timeout)
+        else:
+            self._produced(source, request, ErrorCode.NONE, appended.base_offset, appended.leader_epoch)
+        self.high_watermark.advance(partition)
+        self.complete(partition)
+
+    def _record_append(self, partition: Partition, records: bytes, base_offset: int) -> None:
+        for header, values in batches_of(records, check_crc=False):
             self.shell.record(
                 Name.APPENDED,
                 partition.key,
@@ -101,21 +131,6 @@ class LeaderRole:
                 values=values,
                 cause="leader",
             )
-        if request.acks == ACKS_ALL:
-            delayed = DelayedProduce(
-                self.purgatory.next_id(),
-                source,
-                request.correlation_id,
-                partition.key,
-                base_offset,
-                partition.log.log_end_offset,
-                partition.leader_epoch,
-            )
-            self.purgatory.park(delayed, (partition.key,), request.timeout)
-        else:
-            self._produced(source, request, ErrorCode.NONE, base_offset, partition.leader_epoch)
-        self.high_watermark.advance(partition)
-        self.complete(partition)
 
     def _produced(
         self,
@@ -260,6 +275,8 @@ class LeaderRole:
                 self._complete_produce(partition, delayed)
             else:
                 self._complete_fetch(delayed)
+        for moved in self.on_complete:
+            moved(partition)
 
     def _complete_produce(self, partition: Partition, delayed: DelayedProduce) -> None:
         if not partition.is_leader or partition.leader_epoch != delayed.leader_epoch:
@@ -278,7 +295,7 @@ class LeaderRole:
             correlation_id=delayed.correlation_id,
             error=error,
             base_offset=delayed.base_offset,
-            leader_epoch=delayed.leader_epoch,
+            leader_epoch=delayed.batch_epoch,
             log_start_offset=self._log_start(delayed.partition) if error is ErrorCode.NONE else -1,
         )
         self.shell.reply(delayed.source, response, delayed.correlation_id)

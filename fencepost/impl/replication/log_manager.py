@@ -19,6 +19,8 @@ from fencepost.traces.events import Name
 RETENTION_TIMER = ("log_retention",)
 CLEANER_TIMER = ("log_cleaner",)
 PPM = 1_000_000
+PRODUCER_EXPIRATION_MS = 86_400_000
+"""How long a log remembers an idempotent producer that is silent (producer.id.expiration.ms): the bound on what it remembers."""
 
 
 @define
@@ -36,7 +38,8 @@ class LogManager:
     def start(self) -> None:
         """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need it)."""
         self.shell.set_timer(RETENTION_TIMER, self.shell.options.log_retention_check_interval_ms)
-        if any("compact" in topic.cleanup_policy for topic in self.shell.options.topics):
+        compacted = any("compact" in topic.cleanup_policy for topic in self.shell.options.topics)
+        if compacted or self.shell.options.groups.offsets_topic_partitions:
             self.shell.set_timer(CLEANER_TIMER, self.shell.options.log_cleaner_backoff_ms)
 
     # ---- retention
@@ -50,6 +53,7 @@ class LogManager:
             )
             if partition.log.log_start_offset != before:
                 partition.log_start_moved(cause="retention")
+            partition.log.producers.expire(self.shell.now // MILLISECOND, PRODUCER_EXPIRATION_MS)
         self.shell.set_timer(RETENTION_TIMER, self.shell.options.log_retention_check_interval_ms)
 
     # ---- compaction

@@ -5,6 +5,7 @@ Owns the table of partitions. The one place where a LeaderAndIsr changes a role.
 
 from attrs import define, field
 
+from fencepost.impl.broker_states import BrokerState, enter
 from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
@@ -20,7 +21,7 @@ from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.isr import SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import FollowerState, Partition
-from fencepost.impl.shell import BrokerState, Shell
+from fencepost.impl.shell import Shell
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import TopicOptions
@@ -71,7 +72,7 @@ class ReplicaManager:
             TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdigit()
         ]
         if keys and not self.logs.clean:
-            self.shell.record(Name.BROKER_STATE, cause=BrokerState.RECOVERING)
+            enter(self.shell, BrokerState.RECOVERING)
         for key in keys:
             self._create(key)
         self.logs.loaded()
@@ -122,9 +123,12 @@ class ReplicaManager:
 
     def apply(self, request: LeaderAndIsrRequest) -> None:
         """Take the roles that the controller gives, partition by partition."""
-        self.late_copy_fencing(request)
+        in_order = self.late_copy_fencing(request)
         for state in request.partitions:
-            partition = self.partitions.get(state.partition) or self._create(state.partition)
+            partition = self.partitions.get(state.partition)
+            if partition is None and not in_order:
+                continue  # it was deleted since
+            partition = partition or self._create(state.partition)
             if self.leader_epoch_fencing(partition, state):
                 self._take(partition, state)
 
@@ -189,7 +193,8 @@ class ReplicaManager:
         return tuple((key, self._stop(key, epoch, delete)) for key, epoch, delete in request.partitions)
 
     def late_copy_fencing(self, request: LeaderAndIsrRequest | StopReplicaRequest) -> bool:
-        """A StopReplica that was sent again may be overtaken by its successors; its late copy does not delete what they made."""
+        """A request that was sent again may be overtaken by its successors: a late copy of a StopReplica does not delete what they made, one of a
+        LeaderAndIsr does not make again what they deleted."""
         number = (request.controller_epoch, request.correlation_id)
         late = request.controller_epoch == self.latest[0] and number < self.latest
         self.latest = max(self.latest, number)
@@ -224,4 +229,6 @@ class ReplicaManager:
         files.sync_directory("")
         for name in files.list(doomed):
             files.remove(f"{doomed}/{name}")
-        self.shell.record(Name.MARK, key, leader_epoch=partition.leader_epoch, cause="replica_deleted")
+        self.shell.record(
+            Name.MARK, key, leader_epoch=partition.leader_epoch, cause="replica_deleted", on_disk=True
+        )

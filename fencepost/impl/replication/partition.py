@@ -122,9 +122,6 @@ class Partition:
         self.set_high_watermark(self.log.log_start_offset, cause="follower")
 
     def _truncated(self, before: int, high_watermark: int, cause: str) -> None:
-        clean_below = self.logs.first_dirty.get(self.key, 0)
-        if clean_below > self.log.log_end_offset:
-            self.logs.first_dirty[self.key] = self.log.log_end_offset
         self.shell.record(
             Name.TRUNCATED,
             self.key,

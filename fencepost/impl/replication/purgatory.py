@@ -14,7 +14,8 @@ TIMER = "purgatory"
 
 @define
 class DelayedProduce:
-    """An acks=all append that waits until the high watermark reaches `required_offset`."""
+    """An acks=all append that waits until the high watermark reaches `required_offset`. leader_epoch: in which it waits; batch_epoch: in which the batch
+    was written, earlier if it is a duplicate."""
 
     waiter_id: int
     source: int
@@ -23,6 +24,7 @@ class DelayedProduce:
     base_offset: int
     required_offset: int
     leader_epoch: int
+    batch_epoch: int
 
 
 @define

@@ -28,17 +28,11 @@ class FollowerTruncation:
     def truncate_by_epoch(self, partition: Partition, answer: EpochEnd) -> bool:
         """Protection KIP-101: cut to where the last common epoch ends on the leader. Returns whether the logs now agree;
         if not, ask again about the new latest epoch (KIP-279)."""
-        log = partition.log
         if answer.end_offset < 0:
             # the leader knows no epoch at all: only then is the high watermark all there is
             partition.truncate_to(partition.high_watermark, cause="high_watermark")
             return True
-        own_epoch, own_end = log.epochs.end_offset(answer.epoch, log.log_end_offset)
-        if own_end >= 0 and own_epoch != answer.epoch:
-            return self.truncate_below_own_epoch(partition, own_end)
-        end = answer.end_offset if own_end < 0 else min(own_end, answer.end_offset)
-        partition.truncate_to(min(end, log.log_end_offset), cause="leader_epoch")
-        return True
+        return self.truncate_below_own_epoch(partition, answer)
 
     def start_over_below_leaders_log(self, partition: Partition, leader_log_start_offset: int) -> bool:
         """Protection KAFKA-7414 (KAFKA-2143): out of the leader's range is dropped whole only a log that ends before the leader's begins; one that goes on
@@ -48,8 +42,14 @@ class FollowerTruncation:
         partition.truncate_fully_and_start_at(leader_log_start_offset)
         return True
 
-    def truncate_below_own_epoch(self, partition: Partition, own_end: int) -> bool:
-        """Protection KIP-279: the leader's epoch is one that this log never had; cut to the end of the largest own epoch below it and ask again."""
-        before = partition.log.log_end_offset
-        partition.truncate_to(min(own_end, before), cause="leader_epoch")
-        return partition.log.epochs.latest_epoch() < 0
+    def truncate_below_own_epoch(self, partition: Partition, answer: EpochEnd) -> bool:
+        """Protection KIP-279: the answer says which epoch it is about. If this log never had that one, cut to the end of the largest own epoch
+        below it and ask again; else cut to the earlier of the two ends."""
+        log = partition.log
+        own_epoch, own_end = log.epochs.end_offset(answer.epoch, log.log_end_offset)
+        if own_end >= 0 and own_epoch != answer.epoch:
+            partition.truncate_to(min(own_end, log.log_end_offset), cause="leader_epoch")
+            return log.epochs.latest_epoch() < 0
+        end = answer.end_offset if own_end < 0 else min(own_end, answer.end_offset)
+        partition.truncate_to(min(end, log.log_end_offset), cause="leader_epoch")
+        return True

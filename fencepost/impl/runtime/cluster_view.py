@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from attrs import Factory, frozen
 
 from fencepost.impl import znodes
+from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-from fencepost.impl.zookeeper import Children, Data, GetChildren, GetData
+from fencepost.impl.zookeeper import Data, GetData
 
 
 @frozen(kw_only=True)
@@ -24,35 +25,15 @@ class ClusterView:
 
 
 def view(address: str) -> ClusterView:
-    """Read it once; the parts may be of different moments."""
+    """Read it once, in groups; the parts may be of different moments."""
     with BlockingZooKeeper(address) as zookeeper:
         controller = zookeeper.ask(GetData(znodes.CONTROLLER))
+        cluster: ClusterTopics = zookeeper.run(read_cluster())
+        keys = cluster.partitions()
+        states = zookeeper.run(read_states(keys))
         return ClusterView(
             answers=True,
-            registered=frozenset(int(name) for name in _names(zookeeper, znodes.BROKER_IDS)),
+            registered=frozenset(cluster.brokers),
             controller=znodes.decode_controller(controller.data) if isinstance(controller, Data) else -1,
-            leaders={
-                key: _leader(zookeeper, key)
-                for topic in _names(zookeeper, znodes.TOPICS)
-                for key in _partitions(zookeeper, topic)
-            },
+            leaders={key: states[key].leader if key in states else -1 for key in keys},
         )
-
-
-def _names(zookeeper: BlockingZooKeeper, path: str) -> tuple[str, ...]:
-    reply = zookeeper.ask(GetChildren(path))
-    return reply.names if isinstance(reply, Children) else ()
-
-
-def _partitions(zookeeper: BlockingZooKeeper, topic: str) -> list[TopicPartition]:
-    reply = zookeeper.ask(GetData(znodes.topic_path(topic)))
-    if not isinstance(reply, Data):
-        return []
-    return [TopicPartition(topic, number) for number in sorted(znodes.decode_topic(reply.data))]
-
-
-def _leader(zookeeper: BlockingZooKeeper, key: TopicPartition) -> int:
-    reply = zookeeper.ask(GetData(znodes.state_path(key)))
-    if not isinstance(reply, Data):
-        return -1
-    return znodes.decode_state(reply.data, reply.stat.version).leader

@@ -7,6 +7,7 @@ or an additional field, an unknown kind: `MalformedError`, never a guess. Intege
 from collections.abc import Callable
 from enum import Enum
 from functools import cache
+from operator import attrgetter
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -18,6 +19,7 @@ from fencepost.impl.messages import Message
 
 INT64 = range(-(2**63), 2**63)
 Reader = Callable[[Any], Any]
+Writer = Callable[[Any], Any]
 
 
 class MalformedError(Exception):
@@ -29,7 +31,10 @@ KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(messages.Messa
 
 def encode(message: Message) -> bytes:
     """A message as bytes."""
-    return msgspec.msgpack.encode([type(message).__name__, _plain(message)])
+    kind: Any = type(message)
+    plain = _writer(kind)
+    assert plain is not None, f"{kind} has no fields"
+    return msgspec.msgpack.encode([kind.__name__, plain(message)])
 
 
 def decode(data: bytes) -> Message:
@@ -45,15 +50,43 @@ def decode(data: bytes) -> Message:
     return message
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, (int, str, bytes)) or value is None:
-        return value
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    kind: Any = type(value)
-    return [_plain(getattr(value, name)) for name, _ in _fields(kind)]
+@cache
+def _writer(kind: Any) -> Writer | None:
+    """What makes values of a declared type plain; None: they are, for MessagePack knows numbers, texts, bytes, enumerations and tuples of them."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is tuple and arguments[1:] == (...,):
+        item = _writer(arguments[0])
+        return None if item is None else _sequence_writer(item)
+    if origin is tuple:
+        items = tuple(_writer(argument) for argument in arguments)
+        return _array(tuple, items)
+    if origin in (Union, UnionType):
+        (item,) = {_writer(argument) for argument in arguments if argument is not type(None)}
+        return item and (lambda value: None if value is None else item(value))
+    if not attrs.has(kind):
+        return None
+    names = tuple(name for name, _ in _fields(kind))
+    fields = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
+    return _array(fields, tuple(_writer(hint) for _, hint in _fields(kind))) or fields
+
+
+def _sequence_writer(item: Writer) -> Writer:
+    return lambda value: [item(one) for one in value]
+
+
+def _array(fields: Callable[[Any], tuple[Any, ...]], items: tuple[Writer | None, ...]) -> Writer | None:
+    """A writer of an array of fields, some of which must be made plain; None if none must."""
+    made = tuple((place, item) for place, item in enumerate(items) if item is not None)
+    if not made:
+        return None
+
+    def write(value: Any) -> list[Any]:
+        array = list(fields(value))
+        for place, item in made:
+            array[place] = item(array[place])
+        return array
+
+    return write
 
 
 @cache
@@ -79,6 +112,9 @@ def _reader(kind: Any) -> Reader:
         return _optional(kind, arguments)
     if isinstance(kind, type) and issubclass(kind, Enum):
         return _member(kind)
+    if hasattr(kind, "_fields"):
+        hints = get_type_hints(kind)
+        return _row(kind.__name__, kind._make, tuple(_reader(hints[name]) for name in kind._fields))
     assert attrs.has(kind), f"no rule to read {kind}"
     names = tuple(name for name, _ in _fields(kind))
     return _row(

@@ -19,6 +19,7 @@ from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.zookeeper import ZooKeeperSession
 from fencepost.impl.seam import (
     AskZooKeeper,
+    Begin,
     CancelTimer,
     Complete,
     Core,
@@ -38,6 +39,10 @@ from fencepost.traces.operations import Operation
 
 LOG = logging.getLogger("fencepost.driver")
 NANOSECONDS = 1_000_000_000
+
+
+Invocation = Callable[[int], list[Effect]]
+"""call(now) -> effects: something that whoever runs the core asks of it beside the seam's inputs."""
 
 
 class HostClock:
@@ -67,10 +72,11 @@ class Driver:
     on_event: Callable[[Event], None]
     on_halt: Callable[[str], None]
     on_complete: Callable[[Operation], None] = _nobody_asked
+    on_begin: Callable[[Operation], None] = _nobody_asked
     network: Network | None = None
     zookeeper: ZooKeeperSession | None = None
     halted: bool = False
-    _queue: deque[Input] = field(factory=deque)
+    _queue: deque[Input | Invocation] = field(factory=deque)
     _engaged: bool = False
     _timers: dict[TimerKey, asyncio.TimerHandle] = field(factory=dict)
 
@@ -95,8 +101,8 @@ class Driver:
         if not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.accept, input)
 
-    def accept(self, input: Input) -> None:
-        """Step an input, or queue it if a step is under way."""
+    def accept(self, input: Input | Invocation) -> None:
+        """Step an input, or queue it if a step is under way. An invocation is called in its turn, like an input."""
         self._queue.append(input)
         if self._engaged:
             return
@@ -107,9 +113,10 @@ class Driver:
         finally:
             self._engaged = False
 
-    def _step(self, input: Input) -> None:
+    def _step(self, input: Input | Invocation) -> None:
+        now = self.clock.now()
         try:
-            effects = self.core.step(input, self.clock.now())
+            effects = input(now) if callable(input) else self.core.step(input, now)
         except (
             OSError
         ) as error:  # the files failed: what is in memory is ahead of the disk, so that nothing may be told
@@ -139,6 +146,8 @@ class Driver:
             self.zookeeper.ask(effect.request_id, effect.request)
         elif isinstance(effect, Record):
             self.on_event(evolve(effect.event, time=self.clock.now(), node=self.node))
+        elif isinstance(effect, Begin):
+            self.on_begin(effect.operation)
         elif isinstance(effect, Halt):
             self._halt(effect.reason)
         else:

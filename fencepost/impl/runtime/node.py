@@ -1,11 +1,13 @@
 """One broker as one operating-system process: `python -m fencepost.impl.runtime.node --broker 1 ...`.
 
 Owns the assembly of the broker core with real files, TCP and a real ZooKeeper, and the life of the process. Must not know other processes.
-SIGTERM and Ctrl-C end it in order: its ZooKeeper session is closed, so that the others hear of it at once.
+SIGTERM asks the broker to stop: the controller takes its leaders away first (controlled shutdown), within a bounded time. A second one, and Ctrl-C, end it
+in order at once: its ZooKeeper session is closed, so that the others hear of it.
 """
 
 import argparse
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -17,12 +19,15 @@ import msgspec
 from attrs import define, field, frozen
 
 from fencepost.impl.broker import Broker, make_broker
+from fencepost.impl.controlled_shutdown import CONTROLLED_SHUTDOWN
 from fencepost.impl.parts import Parts
 from fencepost.impl.runtime.addresses import Address, parse_address
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.impl.runtime.files import RealFiles
 from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.zookeeper import ZooKeeperSession
+from fencepost.impl.seam import StopRequested
+from fencepost.impl.zookeeper_groups import GROUPED, JUTE_MAXBUFFER, Grouping
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.events import Event
 from fencepost.traces.plan import ClusterOptions
@@ -32,17 +37,22 @@ FILES, EVENTS = "files", "events.jsonl"
 MAXIMUM_EVENT_BYTES = 256 * 1024 * 1024
 """Of trace events that one process writes; a cluster that runs for days must not fill the disk with them."""
 HALTED = 1
+COLLECT_AFTER = (50_000, 20, 50)
+"""Objects made before a garbage collection looks at the youngest, and so on. A controller's context is hundreds of thousands of values that stay: with
+Python's own numbers a quarter of its loading goes by in looking at them again."""
 
 
 @frozen(kw_only=True)
 class NodeOptions:
-    """broker: its id. addresses: of all brokers, its own among them. zookeeper: HOST:PORT. directory: its files and its events."""
+    """broker: its id. addresses: of all brokers, its own among them. zookeeper: HOST:PORT. directory: its files and its events. grouping: of its
+    requests to ZooKeeper."""
 
     broker: int
     addresses: dict[int, Address]
     zookeeper: str
     directory: Path
     cluster: ClusterOptions
+    grouping: Grouping = GROUPED
 
 
 @define
@@ -63,21 +73,23 @@ class EventFile:
 
 @define
 class Node:
-    """The parts of a running broker process. reason: why it halted, empty while it did not."""
+    """The parts of a running broker process. reason: why it halted, empty while it did not. stopping: whether it was asked to stop."""
 
     options: NodeOptions
     reason: str = ""
+    stopping: bool = False
     _ended: asyncio.Event = field(factory=asyncio.Event)
 
     async def run(self) -> int:
         """Run until a signal or a halt; returns the exit code."""
         loop, options, clock = asyncio.get_running_loop(), self.options, HostClock()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._ended.set)
+        loop.add_signal_handler(signal.SIGINT, self._ended.set)
         files_root = options.directory / FILES
         files_root.mkdir(parents=True, exist_ok=True)
         with (options.directory / EVENTS).open("ab") as stream:
-            core = make_broker(options.broker, options.cluster, RealFiles(files_root), Parts(), clock.now())
+            core = make_broker(
+                options.broker, options.cluster, RealFiles(files_root), Parts(), clock.now(), options.grouping
+            )
             driver = Driver(
                 node=options.broker,
                 core=core,
@@ -87,7 +99,7 @@ class Node:
                 on_halt=self._halted,
             )
             await self._serve(driver, core)
-        return HALTED if self.reason else 0
+        return HALTED if self.reason not in ("", CONTROLLED_SHUTDOWN) else 0
 
     async def _serve(self, driver: Driver, core: Broker) -> None:
         options = self.options
@@ -99,6 +111,7 @@ class Node:
         )
         try:
             driver.start()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._asked_to_stop, driver)
             port = await network.listen(*options.addresses[options.broker])
             core.shell.port = port
             LOG.info("broker %d listens on port %d", options.broker, port)
@@ -110,9 +123,16 @@ class Node:
             await network.close()
             LOG.info("broker %d ends", options.broker)
 
+    def _asked_to_stop(self, driver: Driver) -> None:
+        if self.stopping:
+            self._ended.set()
+        self.stopping = True
+        driver.accept(StopRequested())
+
     def _halted(self, reason: str) -> None:
         self.reason = reason
-        LOG.error("broker %d halts: %s", self.options.broker, reason)
+        level = logging.INFO if reason == CONTROLLED_SHUTDOWN else logging.ERROR
+        LOG.log(level, "broker %d halts: %s", self.options.broker, reason)
         self._ended.set()
 
 
@@ -137,6 +157,13 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
     )
     parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT")
     parser.add_argument("--directory", type=Path, required=True, help="for its files")
+    parser.add_argument(
+        "--jute-maxbuffer",
+        type=int,
+        default=JUTE_MAXBUFFER,
+        metavar="BYTES",
+        help="the largest request that the ZooKeeper server takes (its jute.maxbuffer)",
+    )
     parser.add_argument("--options", type=Path, help="a JSON file of cluster options")
     parsed = parser.parse_args(arguments)
     addresses = dict(parsed.peer)
@@ -154,6 +181,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
         zookeeper=parsed.zookeeper,
         directory=parsed.directory,
         cluster=cluster,
+        grouping=Grouping(maximum_bytes=parsed.jute_maxbuffer),
     )
 
 
@@ -163,6 +191,7 @@ async def _run(options: NodeOptions) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The process."""
+    gc.set_threshold(*COLLECT_AFTER)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("fencepost.kazoo").setLevel(logging.WARNING)
     try:

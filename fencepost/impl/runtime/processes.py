@@ -101,15 +101,18 @@ def send_signal(process: ProcessId, number: signal.Signals) -> bool:
     return state(process) != "dead" and _signalled(process.pid, number)
 
 
-def end(processes: Sequence[ProcessId], grace_s: float = GRACE_S) -> None:
-    """End them, all at once: politely, and those that do not go are killed. On return none of them runs, not even after a second Ctrl-C."""
+def end(
+    processes: Sequence[ProcessId], grace_s: float = GRACE_S, how: signal.Signals = signal.SIGTERM
+) -> None:
+    """End them, all at once: politely, by the signal `how`, and those that do not go are killed. On return none of them runs, not even after a second
+    Ctrl-C."""
     with uninterrupted():
-        _end(processes, grace_s)
+        _end(processes, grace_s, how)
 
 
-def _end(processes: Sequence[ProcessId], grace_s: float) -> None:
+def _end(processes: Sequence[ProcessId], grace_s: float, how: signal.Signals) -> None:
     for process in processes:
-        send_signal(process, signal.SIGTERM)
+        send_signal(process, how)
         send_signal(process, signal.SIGCONT)  # a paused process hears nothing
     if not _wait(processes, grace_s):
         for process in processes:

@@ -43,6 +43,7 @@ from fencepost.impl.zookeeper import (
     GetData,
     Reply,
     Request,
+    SetWatches,
     WatchEvent,
     WatchKind,
     ZooKeeperError,
@@ -74,6 +75,11 @@ class WatchTable:
     data: dict[str, None] = field(factory=dict)
     exists: dict[str, None] = field(factory=dict)
     children: dict[str, None] = field(factory=dict)
+
+    def set(self, request: Request) -> None:
+        """A request that sets watches is sent: those that stand already, or have changed meanwhile, fire before it is answered."""
+        if isinstance(request, SetWatches):
+            self.data.update(dict.fromkeys(request.paths))
 
     def remember(self, request: Request, reply: Reply) -> None:
         """A read was answered; its watch stands if the server has set one."""
@@ -125,7 +131,7 @@ class _Outstanding:
 
     def set(self, value: Any) -> None:
         """The server answered."""
-        self._tell(reply_of(value))
+        self._tell(reply_of(value, self.session.last_zxid))
 
     def set_exception(self, error: BaseException) -> None:
         """The server refused, or will not answer."""
@@ -195,11 +201,17 @@ class ZooKeeperSession:
         """What the server wants to hear from somebody who claims to own the session."""
         return bytes(self._client._session_passwd)
 
+    @property
+    def last_zxid(self) -> int:
+        """The transaction id of the reply that was read last."""
+        return int(self._client.last_zxid)
+
     def ask(self, request_id: int, request: Request) -> None:
         """Send a request on the current session; ZooKeeperReplied follows."""
         outstanding = _Outstanding(self, request_id, request)
         with self._lock:
             if self.connected:
+                self._watches.set(request)
                 self._client._call(wire_request(request), outstanding)
             else:
                 outstanding.set_exception(ConnectionError())

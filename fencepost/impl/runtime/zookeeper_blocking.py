@@ -5,18 +5,23 @@ Owns the waiting, and the end of somebody else's session as a fault. Must not kn
 
 import socket
 import struct
+from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
 from types import TracebackType
+from typing import Any
 
 from attrs import define, field
 
+from fencepost.impl.procedures import RETRIED, Pipelined, Steps
 from fencepost.impl.runtime.zookeeper import ZooKeeperSession
 from fencepost.impl.seam import Input, ZooKeeperConnected, ZooKeeperReplied
-from fencepost.impl.zookeeper import Reply, Request
+from fencepost.impl.zookeeper import Failed, Reply, Request
 from fencepost.traces.errors import EnvironmentError_
 
 ANSWER_S = 30.0
 CLOSE_SESSION = -11
+WINDOW = 10
+"""Requests ahead of their replies, as Kafka's zookeeper.max.in.flight.requests."""
 
 
 @define(eq=False)
@@ -49,11 +54,50 @@ class BlockingZooKeeper:
 
     def ask(self, request: Request) -> Reply:
         """Send a request and wait for its reply."""
+        self._send(request)
+        return self._reply(self._asked)
+
+    def ask_all(self, requests: Sequence[Request], window: int = WINDOW) -> Iterator[Reply]:
+        """Send requests, at most `window` of them ahead of their replies; yields the replies in order."""
+        sent, first = 0, self._asked + 1
+        for place in range(len(requests)):
+            while sent < min(place + window, len(requests)):
+                self._send(requests[sent])
+                sent += 1
+            yield self._reply(first + place)
+
+    def run(self, steps: Steps) -> Any:
+        """Carry a procedure out and return what it returns. A lost connection ends it: what it asked last may have been done or not."""
+        value: Any = None
+        while True:
+            try:
+                asked = steps.send(value)
+            except StopIteration as done:
+                return done.value
+            if isinstance(asked, Pipelined):
+                value = list(self.ask_all(asked.requests, asked.window))
+            else:
+                value = list(self.ask_all(asked)) if isinstance(asked, tuple) else self.ask(asked)
+            for reply in value if isinstance(value, list) else [value]:
+                self._not_lost(reply)
+
+    def _not_lost(self, reply: Reply) -> None:
+        if isinstance(reply, Failed) and reply.error in RETRIED:
+            raise EnvironmentError_(
+                expected="a connection to ZooKeeper that lasts",
+                seen=reply.error.value,
+                where=self.address,
+                hint="look whether it was done before you ask again",
+            )
+
+    def _send(self, request: Request) -> None:
         self._asked += 1
         self.session.ask(self._asked, request)
+
+    def _reply(self, request_id: int) -> Reply:
         while True:
             input = self._next()
-            if isinstance(input, ZooKeeperReplied) and input.request_id == self._asked:
+            if isinstance(input, ZooKeeperReplied) and input.request_id == request_id:
                 return input.reply
             self.heard.append(input)
 

@@ -24,9 +24,12 @@ from fencepost.impl.zookeeper import (
     GetData,
     Multi,
     MultiDone,
+    MultiRead,
+    MultiReadDone,
     Reply,
     Request,
     SetData,
+    SetWatches,
     Stat,
     WatchEvent,
     WatchKind,
@@ -34,17 +37,9 @@ from fencepost.impl.zookeeper import (
     ZooKeeperError,
 )
 
-DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN2, CHECK, MULTI, CREATE2, SET_WATCHES = (
-    2,
-    3,
-    4,
-    5,
-    12,
-    13,
-    14,
-    15,
-    101,
-)
+DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN2, CHECK, MULTI, CREATE2, MULTI_READ, SET_WATCHES = (
+    2, 3, 4, 5, 12, 13, 14, 15, 22, 101,
+)  # fmt: skip
 ERROR_RESULT = -1
 END_OF_MULTI = struct.pack("!iBi", -1, 1, -1)
 OPEN_ACL = struct.pack("!iii", 1, 31, 5) + b"world" + struct.pack("!i", 6) + b"anyone"
@@ -63,7 +58,11 @@ ERRORS = {
 }
 NO_MEMBER_FAILED = frozenset({ZooKeeperError.ROLLED_BACK, ZooKeeperError.RUNTIME_INCONSISTENCY})
 
-_INT, _HEADER, _STAT = struct.Struct("!i"), struct.Struct("!iBi"), struct.Struct("!qqqqiiiqiiq")
+_INT, _HEADER = struct.Struct("!i"), struct.Struct("!iBi")
+_RESULT = struct.Struct("!iBii")
+"""Of a multi-read: the header of a member, then its error code, or the length of its data."""
+_STAT = struct.Struct("!qq16xii4xq4xi8x")
+"""What the seam has of a stat: not the times, the ACL's version, the length of the data, the last change of the children."""
 
 
 class UnknownCodeError(Exception):
@@ -91,8 +90,7 @@ def _read_buffer(buffer: bytes, offset: int) -> tuple[bytes, int]:
 
 
 def _read_stat(buffer: bytes, offset: int) -> tuple[Stat, int]:
-    czxid, mzxid, _, _, version, cversion, _, owner, _, children, _ = _STAT.unpack_from(buffer, offset)
-    return Stat(czxid, mzxid, version, cversion, owner, children), offset + _STAT.size
+    return Stat(*_STAT.unpack_from(buffer, offset)), offset + _STAT.size
 
 
 def error_of(code: int) -> ZooKeeperError:
@@ -222,8 +220,42 @@ class WireRead:
 
 
 @frozen
+class WireMultiRead:
+    """Several reads of data in one request, which kazoo does not know."""
+
+    request: MultiRead
+    type = MULTI_READ
+
+    def serialize(self) -> bytes:
+        """The body of the request: each member behind a header, and an end mark."""
+        header = _HEADER.pack(GET_DATA, 0, -1)
+        return b"".join(header + _text(path) + b"\0" for path in self.request.paths) + END_OF_MULTI
+
+    def deserialize(self, buffer: bytes, offset: int) -> "ReadResults":
+        """The results, in order; the transaction id of the reply stands in its header, which kazoo reads."""
+        results: list[Data | Failed] = []
+        for _ in self.request.paths:
+            opcode, _, _, number = _RESULT.unpack_from(buffer, offset)
+            offset += _RESULT.size
+            if opcode == ERROR_RESULT:
+                results.append(Failed(error_of(number)))
+                continue
+            end = offset + max(number, 0)  # -1 is no data at all
+            results.append(Data(buffer[offset:end], Stat(*_STAT.unpack_from(buffer, end))))
+            offset = end + _STAT.size
+        return ReadResults(tuple(results))
+
+
+@frozen
+class ReadResults:
+    """What a multi-read has found."""
+
+    replies: tuple[Data | Failed, ...]
+
+
+@frozen
 class WireSetWatches:
-    """Set a reconnected session's watches again; those that missed a change after `seen` fire at once."""
+    """Set watches, those of a reconnected session again; those that missed a change after `seen` fire at once."""
 
     seen: int
     data: tuple[str, ...]
@@ -235,26 +267,33 @@ class WireSetWatches:
         """The body of the request."""
         return struct.pack("!q", self.seen) + _texts(self.data) + _texts(self.exists) + _texts(self.children)
 
-    def deserialize(self, buffer: bytes, offset: int) -> None:
+    def deserialize(self, buffer: bytes, offset: int) -> Done:
         """Nothing comes back but that it is done."""
+        return Done()
 
 
-WireRequest = WireWrite | WireMulti | WireRead | WireSetWatches
+WireRequest = WireWrite | WireMulti | WireRead | WireMultiRead | WireSetWatches
 
 
 def wire_request(request: Request) -> WireRequest:
     """How a request of the seam travels."""
     if isinstance(request, Multi):
         return WireMulti(request)
+    if isinstance(request, MultiRead):
+        return WireMultiRead(request)
+    if isinstance(request, SetWatches):
+        return WireSetWatches(request.seen, request.paths, (), ())
     if isinstance(request, (GetData, Exists, GetChildren)):
         return WireRead(request)
     return WireWrite(request)
 
 
-def reply_of(value: Any) -> Reply:
-    """What a request's `deserialize` made, or None: kazoo's answer to an `exists` that found nothing."""
+def reply_of(value: Any, zxid: int) -> Reply:
+    """What a request's `deserialize` made, or None: kazoo's answer to an `exists` that found nothing. zxid: in the header of this reply."""
     if value is None:
         return Failed(ZooKeeperError.NO_NODE)
+    if isinstance(value, ReadResults):
+        return MultiReadDone(value.replies, zxid)
     reply: Reply = value[0] if isinstance(value, list) else value
     return reply
 

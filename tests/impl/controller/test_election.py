@@ -1,5 +1,6 @@
 """Who is the controller: the race for /controller, lost replies, sessions, zombies and their fences."""
 
+import pytest
 from impl_lab import T0, Lab
 
 from fencepost.campaign.bugs.kafka_6082 import WritesUnfenced
@@ -10,7 +11,7 @@ from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.messages import ControlResponse
 from fencepost.impl.parts import Parts
 from fencepost.impl.seam import MessageArrived
-from fencepost.impl.zookeeper import Create, Data, Delete, Multi
+from fencepost.impl.zookeeper import Create, Data, Delete, GetData, Multi, Stat
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
@@ -306,3 +307,21 @@ def test_a_controller_that_reads_its_successors_writing_resigns() -> None:
     (resigned,) = lab.recorded(Name.CONTROLLER_RESIGNED, 1)
     assert resigned.cause == "controller epoch 2 wrote a partition's state"
     assert lab.recorded(Name.CONTROLLER_WRITE_REFUSED, 1) == []
+
+
+def test_a_successors_epoch_is_not_adopted() -> None:
+    """Rule (KAFKA-1096, found by the profile elections, seed 111): a broker that stood still between reading /controller and /controller_epoch takes
+    the epoch for its own only if the node still names it; here its session ended and broker 2 was elected in between."""
+    lab = Lab(scripted=False, brokers=1)
+    lab.settle()
+    elector = lab.core(1).controller.elector
+    mine = Stat(1, 1, 0, 0, elector.shell.session_id, 0)
+    others = Stat(9, 9, 0, 0, elector.shell.session_id + 1, 0)
+    race = elector.run()
+    assert next(race) == GetData(znodes.CONTROLLER, watch=True)
+    race.send(Data(znodes.encode_controller(1, 0), mine))
+    assert race.send(Data(b"5", others)) == GetData(znodes.CONTROLLER, watch=True)
+    race.send(Data(znodes.encode_controller(2, 0), others))
+    with pytest.raises(StopIteration) as ended:
+        race.send(Data(znodes.encode_controller(2, 0), others))
+    assert ended.value.value is None

@@ -6,7 +6,7 @@ from impl_lab import T0, Lab
 
 from fencepost.impl import znodes
 from fencepost.impl.messages import TopicPartition
-from fencepost.impl.zookeeper import Create
+from fencepost.impl.zookeeper import Create, Delete, Multi
 
 T1 = TopicPartition("t", 1)
 
@@ -95,3 +95,26 @@ def test_a_new_controller_finds_the_request(step: int) -> None:
 def test_the_steps_above_are_all_of_them() -> None:
     """Rule: the parametrisation covers every ZooKeeper request of a whole election."""
     assert not fail_over_at(lab := moved_away(), lambda: elect(lab, T0, T1), 10)
+
+
+def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
+    """Rule (C15): the node was removed and the reply lost; meanwhile an operator has asked again, in a node that begins at version 0 again."""
+    lab = moved_away()
+    (controller,) = lab.controllers()
+    lab.hold_zookeeper(controller)
+    elect(lab, T0)
+
+    def removes() -> bool:
+        request = lab.drivers[controller].held[0].request
+        return isinstance(request, Multi) and any(isinstance(one, Delete) for one in request.operations)
+
+    while not (lab.drivers[controller].held and removes()):
+        lab.settle()
+        lab.release_zookeeper(controller, 1)
+    lab.drivers[controller].replies_to_lose = 1
+    lab.release_zookeeper(controller, 1)
+    assert lab.state(T0).leader == 2 and lab.tree.node(znodes.PREFERRED_ELECTION) is None
+    elect(lab, T1)
+    lab.release_zookeeper(controller)
+    settle_all(lab)
+    assert lab.state(T1).leader == 2 and lab.tree.node(znodes.PREFERRED_ELECTION) is None

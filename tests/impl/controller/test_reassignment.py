@@ -21,10 +21,10 @@ from impl_lab import T0, Lab
 
 from fencepost.impl import messages as kafka
 from fencepost.impl import znodes
-from fencepost.impl.controller import reassignment
+from fencepost.impl.controller.guards import ControllerGuards
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import TimerFired
-from fencepost.impl.zookeeper import SetData
+from fencepost.impl.zookeeper import Create, Delete, Multi
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
@@ -169,8 +169,7 @@ def test_bad_content_is_refused_and_stops_nobody() -> None:
     """Rule: what is no JSON, or no reassignment, moves nothing and leaves the controller at work."""
     for data in (b"{", b"[]", b'{"partitions":[{"topic":"t"}]}', NOT_INTEGERS):
         lab = cluster({0: (2, 3)})
-        reassign(lab, {})
-        lab.admin(SetData(znodes.REASSIGN, data))
+        lab.admin(Create(znodes.REASSIGN, data))
         settle_all(lab)
         assert marks(lab, "reassignment_refused") and assigned(lab) == {0: (2, 3)}
         lab.crash(2)
@@ -196,7 +195,7 @@ def test_a_refused_entry_takes_no_other_with_it() -> None:
 
 def test_without_the_protection_pending_work_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule (KAFKA-6193): the scenario can fail: a removal that forgets what is pending loses it at the fail-over."""
-    monkeypatch.setattr(reassignment, "keep_pending", lambda entries, removed: {})
+    monkeypatch.setattr(ControllerGuards, "keep_pending", lambda guards, entries, removed: {})
     lab = cluster({0: (2, 3), 1: (2, 3)})
     settle_all(lab)
     reassign(lab, {T0: (2, 3), T1: (4,)})
@@ -269,7 +268,7 @@ def test_an_old_replica_that_dies_is_not_waited_for(returns: bool) -> None:
 # ---- the controller dies
 
 
-@pytest.mark.parametrize("target", [(3, 4), (4, 2)])
+@pytest.mark.parametrize("target", [(3, 4), (4, 2), (2, 3, 4)])
 @pytest.mark.parametrize("step", range(40))
 def test_a_new_controller_goes_on_wherever_the_old_one_died(step: int, target: tuple[int, ...]) -> None:
     """Rule (C12): whichever of its ZooKeeper requests is the controller's last, its successor completes the reassignment, and no old replica is left behind."""
@@ -313,6 +312,38 @@ def test_a_reassignment_that_was_undone_is_not_applied_again() -> None:
     assert lab.core(1).controller.state.context.reassigning == {}
     settle_all(lab)
     assert 2 in assigned(lab)[0] and 3 in assigned(lab)[0]
+
+
+def test_a_removal_that_is_sent_again_takes_no_later_request_with_it() -> None:
+    """Rule (ASSIGN): the node was removed and the reply lost; meanwhile an operator has asked for something else, in a node that begins at version 0 again."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    lab.hold_zookeeper(1)
+    reassign(lab, {T0: (2, 3)})  # these are its replicas already: refused, and taken out
+
+    def removes() -> bool:
+        request = lab.drivers[1].held[0].request
+        return isinstance(request, Multi) and any(isinstance(one, Delete) for one in request.operations)
+
+    while not (lab.drivers[1].held and removes()):
+        lab.settle()
+        lab.release_zookeeper(1, 1)
+    lab.drivers[1].replies_to_lose = 1
+    lab.release_zookeeper(1, 1)
+    assert pending(lab) == {} and lab.tree.node(znodes.REASSIGN) is None
+    reassign(lab, {T0: (3, 4)})
+    lab.release_zookeeper(1)
+    settle_all(lab)
+    moved(lab, (3, 4))
+
+
+def test_a_node_that_was_emptied_is_removed_by_the_next_controller() -> None:
+    """Rule (C12): an empty node, left by a controller that died before it removed it, blocks no operator."""
+    lab = cluster({0: (2, 3)})
+    settle_all(lab)
+    reassign(lab, {})
+    settle_all(lab)
+    assert lab.tree.node(znodes.REASSIGN) is None
 
 
 def test_lost_replies_do_not_matter() -> None:

@@ -282,6 +282,21 @@ def test_a_late_copy_of_a_stop_deletes_nothing() -> None:
     assert lab.partition(1).is_leader and on_disk(lab, 1) == ["t-0"]
 
 
+def test_a_late_copy_of_a_leader_and_isr_makes_nothing_again() -> None:
+    """Rule (DEL-COMPLETE): a LeaderAndIsr that was sent again and overtaken by the StopReplica that deleted the replica does not make it anew; one that
+    was sent later does."""
+    lab = Lab()
+    lab._correlation_id = 500
+    lab.lead(1, 0)
+    assert stop(lab, EPOCH_DURING_DELETE, correlation_id=600) is ErrorCode.NONE
+    assert on_disk(lab, 1) == []
+    lab.lead(1, 0)  # numbered 502: a copy of what was sent before the stop
+    assert on_disk(lab, 1) == [] and T0 not in lab.core(1).replicas.partitions
+    lab._correlation_id = 700
+    lab.lead(1, 0)
+    assert lab.partition(1).is_leader and on_disk(lab, 1) == ["t-0"]
+
+
 def test_a_stop_without_deletion_keeps_the_log() -> None:
     """Rule (C11): a replica that only stops still has its records."""
     lab = Lab()

@@ -24,3 +24,24 @@ def test_the_log_survives_the_simulated_disk():
 def test_the_same_machine_on_real_files():
     """Rule: what holds on the simulated disk holds on real files, crashes of the process included."""
     run_state_machine_as_test(RealMachine, settings=settings(SETTINGS, max_examples=12))
+
+
+def test_what_the_cleaner_never_looked_at_is_not_asked_of_it():
+    """Rule: a log start whose checkpoint is lost comes back lower; Kafka's cleaner goes on where it was, and older records there may stay."""
+    state = DiskMachine()
+    state.begin(
+        policy="both",
+        segment_bytes=300,
+        flush_messages=0,
+        retention_bytes=0,
+        retention_ms=-1,
+        log_append_time=False,
+    )
+    state.draw(losses=0)
+    state.join(ahead=0, inside=2, keys=["a", "a", "a"], producer=None, sequence=0)
+    state.compact(ms=0)
+    state.checkpoint()
+    state.lose_derived_files(kinds=["log-start-offset-checkpoint"], stop=False)
+    assert (state.model.start, state.model.lost_start) == (0, 2)
+    state.compact(ms=0)
+    state.teardown()

@@ -38,3 +38,47 @@ def test_a_start_cuts_before_a_batch_whose_offset_rotted(clean):
     displace_last_batch_of_first_segment(disk)
     log = open_log(disk, recovery_point=7, clean=clean)
     assert log.log_end_offset == 2
+
+
+def test_an_index_entry_beside_a_batch_cuts_no_answer():
+    """Rule: what is read are whole batches, also where a bit of an index entry turned and the byte that it leads to looks like a batch's first: with leader
+    epoch 2 the one before it does, magic and all."""
+    disk = disk_of()
+    settings = options(segment_bytes=10_000, index_interval_bytes=60)
+    log = open_log(disk, options=settings)
+    for number in range(8):
+        log.append_as_leader(batch(b"v%d" % number), 2)
+    log.close()
+    index = disk.open(f"{T}/{0:020d}.index")
+    data = bytearray(index.read_at(0, 1_000))
+    assert len(data) >= 16, "a second entry that is not the last one"
+    data[7] -= 1
+    index.truncate(0)
+    index.append(bytes(data))
+    log = open_log(disk, options=settings, recovery_point=8, clean=True)
+    first_entry = int.from_bytes(data[4:8], "big")
+    answer = log.read(0, max_bytes=first_entry + 80, end_offset=7)
+    headers = list(read_headers(answer))
+    assert headers and headers[-1].end_position == len(answer)
+
+
+@pytest.mark.parametrize("damage", ["lost", "bad"])
+def test_a_snapshot_that_was_lost_is_made_again_before_its_batches_go(damage):
+    """Rule KIP-360: a producer is known after a restart whose snapshot was lost at one start, and whose batches were deleted after it."""
+    disk = disk_of()
+    log = open_log(disk)
+    log.append_as_leader(batch(b"v", producer_id=7, producer_epoch=0, base_sequence=0), 0)
+    log.roll()
+    log.abandon()
+    path = f"{T}/{1:020d}.snapshot"
+    if damage == "lost":
+        disk.remove(path)
+    else:
+        file = disk.open(path)
+        file.truncate(3)
+        file.sync()
+    log = open_log(disk)
+    log.remove_oldest(1)
+    log.abandon()
+    disk.power_loss()
+    assert sorted(open_log(disk).producers.producers) == [7]

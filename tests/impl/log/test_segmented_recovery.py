@@ -195,6 +195,53 @@ def test_a_start_that_was_interrupted_makes_the_next_one_unclean():
     assert second_start(Late) is True
 
 
+@pytest.mark.parametrize("failing", [True, False])
+def test_a_marker_that_was_half_taken_does_not_come_back(failing):
+    """Rule KAFKA-10471: a start that failed, or died, before the marker's end was durable leaves the next one to see to it (found by the log machine, round
+    3013)."""
+
+    def back(take) -> int:
+        """In how many worlds a power loss brings the marker back after the second start."""
+        count = 0
+        for seed in range(20):
+            disk = disk_of(seed)
+            put_clean_shutdown_marker(disk)
+            if failing:
+                disk.fail_calls(DiskCall.SYNC, times=1)
+                with pytest.raises(OSError, match="Input/output"):
+                    take(disk)
+                disk.heal()
+            else:
+                take(Dying(disk))
+            assert not take(disk)
+            disk.power_loss()
+            count += disk.exists(CLEAN_SHUTDOWN)
+        return count
+
+    assert back(take_clean_shutdown_marker) == 0
+    assert back(remove_marker) > 0
+
+
+def remove_marker(disk) -> bool:
+    """What Kafka does, and a sync of the directory."""
+    if not disk.exists(CLEAN_SHUTDOWN):
+        return False
+    disk.remove(CLEAN_SHUTDOWN)
+    disk.sync_directory("")
+    return True
+
+
+class Dying:
+    """The disk of a process that is killed at its first sync."""
+
+    def __init__(self, disk):
+        self.disk, self.dead = disk, False
+
+    def __getattr__(self, name):
+        self.dead = self.dead or name == "sync_directory"
+        return (lambda *_: False) if self.dead else getattr(self.disk, name)
+
+
 def test_a_clean_stop_is_believed():
     """Rule: after a clean stop nothing is read but ends and indexes, and everything is as it was."""
     disk = disk_of()
@@ -204,7 +251,7 @@ def test_a_clean_stop_is_believed():
     calls = disk.calls
     second = LogDirectory.start(disk, {KEY: options()})
     assert second.clean and values(second.logs[KEY]) == [b"v%d" % number for number in range(7)]
-    assert disk.calls == calls + 2, "the marker's removal and the directory's sync"
+    assert disk.calls == calls + 3, "the marker's other name, the directory's sync, the marker's removal"
 
 
 def test_a_log_whose_end_lies_below_its_start_begins_anew_there():

@@ -7,16 +7,17 @@ happen, so that the first one can fail.
 from impl_lab import Lab
 from impl_moves import TWO, ask_anew, replicate, take_over
 
+from fencepost.campaign.bugs.kafka_7128 import JoinsAtTheHighWatermark
+from fencepost.campaign.bugs.kafka_7415 import EntersItsEpochWithItsFirstRecord
+from fencepost.campaign.bugs.kafka_7786 import AppliesLateAnswers
 from fencepost.campaign.bugs.kip_101 import TruncateToHighWatermark
+from fencepost.campaign.bugs.kip_279 import TrustsTheEndOffset
+from fencepost.campaign.bugs.kip_320 import ServesAnyEpoch
 from fencepost.impl import messages as kafka
 from fencepost.impl.messages import EpochEnd, LeaderAndIsrRequest, PartitionState
 from fencepost.impl.parts import Parts
-from fencepost.impl.replication.fetcher import ReplicaFetcher
-from fencepost.impl.replication.isr import InSyncReplicas
-from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.manager import ReplicaManager
-from fencepost.impl.replication.partition import FollowerState, Partition
-from fencepost.impl.replication.truncation import FollowerTruncation
+from fencepost.impl.replication.partition import Partition
 from fencepost.impl.seam import MessageArrived
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
@@ -83,13 +84,6 @@ def test_kip_101_without_the_protection_logs_diverge() -> None:
 # ---- KIP-279
 
 
-class TrustsTheFirstAnswer(FollowerTruncation):
-    """KIP-279 planted: the epoch in the answer is not compared with its own."""
-
-    def truncate_below_own_epoch(self, partition: Partition, own_end: int) -> bool:
-        return True
-
-
 def kip_279(parts: Parts) -> Lab:
     """Three quick elections, one unreplicated record each; the follower's latest epoch is one that its leader never had."""
     lab = Lab(brokers=2, parts=parts)
@@ -115,18 +109,11 @@ def test_kip_279_the_follower_asks_until_the_epochs_agree() -> None:
 
 def test_kip_279_without_the_protection_logs_diverge() -> None:
     """Rule: the history above can fail."""
-    lab = kip_279(Parts(truncation=TrustsTheFirstAnswer))
+    lab = kip_279(Parts(truncation=TrustsTheEndOffset))
     assert (lab.values(1), lab.values(2)) == ([11, 31], [11, 21])
 
 
 # ---- KAFKA-7415
-
-
-class EntersItsEpochWithItsFirstRecord(ReplicaManager):
-    """KAFKA-7415 planted."""
-
-    def assign_epoch_on_election(self, partition: Partition) -> None:
-        return
 
 
 def kafka_7415(parts: Parts) -> Lab:
@@ -159,13 +146,6 @@ def test_kafka_7415_without_the_protection_committed_records_are_cut() -> None:
 
 
 # ---- KIP-320
-
-
-class ServesAnyEpoch(LeaderRole):
-    """KIP-320 planted."""
-
-    def fetch_fencing(self, partition: Partition, leader_epoch: int) -> ErrorCode:
-        return ErrorCode.NONE
 
 
 def kip_320(parts: Parts) -> Lab:
@@ -207,13 +187,6 @@ def test_kip_320_without_the_protection_the_zombie_goes_on_with_a_diverged_log()
 
 
 # ---- KAFKA-7128
-
-
-class JoinsAtTheHighWatermark(InSyncReplicas):
-    """KAFKA-7128 planted."""
-
-    def isr_expand_after_epoch_start(self, partition: Partition, follower: FollowerState) -> bool:
-        return True
 
 
 def kafka_7128(parts: Parts) -> Lab:
@@ -286,13 +259,6 @@ def test_kafka_1188_without_the_protection_two_brokers_lead() -> None:
 
 
 # ---- KAFKA-7786
-
-
-class AppliesLateAnswers(ReplicaFetcher):
-    """KAFKA-7786 planted."""
-
-    def still_same_epoch(self, conversation, key):
-        return conversation.followings.get(key)
 
 
 def kafka_7786(parts: Parts) -> Lab:

@@ -110,6 +110,28 @@ def test_a_new_replica_begins_inside_a_batch() -> None:
     assert lab.recorded(Name.FOLLOWER_FAILED) == []
 
 
+def test_a_log_that_ends_inside_a_batch_that_its_leader_gave_up_begins_anew() -> None:
+    """Rule: the leader's first epoch begins at its log start, so that epochs keep what lies below; there the logs may have parted (storage seed 976)."""
+    lab = lab_of(TopicOptions())
+    lab.crash(1)
+    lab.lead(2, 1, isr=(2,), replicas=(1, 2), live=(2,))
+    lab.produce(2, 21)
+    lab.produce(2, 22)
+    lab.crash(2)
+    lab.start(1)
+    lab.lead(1, 2, isr=(1,), replicas=(1, 2), live=(1,))
+    lab.produce(1, 31, 32, 33)
+    lab.settle(1)
+    assert delete_records(lab, 2).low_watermark == 2
+    lab.start(2)
+    lab.lead(1, 2, isr=(1,), replicas=(1, 2), live=(1, 2), to=(2,))
+    lab.settle()
+    lab.advance(3_000, settle=True)
+    assert lab.recorded(Name.FOLLOWER_FAILED) == []
+    assert lab.recorded(Name.TRUNCATED, 2)[-1].cause == "full"
+    assert starts(lab) == [2, 2] and lab.values(2) == lab.values(1) == [31, 32, 33]
+
+
 def test_compaction_runs_below_the_high_watermark_and_is_replicated() -> None:
     """Rule (KIP-58): the latest record of each key stays; a follower that fetches later takes the gaps as they are."""
     lab = lab_of(
@@ -141,14 +163,18 @@ def test_a_clean_stop_leaves_a_marker_and_the_next_start_trusts_it() -> None:
     lab.step(2, StopRequested())
     lab.advance(30_000, nodes=(2,))
     states = [event.cause for event in lab.recorded(Name.BROKER_STATE, 2)]
-    assert states == ["PendingControlledShutdown", "BrokerShuttingDown"] and lab.drivers[2].core is None
+    assert (
+        states[-3:] == ["PendingControlledShutdown", "BrokerShuttingDown", "NotRunning"]
+        and lab.drivers[2].core is None
+    )
     assert lab.drivers[2].disk.exists(CLEAN_SHUTDOWN)
     lab.start(2)
     assert lab.core(2).replicas.logs.clean and not lab.drivers[2].disk.exists(CLEAN_SHUTDOWN)
     assert lab.high_watermark(2) == before == 1
     lab.restart(2)
     assert not lab.core(2).replicas.logs.clean
-    assert lab.recorded(Name.BROKER_STATE, 2)[-1].cause == "RecoveringFromUncleanShutdown"
+    again = [event.cause for event in lab.recorded(Name.BROKER_STATE, 2)]
+    assert again.count("RecoveringFromUncleanShutdown") == 1 and again.count("Starting") == 3
 
 
 @pytest.mark.parametrize("call", [DiskCall.WRITE, DiskCall.SYNC])

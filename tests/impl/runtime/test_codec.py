@@ -38,6 +38,8 @@ def values(kind):
             return st.lists(values(arguments[0]), max_size=3).map(tuple)
         return st.tuples(*(values(one) for one in arguments))
     hints = get_type_hints(kind)
+    if issubclass(kind, tuple):
+        return st.builds(kind, *(values(hints[name]) for name in kind._fields))
     fields = {field.name: values(hints[field.name]) for field in attrs.fields(kind) if field.init}
     return st.builds(lambda **given: kind(**given), **fields)
 

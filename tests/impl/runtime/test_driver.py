@@ -145,3 +145,23 @@ def test_trace_events_are_stamped_with_time_and_node():
     assert [(it.node, it.name) for it in events] == [(3, Name.BROKER_STARTED)] and events[
         0
     ].time >= core.inputs[0][1]
+
+
+def test_an_invocation_takes_its_turn_like_an_input():
+    """Rule: whoever runs a core may call it between steps, never inside one, and its effects are released like a step's."""
+    seen = []
+
+    def answers(input, now):
+        if isinstance(input, Started):
+            drivers[0].accept(lambda at: seen.append("called") or [HELLO])
+            seen.append("stepped")
+        return []
+
+    drivers = []
+
+    def start(driver):
+        drivers.append(driver)
+        driver.start()
+
+    _, line, _, halts = drive(answers, lambda core, line, halts: line.sent, start)
+    assert seen == ["stepped", "called"] and len(line.sent) == 1 and halts == []

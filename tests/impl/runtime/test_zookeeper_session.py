@@ -133,5 +133,5 @@ def test_codes_of_the_server():
     assert error_of(-110) is ZooKeeperError.NODE_EXISTS
     with pytest.raises(UnknownCodeError, match="-9999"):
         error_of(-9999)
-    assert reply_of(None) == Failed(ZooKeeperError.NO_NODE)
+    assert reply_of(None, 7) == Failed(ZooKeeperError.NO_NODE)
     assert watch_event(b"\xff\xff\xff\xff" + b"\x00\x00\x00\x03" + b"\x00\x00\x00\x00", 0) is None

@@ -1,0 +1,145 @@
+"""What an admin command must know of a cluster before it writes, and how it refuses. Owns the reading; must not know what is asked.
+
+A command is a procedure of ZooKeeper requests (impl/procedures.py): whoever runs it hands it the replies.
+"""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from typing import TypeVar
+
+from attrs import frozen
+
+from fencepost.impl import znodes
+from fencepost.impl.controller.grouped_reads import read_nodes
+from fencepost.impl.procedures import Steps
+from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.zookeeper import Children, Create, Data, GetChildren, GetData, SetData
+from fencepost.impl.zookeeper_groups import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
+from fencepost.traces.errors import FencepostError
+
+Assignment = Mapping[int, tuple[int, ...]]
+Named = TypeVar("Named", bound=Hashable)
+
+
+class AdminError(FencepostError, ValueError):
+    """A request that the cluster cannot carry out as it is; nothing was written."""
+
+
+@frozen
+class Topic:
+    """Assigned replicas by partition number, and the version of the topic's node."""
+
+    assignment: Assignment
+    version: int
+
+    @property
+    def replication_factor(self) -> int:
+        """Of its first partition."""
+        return len(self.assignment[min(self.assignment)])
+
+
+@frozen(kw_only=True)
+class ClusterTopics:
+    """brokers: alive, sorted. names: of all topics. topics: those that were asked for and exist. deleting: topics marked for deletion. reassigning: targets of
+    the reassignment that is in progress, empty without one; electing: whether a preferred election is."""
+
+    brokers: tuple[int, ...]
+    names: tuple[str, ...]
+    topics: Mapping[str, Topic]
+    deleting: frozenset[str]
+    reassigning: Mapping[TopicPartition, tuple[int, ...]]
+    electing: bool
+
+    def topic(self, name: str, where: str) -> Topic:
+        """A topic that must exist and stay."""
+        if name not in self.topics:
+            raise AdminError(
+                expected="a topic that exists",
+                seen=name,
+                where=where,
+                hint="fencepost topics list shows which do",
+            )
+        if name in self.deleting:
+            raise AdminError(
+                expected="a topic that stays", seen=f"{name}, which is marked for deletion", where=where
+            )
+        return self.topics[name]
+
+    def live_brokers(self, where: str) -> tuple[int, ...]:
+        """The brokers, of which there must be one at least."""
+        if not self.brokers:
+            raise AdminError(
+                expected="at least one live broker", seen="none", where=where, hint="start the cluster first"
+            )
+        return self.brokers
+
+    def partitions(self) -> list[TopicPartition]:
+        """Of the topics asked for, sorted."""
+        return sorted(
+            TopicPartition(name, number) for name, topic in self.topics.items() for number in topic.assignment
+        )
+
+
+def read_cluster(names: Collection[str] | None = None) -> Steps:
+    """A ClusterTopics with these topics, or all."""
+    brokers, listed, deleting, reassigning, electing = yield (
+        GetChildren(znodes.BROKER_IDS),
+        GetChildren(znodes.TOPICS),
+        GetChildren(znodes.DELETE_TOPICS),
+        GetData(znodes.REASSIGN),
+        GetData(znodes.PREFERRED_ELECTION),
+    )
+    existing = _names(listed)
+    wanted = [name for name in existing if names is None or name in names]
+    nodes = {znodes.topic_path(name): znodes.TOPIC_BYTES for name in wanted}
+    replies = yield from read_nodes(GROUPED, nodes)
+    return ClusterTopics(
+        brokers=tuple(sorted(int(name) for name in _names(brokers))),
+        names=existing,
+        topics={
+            name: Topic(znodes.decode_topic(reply.data), reply.stat.version)
+            for name, reply in zip(wanted, replies, strict=True)
+            if isinstance(reply, Data)
+        },
+        deleting=frozenset(_names(deleting)),
+        reassigning=znodes.decode_reassignments(reassigning.data) if isinstance(reassigning, Data) else {},
+        electing=isinstance(electing, Data),
+    )
+
+
+def _names(reply: object) -> tuple[str, ...]:
+    return reply.names if isinstance(reply, Children) else ()
+
+
+def read_states(keys: Collection[TopicPartition]) -> Steps:
+    """The LeaderAndIsr of each partition that has one."""
+    nodes = {znodes.state_path(key): znodes.state_bytes(8) for key in keys}
+    replies = yield from read_nodes(GROUPED, nodes)
+    return {
+        key: znodes.decode_state(reply.data, reply.stat.version)
+        for key, reply in zip(keys, replies, strict=True)
+        if isinstance(reply, Data)
+    }
+
+
+def refuse_twice(names: Iterable[Named], what: str, where: str) -> None:
+    """Names of which none may stand twice, and there must be one at least."""
+    seen: dict[Named, None] = {}
+    for name in names:
+        if name in seen:
+            raise AdminError(expected=f"each {what} once", seen=f"{name} twice", where=where)
+        seen[name] = None
+    if not seen:
+        raise AdminError(expected=f"at least one {what}", seen="none", where=where)
+
+
+def fitting(write: Create | SetData, where: str) -> Create | SetData:
+    """The write, if one request may be so long; the node could be neither written nor read otherwise."""
+    size = REQUEST_BYTES + write_size(write)[0]
+    if size > JUTE_MAXBUFFER:
+        raise AdminError(
+            expected=f"at most {JUTE_MAXBUFFER:,} bytes in one ZooKeeper request (its jute.maxbuffer)",
+            seen=f"{size:,}",
+            where=where,
+            hint="ask for fewer partitions at a time",
+        )
+    return write

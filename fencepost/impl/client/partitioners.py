@@ -1,0 +1,155 @@
+"""Partitioners: to which partition of its topic a record goes (SPEC.md P1; KIP-480 for the sticky one).
+
+Owns the choice. Must not know batches, leaders' addresses, or what happens to a record then. A partitioner of one's own is any object with the two
+methods of `Partitioner`; it must not draw from anything but what it is given, or a run does not repeat. Records of one key keep their order only where the key
+alone decides: that is the key hash, as long as the number of partitions stays.
+"""
+
+from typing import Protocol
+
+from attrs import define, field, frozen
+
+MURMUR2_SEED, MURMUR2_MULTIPLIER, MURMUR2_SHIFT = 0x9747B28C, 0x5BD1E995, 24
+MASK_32, MASK_31 = 0xFFFFFFFF, 0x7FFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """MurmurHash2, 32 bits, as a signed integer: the hash by which Kafka's clients place a key."""
+    multiplier, value = MURMUR2_MULTIPLIER, (MURMUR2_SEED ^ len(data)) & MASK_32
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        word = int.from_bytes(data[position : position + 4], "little") * multiplier & MASK_32
+        word = (word ^ (word >> MURMUR2_SHIFT)) * multiplier & MASK_32
+        value = (value * multiplier & MASK_32) ^ word
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * multiplier & MASK_32
+    value = (value ^ (value >> 13)) * multiplier & MASK_32
+    value ^= value >> 15
+    return value - (1 << 32) if value > MASK_31 else value
+
+
+def partition_of_key(key: bytes, partitions: int) -> int:
+    """Where Kafka's clients put a record of this key."""
+    return (murmur2(key) & MASK_31) % partitions
+
+
+@frozen(kw_only=True)
+class TopicView:
+    """What the metadata says of a topic. partitions: all of them, ascending; available: those that have a leader."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    available: tuple[int, ...]
+
+    @property
+    def choice(self) -> tuple[int, ...]:
+        """Those that a record without a key may go to: the available ones, or all if there is none."""
+        return self.available or self.partitions
+
+
+class Partitioner(Protocol):
+    """The protocol of a partitioner. cause: the number of the append, so that a random choice depends on it and on nothing that ran before."""
+
+    def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
+        """The partition of the records of this append: one of `view.partitions`."""
+        ...
+
+    def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
+        """The partition chosen last has no batch with room: a new one would be begun there. `partition` is asked again after this."""
+        ...
+
+
+@frozen
+class KeyedRandom:
+    """A choice that looks random and is a function of (seed, topic, cause)."""
+
+    seed: int
+
+    def of(self, choice: tuple[int, ...], topic: str, cause: int) -> int:
+        """One of `choice`."""
+        return choice[(murmur2(b"%d/%s/%d" % (self.seed, topic.encode(), cause)) & MASK_31) % len(choice)]
+
+
+@define
+class RoundRobin:
+    """Each append goes to the next available partition. turns: appends so far, by topic."""
+
+    turns: dict[str, int] = field(factory=dict)
+
+    def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
+        """The next one; the key is not looked at."""
+        turn = self.turns.get(view.topic, 0)
+        self.turns[view.topic] = turn + 1
+        return view.choice[turn % len(view.choice)]
+
+    def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
+        """Stay: the turn of this append is the one that was just counted."""
+        self.turns[view.topic] -= 1
+
+
+@define
+class Random:
+    """Each append goes to any available partition."""
+
+    random: KeyedRandom
+
+    def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
+        """Any; the key is not looked at."""
+        return self.random.of(view.choice, view.topic, cause)
+
+    def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
+        """Nothing."""
+
+
+@define
+class Sticky:
+    """Appends go to one partition until its batch is full, then to another one: fewer, larger batches (KIP-480). current: by topic."""
+
+    random: KeyedRandom
+    current: dict[str, int] = field(factory=dict)
+
+    def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
+        """The present one; the key is not looked at."""
+        chosen = self.current.get(view.topic)
+        if chosen is None or chosen not in view.partitions:
+            chosen = self.current[view.topic] = self.random.of(view.choice, view.topic, cause)
+        return chosen
+
+    def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
+        """Go to another available one, if there is any."""
+        if self.current.get(view.topic) == previous:
+            others = tuple(number for number in view.choice if number != previous)
+            self.current[view.topic] = self.random.of(others or view.choice, view.topic, cause)
+
+
+@define
+class KeyHash:
+    """Kafka's default: the key decides (murmur2 over all partitions, available or not); without a key as `Sticky`."""
+
+    sticky: Sticky
+
+    def partition(self, view: TopicView, key: bytes | None, cause: int) -> int:
+        """Where the key belongs."""
+        if key is None:
+            return self.sticky.partition(view, key, cause)
+        return view.partitions[partition_of_key(key, len(view.partitions))]
+
+    def on_new_batch(self, view: TopicView, previous: int, cause: int) -> None:
+        """A keyed append comes back to its partition; others go on."""
+        self.sticky.on_new_batch(view, previous, cause)
+
+
+NAMES = ("key_hash", "sticky", "round_robin", "random")
+
+
+def make_partitioner(name: str, seed: int = 0) -> Partitioner:
+    """The partitioner of this name, one of NAMES. seed: of its keyed randomness."""
+    random = KeyedRandom(seed)
+    if name == "round_robin":
+        return RoundRobin()
+    if name == "random":
+        return Random(random)
+    if name == "sticky":
+        return Sticky(random)
+    assert name == "key_hash", name
+    return KeyHash(Sticky(random))

@@ -1,0 +1,307 @@
+"""A reader: goes on through the partitions that it was assigned, without a group, for as long as it runs.
+
+Owns positions, fetches and their retries. Must not know groups, commits or who reads. One fetch per partition is in flight; a partition whose leader is not
+known asks for metadata and rests. What was read stands in `delivered`, in order, until the host takes it; a row of the trace is completed with it, stamped
+with the host's own times. Each partition is a process of the trace: their fetches overlap.
+"""
+
+from collections import deque
+
+from attrs import define, field, frozen
+
+from fencepost.impl import messages as kafka
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.log.batch_header import CorruptBatchError, read_headers
+from fencepost.impl.log.record_batch import read_records
+from fencepost.impl.log.values import value_of
+from fencepost.impl.messages import TopicPartition
+from fencepost.impl.seam import (
+    CancelTimer,
+    Complete,
+    Effect,
+    Input,
+    MessageArrived,
+    Send,
+    SetTimer,
+    TimerFired,
+)
+from fencepost.impl.shell import MILLISECOND
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.plan import ClientOptions
+
+NONE = -1
+FETCH_BYTES = 1_048_576
+"""Of one partition and fetch (max.partition.fetch.bytes)."""
+REQUEST, BACKOFF = "read_request", "read_backoff"
+METADATA = ("read_metadata",)
+SEEK_TO_BEGINNING = "seek_to_beginning"
+
+
+@frozen(kw_only=True)
+class ReadRecord:
+    """One record as the application gets it. value None: a tombstone."""
+
+    partition: TopicPartition
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+@define(eq=False)
+class Reading:
+    """One partition. process: of the trace. position: the next offset to read, NONE until the leader said where to begin; start: which end it asks for
+    then. correlation_id: of the request in flight, sent at asked_at; resting: until the back-off is over. stale: its leader must be asked for. end: the last
+    one that was shown to an empty poll, whose repetition is no news."""
+
+    key: TopicPartition
+    start: int
+    process: int
+    position: int = NONE
+    correlation_id: int = NONE
+    asked_at: int = 0
+    node: int = NONE
+    resting: bool = False
+    stale: bool = False
+    end: int = NONE
+
+
+@define(eq=False)
+class Reader:
+    """readings: in the order in which they were assigned. correlation_id, op_id: the last ones used. asked_metadata: the request
+    in flight, NONE if there is none. end_offsets: the high watermark that was shown last, by partition."""
+
+    options: ClientOptions
+    metadata: ClientMetadata
+    readings: dict[TopicPartition, Reading]
+    delivered: deque[ReadRecord] = field(factory=deque)
+    end_offsets: dict[TopicPartition, int] = field(factory=dict)
+    correlation_id: int = 0
+    op_id: int = NONE
+    asked_metadata: int = NONE
+    assigned: bool = False
+    turn: int = 0
+    outbox: list[Effect] = field(factory=list)
+    now: int = 0
+
+    def step(self, input: Input, now: int) -> list[Effect]:
+        """Apply one input; returns the effects."""
+        self.now, self.outbox = now, []
+        if not self.assigned:
+            self._assign()
+        if isinstance(input, MessageArrived):
+            self._on_message(input.message)
+        elif isinstance(input, TimerFired):
+            self._on_timer(input)
+        self._ask()
+        return self.outbox
+
+    def _assign(self) -> None:
+        self.assigned = True
+        for key, reading in self.readings.items():
+            position = Position(topic=key.topic, partition=key.partition, offset=reading.position)
+            self._complete(
+                reading,
+                Function.ASSIGN,
+                invoke_time=self.now,
+                argument=SEEK_TO_BEGINNING if reading.start == kafka.EARLIEST else None,
+                positions=(position,),
+            )
+
+    # ---- asking
+
+    def _ask(self) -> None:
+        wants_metadata = False
+        for reading in self.readings.values():
+            if reading.correlation_id != NONE or reading.resting:
+                continue
+            leader = None if reading.stale else self.metadata.leader(reading.key)
+            if leader is None:
+                wants_metadata = True
+            else:
+                self._send(reading, *leader)
+        if wants_metadata and self.asked_metadata == NONE:
+            self.asked_metadata = self._next_id()
+            target = self.metadata.whom_to_ask(self.turn)
+            self.turn += 1
+            self.outbox.append(Send(target, kafka.MetadataRequest(correlation_id=self.asked_metadata)))
+            self._set(METADATA, self.options.request_timeout_ms)
+
+    def _send(self, reading: Reading, leader: int, leader_epoch: int) -> None:
+        reading.correlation_id, reading.asked_at, reading.node = self._next_id(), self.now, leader
+        if reading.position == NONE:
+            request: kafka.Request = kafka.ListOffsetsRequest(
+                correlation_id=reading.correlation_id,
+                partition=reading.key,
+                leader_epoch=leader_epoch,
+                timestamp=reading.start,
+            )
+        else:
+            wanted = kafka.FetchPartition(
+                partition=reading.key, offset=reading.position, leader_epoch=leader_epoch
+            )
+            request = kafka.FetchRequest(
+                correlation_id=reading.correlation_id,
+                replica_id=NONE,
+                max_wait=self.options.fetch_wait_max_ms * MILLISECOND,
+                max_bytes=FETCH_BYTES,
+                partitions=(wanted,),
+            )
+        self.outbox.append(Send(leader, request))
+        self._set((REQUEST, *_name(reading.key)), self.options.request_timeout_ms)
+
+    def _next_id(self) -> int:
+        self.correlation_id += 1
+        return self.correlation_id
+
+    # ---- answers
+
+    def _on_message(self, message: kafka.Message) -> None:
+        if isinstance(message, kafka.MetadataResponse):
+            if message.correlation_id == self.asked_metadata:
+                self._on_metadata(message)
+            return
+        asked = (one for one in self.readings.values() if one.correlation_id == message.correlation_id)
+        reading = next(asked, None)
+        if reading is None:
+            return  # the answer to a request that was given up
+        reading.correlation_id = NONE
+        self.outbox.append(CancelTimer((REQUEST, *_name(reading.key))))
+        if isinstance(message, kafka.ListOffsetsResponse):
+            self._on_listed(reading, message)
+        else:
+            assert isinstance(message, kafka.FetchResponse), message
+            self._on_fetched(reading, message.partitions[0])
+
+    def _on_metadata(self, response: kafka.MetadataResponse) -> None:
+        self.asked_metadata = NONE
+        self.outbox.append(CancelTimer(METADATA))
+        self.metadata.update(response)
+        for reading in self.readings.values():
+            reading.stale = False
+            if self.metadata.leader(reading.key) is None and reading.correlation_id == NONE:
+                self._rest(reading)
+
+    def _on_listed(self, reading: Reading, response: kafka.ListOffsetsResponse) -> None:
+        if response.error is ErrorCode.NONE:
+            reading.position = response.offset
+        else:
+            self._rest(reading)
+
+    def _on_fetched(self, reading: Reading, answer: kafka.FetchedPartition) -> None:
+        if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            reset = self.options.auto_offset_reset
+            reading.position, reading.start = NONE, kafka.EARLIEST if reset == "earliest" else kafka.LATEST
+        if answer.error is not ErrorCode.NONE:
+            self._rest(reading)
+            return
+        try:
+            self._take(reading, answer)
+        except CorruptBatchError:
+            self._rest(reading)
+
+    def _take(self, reading: Reading, answer: kafka.FetchedPartition) -> None:
+        """Deliver the records from the position on, and write the row of the poll."""
+        begun, position, rows = reading.position, reading.position, []
+        for header in read_headers(answer.records):
+            for record in () if header.is_control else read_records(answer.records, header):
+                if record.offset < begun:
+                    continue
+                rows.append(
+                    Record(
+                        topic=reading.key.topic,
+                        partition=reading.key.partition,
+                        offset=record.offset,
+                        value=value_of(record),
+                        leader_epoch=header.leader_epoch,
+                    )
+                )
+                self.delivered.append(
+                    ReadRecord(
+                        partition=reading.key,
+                        offset=record.offset,
+                        timestamp_ms=record.timestamp_ms,
+                        key=record.key,
+                        value=record.value,
+                    )
+                )
+            position = max(position, header.next_offset)
+        reading.position = position
+        self.end_offsets[reading.key] = answer.high_watermark
+        if rows or reading.end != answer.high_watermark:
+            reading.end = NONE if rows else answer.high_watermark
+            self._poll(reading, begun, answer, tuple(rows))
+
+    def _poll(
+        self, reading: Reading, begun: int, answer: kafka.FetchedPartition, records: tuple[Record, ...]
+    ) -> None:
+        self._complete(
+            reading,
+            Function.POLL,
+            invoke_time=reading.asked_at,
+            topic=reading.key.topic,
+            partition=reading.key.partition,
+            isolation="read_uncommitted",
+            offset=begun,
+            end_offset=answer.high_watermark,
+            log_start_offset=answer.log_start_offset,
+            leader_epoch=answer.leader_epoch,
+            node=reading.node,
+            records=records,
+        )
+
+    def _complete(self, reading: Reading, function: Function, **row: object) -> None:
+        self.op_id += 1
+        self.outbox.append(
+            Complete(
+                Operation(
+                    op_id=self.op_id,
+                    process=reading.process,
+                    function=function,
+                    outcome=Outcome.OK,
+                    completion_time=self.now,
+                    **row,  # type: ignore[arg-type]
+                )
+            )
+        )
+
+    # ---- time
+
+    def _on_timer(self, fired: TimerFired) -> None:
+        if fired.key == METADATA:
+            self.asked_metadata = NONE
+            return
+        kind, topic, number = fired.key
+        assert isinstance(number, int)
+        reading = self.readings[TopicPartition(str(topic), number)]
+        if kind == BACKOFF:
+            reading.resting = False
+        else:
+            reading.correlation_id = NONE
+            self._rest(reading)
+
+    def _rest(self, reading: Reading) -> None:
+        """Ask again later, and whoever leads then."""
+        reading.resting = reading.stale = True
+        self._set((BACKOFF, *_name(reading.key)), self.options.retry_backoff_ms)
+
+    def _set(self, key: tuple[str | int, ...], delay_ms: int) -> None:
+        self.outbox.append(SetTimer(key, self.now + delay_ms * MILLISECOND))
+
+
+def _name(key: TopicPartition) -> tuple[str, int]:
+    return key.topic, key.partition
+
+
+def make_reader(
+    options: ClientOptions,
+    metadata: ClientMetadata,
+    partitions: tuple[TopicPartition, ...],
+    *,
+    from_beginning: bool,
+) -> Reader:
+    """A reader of these partitions, from their log start or from their end."""
+    start = kafka.EARLIEST if from_beginning else kafka.LATEST
+    readings = {key: Reading(key, start, process) for process, key in enumerate(partitions)}
+    return Reader(options, metadata, readings)

@@ -1,0 +1,170 @@
+"""The group coordinator of one broker: requests and timers of consumer groups, handed to the part that knows.
+
+Owns the wiring, FindCoordinator, and what is said about groups. Must not know any rule. Kafka's GroupCoordinator and GroupMetadataManager in one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.impl import group_messages as kafka
+from fencepost.impl import znodes
+from fencepost.impl.coordinator.group_log import APPEND_TIMER, GroupLog
+from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER, GroupLoading
+from fencepost.impl.coordinator.membership import GroupMembership
+from fencepost.impl.coordinator.offsets import EXPIRY_TIMER, GroupOffsets
+from fencepost.impl.coordinator.rebalance import JOIN_TIMER, SESSION_TIMER, SYNC_TIMER
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC
+from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.metadata_cache import MetadataCache
+from fencepost.impl.procedures import Procedure, Procedures
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.seam import TimerKey
+from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.zookeeper import Create
+from fencepost.traces.outcomes import ErrorCode
+
+REPLICAS = 3
+"""offsets.topic.replication.factor, or as many brokers as there are."""
+
+
+@define
+class GroupCoordinator:
+    """creating: the topic is being created."""
+
+    table: GroupTable
+    log: GroupLog
+    loading: GroupLoading
+    membership: GroupMembership
+    offsets: GroupOffsets
+    metadata: MetadataCache
+    procedures: Procedures
+    creating: bool = False
+    started: bool = False
+    handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
+    _timers: dict[str | int, Callable[..., None]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.loading.on_loaded.append(self.membership.loaded)
+        self.loading.on_unload.append(self.membership.unloaded)
+        self.handlers = {
+            kafka.FindCoordinatorRequest: self.find,
+            kafka.JoinGroupRequest: self.membership.join,
+            kafka.SyncGroupRequest: self.membership.sync,
+            kafka.HeartbeatRequest: self.membership.heartbeat,
+            kafka.LeaveGroupRequest: self.membership.leave,
+            kafka.OffsetCommitRequest: self.offsets.commit,
+            kafka.OffsetFetchRequest: self.offsets.fetch,
+            kafka.ListGroupsRequest: self.list_groups,
+            kafka.DescribeGroupRequest: self.describe,
+        }
+        self._timers = {
+            APPEND_TIMER: self.log.expire,
+            LOAD_TIMER: lambda *task: self.loading.on_task(LOAD_TIMER, *task),
+            UNLOAD_TIMER: lambda *task: self.loading.on_task(UNLOAD_TIMER, *task),
+            JOIN_TIMER: self.membership.on_join_timer,
+            SYNC_TIMER: self.membership.on_sync_timer,
+            SESSION_TIMER: self.membership.on_session,
+            EXPIRY_TIMER[0]: self.offsets.expire,
+        }
+
+    def moved(self, partition: Partition) -> None:
+        """A replica's role or high watermark may have changed; those of other topics are nothing to it."""
+        if partition.key.topic != OFFSETS_TOPIC:
+            return
+        if not self.started:
+            self.started = True
+            self.offsets.start()
+        self.log.moved(partition)
+        self.loading.moved(partition)
+
+    def on_timer(self, key: TimerKey) -> bool:
+        """Whether the timer was one of the coordinator's."""
+        take = self._timers.get(key[0])
+        if take is not None:
+            take(*key[1:])
+        return take is not None
+
+    # ---- who coordinates
+
+    def find(self, source: int, request: kafka.FindCoordinatorRequest) -> None:
+        """The leader of the group's offsets partition, as this broker has heard; the topic is created if it may be."""
+        key = TopicPartition(OFFSETS_TOPIC, self.table.number_of(request.group_id))
+        leader, _ = self.metadata.leaders.get(key, (-1, -1))
+        error = ErrorCode.NONE if self.table.count and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not any(known.topic == OFFSETS_TOPIC for known in self.metadata.leaders):
+            self._create_topic()
+        response = kafka.FindCoordinatorResponse(
+            correlation_id=request.correlation_id,
+            error=error,
+            node=leader if error is ErrorCode.NONE else -1,
+        )
+        self.table.shell.reply(source, response, request.correlation_id)
+
+    def _create_topic(self) -> None:
+        named = any(topic.name == OFFSETS_TOPIC for topic in self.table.shell.options.topics)
+        if self.creating or named or not self.table.count or not self.metadata.live_brokers:
+            return
+        self.creating = True
+        self.procedures.start(self._creation())
+
+    def _creation(self) -> Procedure:
+        """As the first broker that is asked does it (KafkaApis.createGroupMetadataTopic); that another one was quicker does no harm."""
+        brokers = self.metadata.live_brokers
+        assignment = {
+            number: tuple(
+                brokers[(number + place) % len(brokers)] for place in range(min(REPLICAS, len(brokers)))
+            )
+            for number in range(self.table.count)
+        }
+        yield Create(znodes.topic_path(OFFSETS_TOPIC), znodes.encode_topic(assignment))
+        self.creating = False
+
+    # ---- what is said about groups
+
+    def list_groups(self, source: int, request: kafka.ListGroupsRequest) -> None:
+        """Those that this broker coordinates."""
+        groups = tuple(
+            (group_id, group.protocol_type, group.phase.value)
+            for group_id, group in sorted(self.table.groups.items())
+            if self.log.not_coordinator(group.number) is ErrorCode.NONE
+        )
+        loading = any(place.load is not None for place in self.table.places.values())
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
+        response = kafka.ListGroupsResponse(correlation_id=request.correlation_id, error=error, groups=groups)
+        self.table.shell.reply(source, response, request.correlation_id)
+
+    def describe(self, source: int, request: kafka.DescribeGroupRequest) -> None:
+        """All about one group."""
+        error = self.log.not_coordinator(self.table.number_of(request.group_id))
+        response = kafka.DescribeGroupResponse(correlation_id=request.correlation_id, error=error)
+        if error is ErrorCode.NONE:
+            response = self._description(request)
+        self.table.shell.reply(source, response, request.correlation_id)
+
+    def _description(self, request: kafka.DescribeGroupRequest) -> kafka.DescribeGroupResponse:
+        group = self.table.groups.get(request.group_id)
+        if group is None:
+            return kafka.DescribeGroupResponse(
+                correlation_id=request.correlation_id, error=ErrorCode.NONE, state=GroupPhase.DEAD.value
+            )
+        stable = group.phase is GroupPhase.STABLE
+        return kafka.DescribeGroupResponse(
+            correlation_id=request.correlation_id,
+            error=ErrorCode.NONE,
+            state=group.phase.value,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol or "" if stable else "",
+            generation_id=group.generation,
+            members=tuple(
+                kafka.MemberDescription(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    assignment=member.assignment if stable else b"",
+                )
+                for member in group.members.values()
+            ),
+        )

@@ -1,0 +1,219 @@
+"""Members: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (P3).
+
+Owns who is admitted, and what each request means in each phase:
+
+    Empty, Stable --a member comes or goes--> PreparingRebalance   everybody has to join again
+    PreparingRebalance --all have joined, or the time is over--> CompletingRebalance   a new generation; its leader is told who is in it
+    CompletingRebalance --the leader's assignment is durable--> Stable   everybody is told his part
+
+Must not know offsets, nor how a phase ends: rebalance.py does.
+"""
+
+from functools import partial
+
+from attrs import define
+
+from fencepost.impl import group_messages as kafka
+from fencepost.impl.coordinator.group import Group, Member, Waiting, member_id_of
+from fencepost.impl.coordinator.rebalance import STORE_ERRORS, Rebalances
+from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.traces.outcomes import ErrorCode
+
+
+@define
+class GroupMembership(Rebalances):
+    """Of all groups of this broker. last_member: how many ids this process has given out."""
+
+    last_member: int = 0
+
+    # ---- JoinGroup
+
+    def join(self, source: int, request: kafka.JoinGroupRequest) -> None:
+        """Answered when the next generation is known."""
+        waiting = Waiting(source, request.correlation_id)
+        group, error = self._joinable(request)
+        if group is None or error is not ErrorCode.NONE:
+            self.refuse_join(waiting, error, request.member_id)
+        elif not request.member_id:
+            self._join_without_id(group, waiting, request)
+        elif request.member_id in group.pending:
+            del group.pending[request.member_id]
+            self._add(group, waiting, request, request.member_id)
+        else:
+            self._join_again(group, waiting, request)
+
+    def _joinable(self, request: kafka.JoinGroupRequest) -> tuple[Group | None, ErrorCode]:
+        options = self.table.shell.options.groups
+        if not request.group_id:
+            return None, ErrorCode.INVALID_GROUP_ID
+        error = self.log.not_coordinator(self.table.number_of(request.group_id))
+        if error is not ErrorCode.NONE:
+            return None, error
+        if not options.min_session_timeout_ms <= request.session_timeout_ms <= options.max_session_timeout_ms:
+            return None, ErrorCode.INVALID_SESSION_TIMEOUT
+        group = self.table.groups.get(request.group_id)
+        if group is None:
+            if request.member_id:
+                return None, ErrorCode.UNKNOWN_MEMBER_ID
+            group = self.table.create(request.group_id)
+        if group.phase is GroupPhase.DEAD:
+            return None, ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not group.accepts(request.protocol_type, request.protocols):
+            return group, ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        return group, ErrorCode.NONE
+
+    def _join_without_id(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest) -> None:
+        instance = request.group_instance_id
+        self.last_member += 1
+        shell = self.table.shell
+        member_id = member_id_of(
+            instance or request.client_id,
+            node=shell.node,
+            broker_epoch=shell.broker_epoch,
+            number=self.last_member,
+        )
+        if instance is None:
+            # KIP-394: an id first, so that a request whose answer is lost leaves no member behind that nobody knows of
+            group.pending[member_id] = None
+            shell.set_timer(self.session_timer(group, member_id), request.session_timeout_ms)
+            self.refuse_join(waiting, ErrorCode.MEMBER_ID_REQUIRED, member_id)
+        elif instance in group.static and self.replace_static_member(group):
+            self._replace(group, waiting, request, member_id)
+        else:
+            self._add(group, waiting, request, member_id)
+
+    def _add(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest, member_id: str) -> None:
+        self.table.shell.cancel_timer(self.session_timer(group, member_id))
+        member = Member(
+            member_id,
+            request.group_instance_id,
+            request.client_id,
+            request.rebalance_timeout_ms,
+            request.session_timeout_ms,
+            request.protocols,
+            join=waiting,
+        )
+        if not group.members:
+            group.protocol_type = request.protocol_type
+        group.add(member)
+        self.prepare(group, f"{member_id} joins")
+
+    def _join_again(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest) -> None:
+        error = group.identity_error(request.member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            self.refuse_join(waiting, error, request.member_id)
+            return
+        member = group.members[request.member_id]
+        same = member.protocols == request.protocols
+        member.join, member.protocols = waiting, request.protocols
+        member.rebalance_timeout_ms = request.rebalance_timeout_ms
+        member.session_timeout_ms = request.session_timeout_ms
+        if group.phase is GroupPhase.COMPLETING and same:
+            self.answer_join(group, member)  # its answer was lost
+        elif group.phase is GroupPhase.STABLE and same and member.member_id != group.leader:
+            self.answer_join(group, member)
+        elif group.phase is GroupPhase.PREPARING:
+            self._complete_if_all_have_joined(group)
+        else:
+            self.prepare(group, f"{member.member_id} joins again")
+
+    # ---- static members (KIP-345)
+
+    def replace_static_member(self, group: Group) -> bool:
+        """Protection KAFKA-8500: a static member that comes back takes its own place in any phase, not beside itself."""
+        return True
+
+    def _replace(
+        self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest, member_id: str
+    ) -> None:
+        instance = request.group_instance_id
+        assert instance is not None
+        before = group.static[instance]
+        member = group.members[before]
+        self._answer_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
+        self.table.shell.cancel_timer(self.session_timer(group, before))
+        leader = group.leader
+        group.rename(member, member_id)
+        same = member.subscription(group.protocol or "") == dict(request.protocols).get(group.protocol or "")
+        member.join, member.protocols = waiting, request.protocols
+        self.heard(group, member_id)
+        if group.phase is GroupPhase.STABLE and same:
+            self.persist_static_member(group, member, leader or "")
+        elif group.phase is GroupPhase.PREPARING:
+            self._complete_if_all_have_joined(group)
+        else:
+            self.prepare(group, f"{instance} is back")
+
+    def persist_static_member(self, group: Group, member: Member, leader: str) -> None:
+        """Protection KAFKA-10284: the new id is written before it is told, so that the next coordinator knows it, too."""
+        assignments = {known.member_id: known.assignment for known in group.members.values()}
+        done = partial(self._persisted, group, member, leader)
+        self.log.store(group, self.table.epoch_of(group), assignments, done)
+
+    def _persisted(self, group: Group, member: Member, leader: str, error: ErrorCode, _: int) -> None:
+        if member.join is None or self.table.groups.get(group.group_id) is not group:
+            return
+        if error is not ErrorCode.NONE:
+            waiting, member.join = member.join, None
+            self.refuse_join(waiting, STORE_ERRORS.get(error, error), member.member_id)
+        elif group.phase is GroupPhase.STABLE:
+            self.answer_join(group, member, leader)  # it follows, even if it led: nobody assigns anew
+        else:
+            self._complete_if_all_have_joined(group)
+
+    # ---- SyncGroup, Heartbeat, LeaveGroup
+
+    def _member(self, group_id: str, member_id: str, instance: str | None) -> tuple[Group | None, ErrorCode]:
+        error = self.log.not_coordinator(self.table.number_of(group_id))
+        if error is not ErrorCode.NONE:
+            return None, error
+        group = self.table.groups.get(group_id)
+        if group is None:
+            return None, ErrorCode.UNKNOWN_MEMBER_ID
+        return group, group.identity_error(member_id, instance)
+
+    def sync(self, source: int, request: kafka.SyncGroupRequest) -> None:
+        """Answered when the generation's assignment is durable."""
+        waiting = Waiting(source, request.correlation_id)
+        group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
+        if group is None or error is not ErrorCode.NONE:
+            self.refuse_sync(waiting, error)
+            return
+        member = group.members[request.member_id]
+        if request.generation_id != group.generation:
+            self.refuse_sync(waiting, ErrorCode.ILLEGAL_GENERATION)
+        elif group.phase is GroupPhase.STABLE:
+            member.sync = waiting
+            self.answer_sync(group, member)
+        elif group.phase is GroupPhase.COMPLETING:
+            member.sync = waiting
+            self.heard(group, member.member_id)
+            if group.leader == member.member_id:
+                self.assign(group, dict(request.assignments))
+        else:
+            self.refuse_sync(waiting, ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def heartbeat(self, source: int, request: kafka.HeartbeatRequest) -> None:
+        """A member is alive; whether its generation is."""
+        group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
+        if group is not None and error is ErrorCode.NONE:
+            if request.generation_id != group.generation:
+                error = ErrorCode.ILLEGAL_GENERATION
+            else:
+                self.heard(group, request.member_id)
+                if group.phase is GroupPhase.PREPARING:
+                    error = ErrorCode.REBALANCE_IN_PROGRESS
+        response = kafka.HeartbeatResponse(correlation_id=request.correlation_id, error=error)
+        self.table.shell.reply(source, response, request.correlation_id)
+
+    def leave(self, source: int, request: kafka.LeaveGroupRequest) -> None:
+        """A member goes; the others need not wait for its session."""
+        group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
+        response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=error)
+        if group is not None and request.member_id in group.pending:
+            response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=ErrorCode.NONE)
+            self.on_session(group.group_id, request.member_id)
+        elif group is not None and error is ErrorCode.NONE:
+            member = group.members[request.member_id]
+            self.remove(group, member, f"{request.member_id} leaves")
+        self.table.shell.reply(source, response, request.correlation_id)

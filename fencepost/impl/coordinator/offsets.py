@@ -1,0 +1,256 @@
+"""Committed offsets: commit, fetch, retention (P4).
+
+Owns whose commits count, what is read back, and what expires when. Must not know rebalances. A commit is read back once it is below the high watermark,
+and never before; of two commits the one that stands later in the log counts, whichever was answered first.
+"""
+
+from functools import partial
+
+import msgspec
+from attrs import define
+
+from fencepost.impl import group_messages as kafka
+from fencepost.impl.coordinator.group import Group, StoredOffset
+from fencepost.impl.coordinator.group_log import GroupLog
+from fencepost.impl.coordinator.membership import GroupMembership
+from fencepost.impl.coordinator.records import (
+    NO_EXPIRY,
+    OFFSETS_TOPIC,
+    GroupKey,
+    OffsetKey,
+    OffsetValue,
+    encode_key,
+    encode_offset,
+)
+from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.topic_partition import TopicPartition
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import ErrorCode
+
+MAXIMUM_METADATA = 4096
+"""offset.metadata.max.bytes: characters of a commit's metadata."""
+EXPIRY_TIMER = ("group_expiry",)
+COMMIT_ERRORS = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
+}
+"""What a client is told of an append's error."""
+
+
+@define
+class GroupOffsets:
+    """Of all groups of this broker."""
+
+    table: GroupTable
+    log: GroupLog
+    membership: GroupMembership
+
+    # ---- commit
+
+    def commit(self, source: int, request: kafka.OffsetCommitRequest) -> None:
+        """Write the offsets; answered when they are below the high watermark."""
+        group, error = self._admit(request)
+        if group is None or error is not ErrorCode.NONE:
+            self._committed(source, request, error, appended=False)
+            return
+        self.membership.heard(group, request.member_id)
+        now_ms = self.table.now_ms
+        values = [
+            OffsetValue(
+                offset=each.offset,
+                leader_epoch=each.leader_epoch,
+                metadata=each.metadata,
+                commit_timestamp_ms=now_ms,
+            )
+            for each in request.offsets
+        ]
+        records = [
+            (encode_key(OffsetKey(group.group_id, each.partition)), encode_offset(value))
+            for each, value in zip(request.offsets, values, strict=True)
+        ]
+        done = partial(self._stored, source, request, group, values)
+        self.log.append(group.number, self.table.epoch_of(group), records, done)
+
+    def _admit(self, request: kafka.OffsetCommitRequest) -> tuple[Group | None, ErrorCode]:
+        """The group, made if somebody who assigns himself commits first; and whether the commit may be written."""
+        error = self.log.not_coordinator(self.table.number_of(request.group_id))
+        if error is not ErrorCode.NONE:
+            return None, error
+        if any(len(each.metadata) > MAXIMUM_METADATA for each in request.offsets):
+            return None, ErrorCode.OFFSET_METADATA_TOO_LARGE
+        group = self.table.groups.get(request.group_id)
+        if group is None:
+            if request.generation_id >= 0:
+                return None, ErrorCode.ILLEGAL_GENERATION
+            group = self.table.create(request.group_id)
+        if group.phase is GroupPhase.DEAD:
+            return group, ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if request.generation_id < 0 and group.phase is GroupPhase.EMPTY:
+            return group, ErrorCode.NONE
+        error = group.identity_error(request.member_id, request.group_instance_id)
+        if error is ErrorCode.NONE:
+            error = self.generation_fencing(group, request.generation_id)
+        return group, error
+
+    def generation_fencing(self, group: Group, generation: int) -> ErrorCode:
+        """Protection P3: only a member of the group's present generation commits, and not while the next one waits for its assignment."""
+        if generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if group.phase is GroupPhase.COMPLETING:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def _stored(
+        self,
+        source: int,
+        request: kafka.OffsetCommitRequest,
+        group: Group,
+        values: list[OffsetValue],
+        error: ErrorCode,
+        base_offset: int,
+    ) -> None:
+        if error is ErrorCode.NONE and self.table.groups.get(group.group_id) is group:
+            for nth, (each, value) in enumerate(zip(request.offsets, values, strict=True)):
+                self.materialise(group, each.partition, StoredOffset(value, base_offset + nth))
+        self._committed(source, request, COMMIT_ERRORS.get(error, error), appended=base_offset >= 0)
+
+    def materialise(self, group: Group, key: TopicPartition, stored: StoredOffset) -> None:
+        """It is what a fetch reads, unless a later record of the log is."""
+        known = group.offsets.get(key)
+        if known is None or known.stands_at < stored.stands_at:
+            group.offsets[key] = stored
+
+    def _committed(
+        self, source: int, request: kafka.OffsetCommitRequest, error: ErrorCode, *, appended: bool
+    ) -> None:
+        response = kafka.OffsetCommitResponse(
+            correlation_id=request.correlation_id,
+            error=error,
+            appended=appended,
+            coordinator_epoch=self._epoch(request.group_id),
+        )
+        self.table.shell.reply(source, response, request.correlation_id)
+
+    def _epoch(self, group_id: str) -> int:
+        return self.table.place(self.table.number_of(group_id)).owned_epoch
+
+    # ---- fetch
+
+    def fetch(self, source: int, request: kafka.OffsetFetchRequest) -> None:
+        """What is committed."""
+        error = self.log.not_coordinator(self.table.number_of(request.group_id))
+        offsets: tuple[kafka.CommittedOffset, ...] = ()
+        if error is ErrorCode.NONE:
+            group = self.table.groups.get(request.group_id)
+            known = {} if group is None else group.offsets
+            asked = request.partitions or tuple(sorted(known))
+            offsets = tuple(self._committed_offset(key, known.get(key)) for key in asked)
+        response = kafka.OffsetFetchResponse(
+            correlation_id=request.correlation_id,
+            error=error,
+            offsets=offsets,
+            coordinator_epoch=self._epoch(request.group_id),
+        )
+        self.table.shell.reply(source, response, request.correlation_id)
+
+    @staticmethod
+    def _committed_offset(key: TopicPartition, stored: StoredOffset | None) -> kafka.CommittedOffset:
+        if stored is None:
+            return kafka.CommittedOffset(partition=key, offset=kafka.NO_OFFSET)
+        value = stored.value
+        return kafka.CommittedOffset(
+            partition=key, offset=value.offset, leader_epoch=value.leader_epoch, metadata=value.metadata
+        )
+
+    # ---- retention
+
+    def expire(self) -> None:
+        """Look for offsets that nobody needs any more, and for groups that have none."""
+        for _, group in sorted(self.table.groups.items()):
+            if self.log.not_coordinator(group.number) is ErrorCode.NONE:
+                self._expire(group)
+        self.start()
+
+    def start(self) -> None:
+        """Look again later."""
+        self.table.shell.set_timer(EXPIRY_TIMER, self.table.shell.options.groups.offsets_retention_check_ms)
+
+    def _expire(self, group: Group) -> None:
+        keys = [key for key in self.expired(group) if key not in group.expiring]
+        if keys:
+            group.expiring.update(dict.fromkeys(keys))
+            for key in keys:
+                self._tell(group, key)
+            records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in keys]
+            self.log.append(
+                group.number, self.table.epoch_of(group), records, partial(self._expired, group, keys)
+            )
+        elif group.phase is GroupPhase.DEAD:
+            self._remove(group)  # the tombstone was not written at the last time
+        elif group.phase is GroupPhase.EMPTY and not group.offsets and not group.pending:
+            self.table.move(group, GroupPhase.DEAD, "nothing is left of it")
+            self._remove(group)
+
+    def _remove(self, group: Group) -> None:
+        """Nobody joins a dead group; when its tombstone is durable it is gone, and another one may have its name."""
+        if group.generation:
+            tombstone = (encode_key(GroupKey(group.group_id)), None)
+            done = partial(self._removed, group)
+            self.log.append(group.number, self.table.epoch_of(group), (tombstone,), done)
+        else:
+            del self.table.groups[group.group_id]
+
+    def _removed(self, group: Group, error: ErrorCode, _: int) -> None:
+        if error is ErrorCode.NONE and self.table.groups.get(group.group_id) is group:
+            del self.table.groups[group.group_id]
+            key = TopicPartition(OFFSETS_TOPIC, group.number)
+            self.table.shell.record(
+                Name.GROUP_REMOVED, key, leader_epoch=self.table.epoch_of(group), detail=group.group_id
+            )
+
+    def expired(self, group: Group) -> list[TopicPartition]:
+        """Which offsets may go (KIP-211): of an empty group all, of a stable one those of topics that it does not consume."""
+        if not self.no_expiry_while_rebalancing(group):
+            return []
+        topics = group.subscribed_topics() if group.phase is GroupPhase.STABLE else frozenset()
+        if topics is None:
+            return []
+        since_ms = group.since_ms if group.phase is GroupPhase.EMPTY and group.protocol_type else NO_EXPIRY
+        return [
+            key
+            for key, stored in sorted(group.offsets.items())
+            if key.topic not in topics and self.table.now_ms >= self.expires_at_ms(stored.value, since_ms)
+        ]
+
+    def no_expiry_while_rebalancing(self, group: Group) -> bool:
+        """Protection KAFKA-13636: between two generations nothing expires; who consumes what is not known then."""
+        return group.phase in (GroupPhase.EMPTY, GroupPhase.STABLE)
+
+    def expires_at_ms(self, value: OffsetValue, since_ms: int) -> int:
+        """Protection KAFKA-8069: an offset that names no end of its own has the retention's. since_ms: when its group became empty (-1: the
+        commit counts)."""
+        if value.expires_at_ms != NO_EXPIRY:
+            return value.expires_at_ms
+        begins = since_ms if since_ms >= 0 else value.commit_timestamp_ms
+        return begins + self.table.shell.options.groups.offsets_retention_ms
+
+    def _expired(self, group: Group, keys: list[TopicPartition], error: ErrorCode, base_offset: int) -> None:
+        for nth, key in enumerate(keys):
+            group.expiring.pop(key, None)
+            known = group.offsets.get(key)
+            if error is ErrorCode.NONE and known is not None and known.stands_at < base_offset + nth:
+                del group.offsets[key]
+
+    def _tell(self, group: Group, key: TopicPartition) -> None:
+        told = {"group": group.group_id, "topic": key.topic, "partition": key.partition}
+        self.table.shell.record(
+            Name.GROUP_OFFSET_EXPIRED,
+            TopicPartition(OFFSETS_TOPIC, group.number),
+            leader_epoch=self.table.epoch_of(group),
+            cause=group.phase.value,
+            detail=msgspec.json.encode(told).decode(),
+        )

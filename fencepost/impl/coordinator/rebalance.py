@@ -1,0 +1,250 @@
+"""A rebalance, from the moment in which somebody comes or goes until everybody knows his part.
+
+Owns the phases of a group and their time-outs. Must not know who sent which request for what reason: membership.py does. Static members that do not
+join stay in the group until their session ends (KIP-345).
+"""
+
+from functools import partial
+
+from attrs import define
+
+from fencepost.impl import group_messages as kafka
+from fencepost.impl.coordinator.group import Group, Member, Waiting
+from fencepost.impl.coordinator.group_log import GroupLog, nobody_waits
+from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.coordinator.table import GroupTable
+from fencepost.traces.outcomes import ErrorCode
+
+JOIN_TIMER, SYNC_TIMER, SESSION_TIMER = "group_join", "group_sync", "group_session"
+STORE_ERRORS = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}
+"""What members are told when an assignment could not be written."""
+
+
+@define
+class Rebalances:
+    """Of all groups of this broker."""
+
+    table: GroupTable
+    log: GroupLog
+
+    # ---- sessions
+
+    def session_timer(self, group: Group, member_id: str) -> tuple[str, str, str]:
+        """The timer of a member's session, or of an id that was given out."""
+        return (SESSION_TIMER, group.group_id, member_id)
+
+    def heard(self, group: Group, member_id: str) -> None:
+        """A member is alive."""
+        member = group.members.get(member_id)
+        if member is not None:
+            self.table.shell.set_timer(self.session_timer(group, member_id), member.session_timeout_ms)
+
+    def on_session(self, group_id: str, member_id: str) -> None:
+        """A session has ended in silence. Who waits for an answer cannot speak, and is not silent."""
+        group = self.table.groups.get(group_id)
+        if group is None:
+            return
+        if member_id in group.pending:
+            del group.pending[member_id]
+            self._complete_if_all_have_joined(group)
+            return
+        member = group.members.get(member_id)
+        if member is None:
+            return
+        if member.join is not None or member.sync is not None:
+            self.heard(group, member_id)
+        else:
+            self.remove(group, member, f"the session of {member_id} has ended")
+
+    def remove(self, group: Group, member: Member, why: str) -> None:
+        """A member is gone: the others rebalance."""
+        self._answer_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
+        self.table.shell.cancel_timer(self.session_timer(group, member.member_id))
+        group.remove(member)
+        if group.phase in (GroupPhase.STABLE, GroupPhase.COMPLETING):
+            self.prepare(group, why)
+        else:
+            self._complete_if_all_have_joined(group)
+
+    # ---- joining
+
+    def prepare(self, group: Group, why: str) -> None:
+        """Everybody has to join again; if a rebalance is being prepared already, it waits for one more."""
+        shell = self.table.shell
+        if group.phase is GroupPhase.PREPARING:
+            group.newcomer = True
+            self._complete_if_all_have_joined(group)
+            return
+        if group.phase is GroupPhase.COMPLETING:
+            self._void_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
+        delay_ms = shell.options.groups.initial_rebalance_delay_ms
+        group.delaying = group.phase is GroupPhase.EMPTY and delay_ms > 0
+        wait_ms = group.rebalance_timeout_ms()
+        if group.delaying:
+            group.newcomer, group.remaining_ms = False, max(0, wait_ms - delay_ms)
+            wait_ms = min(delay_ms, wait_ms)
+        self.table.move(group, GroupPhase.PREPARING, why)
+        shell.set_timer((JOIN_TIMER, group.group_id), wait_ms)
+        self._complete_if_all_have_joined(group)
+
+    def _complete_if_all_have_joined(self, group: Group) -> None:
+        if group.phase is GroupPhase.PREPARING and not group.delaying and group.all_have_joined():
+            self.complete_join(group)
+
+    def on_join_timer(self, group_id: str) -> None:
+        """The time to join is over, or the delay of an empty group: it goes on while members come."""
+        group = self.table.groups.get(group_id)
+        if group is None or group.phase is not GroupPhase.PREPARING:
+            return
+        if group.delaying and group.newcomer and group.remaining_ms > 0:
+            wait_ms = min(self.table.shell.options.groups.initial_rebalance_delay_ms, group.remaining_ms)
+            group.newcomer, group.remaining_ms = False, group.remaining_ms - wait_ms
+            self.table.shell.set_timer((JOIN_TIMER, group_id), wait_ms)
+            return
+        self.complete_join(group)
+
+    def complete_join(self, group: Group) -> None:
+        """Who has not joined is out (a static member stays until its session ends); a new generation begins."""
+        group.delaying = False
+        for member in list(group.members.values()):
+            if member.join is None and member.group_instance_id is None:
+                self.table.shell.cancel_timer(self.session_timer(group, member.member_id))
+                group.remove(member)
+        if group.members and not group.elect_joined_leader():
+            self.table.shell.set_timer((JOIN_TIMER, group.group_id), group.rebalance_timeout_ms())
+            return
+        self.table.shell.cancel_timer((JOIN_TIMER, group.group_id))
+        group.generation += 1
+        if not group.members:
+            group.protocol = None
+            self.table.move(group, GroupPhase.EMPTY, "nobody is left")
+            self.log.store(group, self.table.epoch_of(group), {}, nobody_waits)
+            return
+        group.protocol = group.choose_protocol()
+        self.table.move(group, GroupPhase.COMPLETING, "all have joined")
+        for member in group.members.values():
+            if member.join is not None:
+                self.answer_join(group, member)
+            self.heard(group, member.member_id)
+        self.await_assignment(group)
+
+    def await_assignment(self, group: Group) -> None:
+        """Protection KAFKA-12890: the assignment is not waited for longer than the rebalance time-out."""
+        self.table.shell.set_timer((SYNC_TIMER, group.group_id), group.rebalance_timeout_ms())
+
+    def answer_join(self, group: Group, member: Member, leader: str | None = None) -> None:
+        """JoinGroup's answer: the leader is told who is in the generation."""
+        assert member.join is not None
+        waiting, member.join = member.join, None
+        leads = member.member_id == group.leader and leader is None
+        response = kafka.JoinGroupResponse(
+            correlation_id=waiting.correlation_id,
+            error=ErrorCode.NONE,
+            generation_id=group.generation,
+            protocol_name=group.protocol or "",
+            leader=leader or group.leader or "",
+            member_id=member.member_id,
+            members=group.subscriptions() if leads else (),
+        )
+        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+
+    # ---- the assignment
+
+    def assign(self, group: Group, assignments: dict[str, bytes]) -> None:
+        """The leader has assigned: everybody is told once that is durable."""
+        known = {member_id: assignments.get(member_id, b"") for member_id in group.members}
+        done = partial(self._assigned, group, group.generation, known)
+        self.log.store(group, self.table.epoch_of(group), known, done)
+
+    def _assigned(
+        self, group: Group, generation: int, assignments: dict[str, bytes], error: ErrorCode, _: int
+    ) -> None:
+        current = self.table.groups.get(group.group_id) is group and group.generation == generation
+        if not current or group.phase is not GroupPhase.COMPLETING:
+            return
+        if error is not ErrorCode.NONE:
+            self._void_assignment(group, STORE_ERRORS.get(error, error))
+            self.prepare(group, f"the assignment was not written: {error}")
+            return
+        self.table.shell.cancel_timer((SYNC_TIMER, group.group_id))
+        self.table.move(group, GroupPhase.STABLE, "assigned")
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+            if member.sync is not None:
+                self.answer_sync(group, member)
+
+    def answer_sync(self, group: Group, member: Member) -> None:
+        """SyncGroup's answer."""
+        assert member.sync is not None
+        waiting, member.sync = member.sync, None
+        self.heard(group, member.member_id)
+        response = kafka.SyncGroupResponse(
+            correlation_id=waiting.correlation_id,
+            error=ErrorCode.NONE,
+            assignment=member.assignment,
+            coordinator_epoch=self.table.epoch_of(group),
+        )
+        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+
+    def refuse_sync(self, waiting: Waiting, error: ErrorCode) -> None:
+        """A SyncGroup's answer that says no."""
+        response = kafka.SyncGroupResponse(correlation_id=waiting.correlation_id, error=error)
+        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+
+    def refuse_join(self, waiting: Waiting, error: ErrorCode, member_id: str = "") -> None:
+        """A JoinGroup's answer that says no."""
+        response = kafka.JoinGroupResponse(
+            correlation_id=waiting.correlation_id, error=error, member_id=member_id
+        )
+        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+
+    def _void_assignment(self, group: Group, error: ErrorCode) -> None:
+        self.table.shell.cancel_timer((SYNC_TIMER, group.group_id))
+        for member in group.members.values():
+            member.assignment = b""
+            if member.sync is not None:
+                waiting, member.sync = member.sync, None
+                self.refuse_sync(waiting, error)
+
+    def on_sync_timer(self, group_id: str) -> None:
+        """The assignment did not come: whoever has not asked for it is out."""
+        group = self.table.groups.get(group_id)
+        if group is None or group.phase is not GroupPhase.COMPLETING:
+            return
+        for member in list(group.members.values()):
+            if member.sync is None:
+                self.table.shell.cancel_timer(self.session_timer(group, member.member_id))
+                group.remove(member)
+        self.prepare(group, "the assignment did not come")
+
+    def _answer_waiting(self, member: Member, error: ErrorCode) -> None:
+        if member.join is not None:
+            waiting, member.join = member.join, None
+            self.refuse_join(waiting, error, member.member_id)
+        if member.sync is not None:
+            waiting, member.sync = member.sync, None
+            self.refuse_sync(waiting, error)
+
+    # ---- loading and unloading
+
+    def loaded(self, group: Group) -> None:
+        """A group came from the log: its members have their session's time to speak."""
+        for member_id in group.members:
+            self.heard(group, member_id)
+
+    def unloaded(self, group: Group) -> None:
+        """This broker does not coordinate the group any more: who waits has to ask another one."""
+        shell = self.table.shell
+        for member in group.members.values():
+            self._answer_waiting(member, ErrorCode.NOT_COORDINATOR)
+            shell.cancel_timer(self.session_timer(group, member.member_id))
+        for member_id in group.pending:
+            shell.cancel_timer(self.session_timer(group, member_id))
+        shell.cancel_timer((JOIN_TIMER, group.group_id))
+        shell.cancel_timer((SYNC_TIMER, group.group_id))

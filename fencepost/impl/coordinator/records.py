@@ -1,0 +1,245 @@
+"""The records of __consumer_offsets, in Kafka's own formats, and which of its partitions a group belongs to.
+
+Owns the bytes (Kafka's message definitions OffsetCommitKey, OffsetCommitValue, GroupMetadataKey, GroupMetadataValue; all numbers big-endian, strings
+after an int16 length, bytes after an int32 length). Must not know logs. Written: keys 1 and 2, values 3; read: values 0 to 3. A key or a value of a version
+that this module does not know is None: whoever reads goes on without it, as Kafka does.
+"""
+
+import struct
+
+from attrs import frozen
+
+from fencepost.impl.topic_partition import TopicPartition
+
+OFFSETS_TOPIC = "__consumer_offsets"
+NO_EXPIRY = -1
+"""An offset that says nothing of its end: the retention decides."""
+OFFSET_KEY, GROUP_KEY, VALUE = 1, 2, 3
+KNOWN_VALUES = range(4)
+
+
+@frozen
+class OffsetKey:
+    """Of a committed offset."""
+
+    group: str
+    partition: TopicPartition
+
+
+@frozen
+class GroupKey:
+    """Of a group's metadata."""
+
+    group: str
+
+
+@frozen(kw_only=True)
+class OffsetValue:
+    """What was committed, and when (host time, ms). expires_at_ms: values of version 1 only."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = -1
+    expires_at_ms: int = NO_EXPIRY
+
+
+@frozen(kw_only=True)
+class MemberValue:
+    """A member of a generation."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@frozen(kw_only=True)
+class GroupValue:
+    """A generation with its assignment. since_ms: when the group came into its state."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    since_ms: int
+    members: tuple[MemberValue, ...]
+
+
+def java_hash(text: str) -> int:
+    """String.hashCode: over UTF-16 code units, 32 bits with sign."""
+    units = struct.unpack(f">{len(encoded) // 2}H", encoded) if (encoded := text.encode("utf-16-be")) else ()
+    number = 0
+    for unit in units:
+        number = (31 * number + unit) & 0xFFFFFFFF
+    return number - (1 << 32) if number & 0x80000000 else number
+
+
+def partition_of(group: str, partitions: int) -> int:
+    """The partition of __consumer_offsets that a group's records are in (Utils.abs in Kafka: the least integer counts as 0)."""
+    number = java_hash(group)
+    return 0 if number == -(1 << 31) else abs(number) % partitions
+
+
+# ---- writing
+
+
+def _string(text: str | None) -> bytes:
+    if text is None:
+        return b"\xff\xff"
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def _bytes(data: bytes) -> bytes:
+    return struct.pack(">i", len(data)) + data
+
+
+def encode_key(key: OffsetKey | GroupKey) -> bytes:
+    """The key of a record."""
+    if isinstance(key, GroupKey):
+        return struct.pack(">h", GROUP_KEY) + _string(key.group)
+    place = _string(key.partition.topic) + struct.pack(">i", key.partition.partition)
+    return struct.pack(">h", OFFSET_KEY) + _string(key.group) + place
+
+
+def encode_offset(value: OffsetValue) -> bytes:
+    """OffsetCommitValue, version 3."""
+    head = struct.pack(">hqi", VALUE, value.offset, value.leader_epoch)
+    return head + _string(value.metadata) + struct.pack(">q", value.commit_timestamp_ms)
+
+
+def encode_group(value: GroupValue) -> bytes:
+    """GroupMetadataValue, version 3."""
+    head = struct.pack(">h", VALUE) + _string(value.protocol_type) + struct.pack(">i", value.generation)
+    parts = [
+        head,
+        _string(value.protocol),
+        _string(value.leader),
+        struct.pack(">qi", value.since_ms, len(value.members)),
+    ]
+    for member in value.members:
+        parts += (
+            _string(member.member_id),
+            _string(member.group_instance_id),
+            _string(member.client_id),
+            _string(member.client_host),
+            struct.pack(">ii", member.rebalance_timeout_ms, member.session_timeout_ms),
+            _bytes(member.subscription),
+            _bytes(member.assignment),
+        )
+    return b"".join(parts)
+
+
+# ---- reading
+
+
+class _Reader:
+    """Takes fields from the front. Raises struct.error or UnicodeDecodeError where the bytes are none."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data, self._at = data, 0
+
+    def number(self, form: str) -> int:
+        (value,) = struct.unpack_from(f">{form}", self._data, self._at)
+        self._at += struct.calcsize(f">{form}")
+        return int(value)
+
+    def take(self, size: int) -> bytes:
+        if not 0 <= size <= len(self._data) - self._at:
+            raise struct.error(f"{size} bytes, where {len(self._data) - self._at} are left")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def nullable(self) -> str | None:
+        size = self.number("h")
+        return None if size < 0 else self.take(size).decode()
+
+    def string(self) -> str:
+        return self.nullable() or ""
+
+    def bytes(self) -> bytes:
+        size = self.number("i")
+        return b"" if size < 0 else self.take(size)
+
+
+def decode_key(data: bytes | None) -> OffsetKey | GroupKey | None:
+    """The key of a record; None for another kind of key."""
+    try:
+        reader = _Reader(data or b"")
+        version = reader.number("h")
+        if version == GROUP_KEY:
+            return GroupKey(reader.string())
+        if version in (0, OFFSET_KEY):
+            group = reader.string()
+            return OffsetKey(group, TopicPartition(reader.string(), reader.number("i")))
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return None
+
+
+def decode_offset(data: bytes) -> OffsetValue | None:
+    """A committed offset; None for a version that is not known, or bytes that are none."""
+    try:
+        reader = _Reader(data)
+        version = reader.number("h")
+        if version not in KNOWN_VALUES:
+            return None
+        offset = reader.number("q")
+        leader_epoch = reader.number("i") if version >= 3 else -1
+        metadata, committed = reader.string(), reader.number("q")
+        expires = reader.number("q") if version == 1 else NO_EXPIRY
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return OffsetValue(
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp_ms=committed,
+        expires_at_ms=expires,
+    )
+
+
+def decode_group(data: bytes) -> GroupValue | None:
+    """A group's metadata; None for a version that is not known, or bytes that are none."""
+    try:
+        reader = _Reader(data)
+        version = reader.number("h")
+        if version not in KNOWN_VALUES:
+            return None
+        kind, generation = reader.string(), reader.number("i")
+        protocol, leader = reader.nullable(), reader.nullable()
+        since_ms = reader.number("q") if version >= 2 else -1
+        members = tuple(_member(reader, version) for _ in range(reader.number("i")))
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return GroupValue(
+        protocol_type=kind,
+        generation=generation,
+        protocol=protocol,
+        leader=leader,
+        since_ms=since_ms,
+        members=members,
+    )
+
+
+def _member(reader: _Reader, version: int) -> MemberValue:
+    member_id = reader.string()
+    instance = reader.nullable() if version >= 3 else None
+    client_id, host = reader.string(), reader.string()
+    rebalance = reader.number("i") if version >= 1 else -1
+    session = reader.number("i")
+    return MemberValue(
+        member_id=member_id,
+        group_instance_id=instance,
+        client_id=client_id,
+        client_host=host,
+        rebalance_timeout_ms=session if rebalance < 0 else rebalance,
+        session_timeout_ms=session,
+        subscription=reader.bytes(),
+        assignment=reader.bytes(),
+    )

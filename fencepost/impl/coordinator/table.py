@@ -1,0 +1,111 @@
+"""The groups of one broker, and what it knows of each offsets partition.
+
+Owns the tables that the parts of the coordinator share, and the events that tell of groups. Must not know requests or rules.
+"""
+
+import msgspec
+from attrs import define, field
+
+from fencepost.impl.coordinator.group import Group
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC, partition_of
+from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.shell import MILLISECOND, Shell
+from fencepost.impl.topic_partition import TopicPartition
+from fencepost.traces.events import Name
+
+NOT_OWNED = -1
+
+
+@define
+class Load:
+    """A load under way. order: of its task. next_offset, end_offset: what is read next, and where to stop. groups: metadata records by group, offsets:
+    (group, partition) -> what the log says so far. removed: groups whose last metadata record is a tombstone. read: all is read."""
+
+    order: int
+    epoch: int
+    next_offset: int
+    end_offset: int
+    groups: dict[str, object] = field(factory=dict)
+    offsets: dict[tuple[str, TopicPartition], object] = field(factory=dict)
+    removed: dict[str, None] = field(factory=dict)
+    read: bool = False
+
+
+@define
+class Place:
+    """One offsets partition. seen: (leads, leader epoch) that was acted upon last; latest: order of the task that ran last; owned_epoch: the coordinator
+    epoch, NOT_OWNED while this broker does not coordinate its groups."""
+
+    number: int
+    seen: tuple[bool, int] = (False, -1)
+    latest: int = -1
+    owned_epoch: int = NOT_OWNED
+    load: Load | None = None
+
+
+@define
+class GroupTable:
+    """groups: by id; those of partitions that this broker coordinates, or has not unloaded yet. places: by number of the offsets partition."""
+
+    shell: Shell
+    partitions: dict[TopicPartition, Partition]
+    groups: dict[str, Group] = field(factory=dict)
+    places: dict[int, Place] = field(factory=dict)
+
+    @property
+    def now_ms(self) -> int:
+        """Host time."""
+        return self.shell.now // MILLISECOND
+
+    @property
+    def count(self) -> int:
+        """Partitions of __consumer_offsets; 0 if there is no such topic."""
+        for topic in self.shell.options.topics:
+            if topic.name == OFFSETS_TOPIC:
+                return topic.partitions
+        return self.shell.options.groups.offsets_topic_partitions
+
+    def number_of(self, group_id: str) -> int:
+        """The offsets partition of a group."""
+        return partition_of(group_id, max(1, self.count))
+
+    def place(self, number: int) -> Place:
+        """What is known of an offsets partition."""
+        return self.places.setdefault(number, Place(number))
+
+    def epoch_of(self, group: Group) -> int:
+        """The epoch in which this broker coordinates it."""
+        return self.place(group.number).owned_epoch
+
+    def create(self, group_id: str) -> Group:
+        """A group that nobody knew."""
+        group = Group(group_id, self.number_of(group_id), since_ms=self.now_ms)
+        self.groups[group_id] = group
+        return group
+
+    def of_place(self, number: int) -> list[Group]:
+        """The groups of one offsets partition, by name."""
+        return [group for _, group in sorted(self.groups.items()) if group.number == number]
+
+    def move(self, group: Group, phase: GroupPhase, why: str = "") -> None:
+        """Let a group come into another phase, and tell it."""
+        group.move_to(phase, self.now_ms)
+        self.tell(group, why)
+
+    def tell(self, group: Group, why: str = "") -> None:
+        """An event about where a group is."""
+        told = {
+            "group": group.group_id,
+            "generation": group.generation,
+            "members": list(group.members),
+            "leader": group.leader or "",
+            "why": why,
+        }
+        self.shell.record(
+            Name.GROUP_PHASE,
+            TopicPartition(OFFSETS_TOPIC, group.number),
+            leader_epoch=self.place(group.number).owned_epoch,
+            cause=group.phase.value,
+            detail=msgspec.json.encode(told).decode(),
+        )

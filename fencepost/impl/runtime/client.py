@@ -1,0 +1,88 @@
+"""A client core in the real world: an event loop, TCP to the brokers of a cluster, the wall clock.
+
+Owns their beginning and end, and the client's node id. Must not know what the core does. A client's node id is drawn at random: brokers tell their
+clients apart by it.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from attrs import define, field
+
+from fencepost.impl.runtime.addresses import Address
+from fencepost.impl.runtime.driver import Driver, HostClock
+from fencepost.impl.runtime.network import Network
+from fencepost.impl.seam import Core
+from fencepost.impl.shell import FIRST_CLIENT
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.events import Event
+from fencepost.traces.operations import Operation
+
+CLIENT_IDS = 1 << 40
+
+
+@define(eq=False)
+class RunningClient:
+    """driver: steps the core. halted: why the core gave up, empty while it did not."""
+
+    driver: Driver
+    network: Network
+    halted: str = ""
+    _changed: asyncio.Event = field(factory=asyncio.Event)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until the condition holds; it is looked at after everything that completes. Raises EnvironmentError_ if the core gave up."""
+        while not condition():
+            if self.halted:
+                raise EnvironmentError_(expected="a client that runs", seen=self.halted, where="the client")
+            self._changed.clear()
+            await self._changed.wait()
+
+    def changed(self) -> None:
+        """Something completed, or was read: let those that wait look."""
+        self._changed.set()
+
+    def stopped(self, reason: str) -> None:
+        """The core gave up."""
+        self.halted = reason
+        self.changed()
+
+
+@asynccontextmanager
+async def running(
+    core: Core,
+    addresses: Mapping[int, Address],
+    on_complete: Callable[[Operation], None],
+    on_begin: Callable[[Operation], None] = lambda operation: None,
+) -> AsyncIterator[RunningClient]:
+    """Run a client core until the block ends. on_complete: hears of every finished operation; on_begin: of those that a core begins by itself."""
+    loop, node = asyncio.get_running_loop(), FIRST_CLIENT + secrets.randbelow(CLIENT_IDS)
+
+    def completed(operation: Operation) -> None:
+        on_complete(operation)
+        client.changed()
+
+    driver = Driver(
+        node=node,
+        core=core,
+        clock=HostClock(),
+        loop=loop,
+        on_event=_ignored,
+        on_halt=lambda reason: client.stopped(reason),
+        on_complete=completed,
+        on_begin=on_begin,
+    )
+    network = driver.network = Network(node, addresses, driver.receive)
+    client = RunningClient(driver, network)
+    driver.start()
+    try:
+        yield client
+    finally:
+        driver.stop()
+        await network.close()
+
+
+def _ignored(event: Event) -> None:
+    """A client has no protocol events of its own."""
