@@ -6,7 +6,7 @@ One topic with one partition. Atomicity. A ZooKeeper request is one step, and so
 the second of them: it writes and sends its batch. A batch that was never sent is one that never arrives. A zombie is a broker whose session has
 ended and that has not noticed: its process goes on to read, write and send (Kafka's client gets a new session behind its back, before the
 controller's thread hears of it). A follower that fetches is as good as caught up: the data path is replication.py's.
-Sources: SPEC.md C1-C9, KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
+Sources: SPEC.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from attrs import field, frozen
 
 from fencepost.model import controller_brokers as brokers
 from fencepost.model import controller_invariants as invariants
-from fencepost.model import controller_reassignment as reassignment
+from fencepost.model import controller_rules
 from fencepost.model import controller_sessions as sessions
 from fencepost.model import controller_work as work
 from fencepost.model.controller_sessions import RESIGNED
@@ -27,24 +27,24 @@ from fencepost.model.controller_state import (
     Admin,
     Batch,
     Constants,
-    Control,
     Host,
     Membership,
     Partition,
     Replica,
     State,
-    describe,
     renamed,
 )
+from fencepost.model.controller_words import describe
 from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.system import Action, Part, Rule, Symmetry, Value
+from fencepost.model.explore.system import Action, Eventually, Part, Rule, Symmetry, Value
 
 
 @frozen(eq=False, slots=False)
 class Controller(SlottedSystem[State]):
     """The transition system for some constants (explore/slotted.py says what each method promises). checks: the invariants to check, by name.
 
-    Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; what was sent; who led; crashes.
+    Slots: each broker's process, controller and replica; ZooKeeper's membership and partition; what was sent; who led; crashes; ZooKeeper's assignment; who
+    asked to stop.
     """
 
     constants: Constants
@@ -53,13 +53,24 @@ class Controller(SlottedSystem[State]):
     @cached_property
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
         """Invariants of each state."""
-        made = invariants.parts(self.constants.brokers)
+        made = invariants.parts(self.constants)
         return {name: made[name] for name in made if name in self.checks}
 
     @cached_property
     def goals(self) -> Mapping[str, tuple[Part, ...]]:
         """What a useful set of constants reaches."""
         return invariants.goals(self.constants.brokers)
+
+    @cached_property
+    def eventually(self) -> Mapping[str, Eventually]:
+        """LIVE: somebody can always still come to control, and a leader to change its ISR; and DEL-COMPLETE as it is meant: a deletion that was asked for can
+        still come to its end."""
+        deletion = {"DEL-COMPLETE": invariants.deletion_ends(self.constants)}
+        return {
+            "LIVE": invariants.somebody_controls(self.constants),
+            "LIVE-ISR": invariants.leader_writes(self.constants),
+            **(deletion if self.constants.deletions else {}),
+        }
 
     @property
     def step_invariants(self) -> Mapping[str, Callable[[State, Action, State], bool]]:
@@ -70,7 +81,7 @@ class Controller(SlottedSystem[State]):
     def symmetries(self) -> tuple[Symmetry, ...]:
         """Brokers may change their numbers."""
         count = self.constants.brokers
-        others = tuple(range(3 * count, 3 * count + 6))
+        others = tuple(range(3 * count, 3 * count + 7))
         return tuple(
             Symmetry(
                 (*(kind * count + number for kind in range(3) for number in numbers), *others),
@@ -84,7 +95,7 @@ class Controller(SlottedSystem[State]):
     def kinds(self) -> tuple[int, ...]:
         """Processes are of one kind, and so are controllers and replicas."""
         count = self.constants.brokers
-        return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7, 8)
+        return (0,) * count + (1,) * count + (2,) * count + (3, 4, 5, 6, 7, 8, 9)
 
     def slots_of(self, state: State) -> tuple[Value, ...]:
         """In the order of the state's fields."""
@@ -98,6 +109,7 @@ class Controller(SlottedSystem[State]):
             state.led,
             state.crashes,
             state.admin,
+            state.stopping,
         )
 
     def state_of(self, slots: Sequence[Any]) -> State:
@@ -126,22 +138,23 @@ class Controller(SlottedSystem[State]):
             led=((0, 0, 0),),
             crashes=0,
             admin=Admin(replicas, 0, replicas, 0),
+            stopping=(),
         )
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
         """Each broker's: its session and process, the election, its work as a controller, as a replica, and as a leader with each other one."""
         count = self.constants.brokers
-        membership, zookeeper, sent, led, crashes, admin = range(3 * count, 3 * count + 6)
+        membership, zookeeper, sent, led, crashes, admin, _ = range(3 * count, 3 * count + 7)
         rules = []
         for number in range(count):
             host, control, replica = number, count + number, 2 * count + number
-            in_office = Part((control,), _in_office)
+            in_office = Part((control,), controller_rules.in_office)
             own = (host, control, replica, membership)
             rules += [
                 Rule(("expire",), (membership,), (membership,), partial(sessions.expire, self.constants, number)),
                 Rule(("notice", "restart"), own, own, partial(sessions.register, self.constants, number)),
-                Rule(("elect",), (host, control, membership), (control, membership), partial(sessions.elect, self.constants, number)),
+                Rule(("elect", "elect_unheard"), (host, control, membership), (control, membership), partial(sessions.elect, self.constants, number)),
                 Rule(("moved",), (control, membership), (control,), partial(sessions.moved, self.constants, number), in_office),
                 Rule(
                     ("load", "see_brokers"),
@@ -171,8 +184,14 @@ class Controller(SlottedSystem[State]):
                 for other in range(count)
                 if other != number
             ]
+            if self.constants.unheard:
+                rules += controller_rules.of_lost_replies(self.constants, number)
             if self.constants.reassignments:
-                rules += self._reassignment(number)
+                rules += controller_rules.of_reassignment(self.constants, number)
+            if self.constants.deletions:
+                rules += controller_rules.of_deletion(self.constants, number)
+            if self.constants.shutdowns:
+                rules += controller_rules.of_shutdown(self.constants, number)
             if self.constants.crashes:
                 reads = (host, control, replica, crashes)
                 rules.append(Rule(("crash",), reads, reads, partial(sessions.crash, self.constants, number)))
@@ -181,41 +200,10 @@ class Controller(SlottedSystem[State]):
                 rules.append(Rule(("adopt_epoch",), (control, membership), (control,), adopt, in_office))
         return tuple(rules)
 
-    def _reassignment(self, number: int) -> list[Rule]:
-        """Its work on a reassignment; the first broker's rules include the admin's."""
-        count, constants = self.constants.brokers, self.constants
-        membership, zookeeper, sent, _, _, admin = range(3 * count, 3 * count + 6)
-        control = count + number
-        in_office = Part((control,), _in_office)
-        steps = reassignment
-        rules = [
-            Rule(("see_target",), (control, admin), (control,), partial(steps.see_target, constants, number), in_office),
-            Rule(
-                ("grow", "refuse", "retire", "remove_entry"),
-                (control, membership, admin),
-                (control, admin),
-                partial(steps.assign, constants, number),
-                in_office,
-            ),
-            Rule(
-                ("raise_epoch", "move", "stop_old"),
-                (control, membership, zookeeper, sent),
-                (control, zookeeper, sent),
-                partial(steps.replace, constants, number),
-                in_office,
-            ),
-        ]  # fmt: skip
-        if number == 0:
-            rules.append(Rule(("ask",), (admin,), (admin,), partial(steps.ask, constants)))
-        return rules
-
     @property
     def action_names(self) -> tuple[str, ...]:
-        """A restart needs a crash."""
-        absent = set() if self.constants.crashes else {"restart"}
+        """A restart needs a process that has ended."""
+        absent = set() if self.constants.crashes or self.constants.shutdowns else {"restart"}
+        if not self.constants.unheard:
+            absent.add("elect_unheard")
         return tuple(name for name in super().action_names if name not in absent)
-
-
-def _in_office(control: Control) -> bool:
-    """It believes to be the controller."""
-    return control.epoch != NONE

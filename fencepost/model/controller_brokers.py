@@ -38,7 +38,8 @@ def deliver(constants: Constants, number: int, host: Host, replica: Replica, sen
         if constants.keeps("controller_epoch_fencing") and batch.controller_epoch < replica.obeyed:
             continue
         after = _applied(constants, replica._replace(obeyed=batch.controller_epoch), batch)
-        action = ("deliver", number, meant_for, *batch[:-1])
+        going = (batch.leaving,) if constants.shutdowns else ()
+        action = ("deliver", number, meant_for, *batch[:5], *going)
         if after == replica or action in seen:
             continue
         seen.add(action)
@@ -46,13 +47,39 @@ def deliver(constants: Constants, number: int, host: Host, replica: Replica, sen
         yield action, (after, tuple(sorted({*led, *leads})))
 
 
+def lose_request(constants: Constants, number: int, sent: Sent, membership: Membership) -> Steps:
+    """Without resend_until_answered (KAFKA-2729): a LeaderAndIsr does not arrive, and nobody sends it again. With it, that is no step: it will arrive."""
+    if membership.unheard >= constants.unheard:
+        return
+    after = membership._replace(unheard=membership.unheard + 1)
+    for batch in sent:
+        if batch.replicas and batch.live[number] != NONE:
+            live = (*batch.live[:number], NONE, *batch.live[number + 1 :])
+            kept = {*sent} - {batch}
+            if any(incarnation != NONE for incarnation in live):
+                kept.add(batch._replace(live=live))
+            going = (batch.leaving,) if constants.shutdowns else ()
+            action = ("lose_request", number, *batch[:5], *batch.live, *going)
+            yield action, (tuple(sorted(kept)), after)
+
+
 def _applied(constants: Constants, replica: Replica, batch: Batch) -> Replica:
     """leader_epoch_fencing (KAFKA-1188): LeaderAndIsr only with a higher leader epoch. stop_replica_fencing (KIP-570): StopReplica not with a lower one. Of a
-    replica that was deleted the leader epoch is remembered, so that an older request does not bring it back."""
+    replica that was deleted the leader epoch is remembered, so that an older request does not bring it back. Who is stopping is learned in the same leader
+    epoch, too, unless the request is older."""
     if batch.replicas:
         if constants.keeps("leader_epoch_fencing") and batch.leader_epoch <= replica.leader_epoch:
-            return replica
-        return Replica(replica.obeyed, batch.leader_epoch, batch.leader, batch.version, batch.replicas, True)
+            same = batch.leader_epoch == replica.leader_epoch and batch.version >= replica.version >= 0
+            return replica._replace(leaving=batch.leaving) if same else replica
+        return Replica(
+            replica.obeyed,
+            batch.leader_epoch,
+            batch.leader,
+            batch.version,
+            batch.replicas,
+            True,
+            batch.leaving,
+        )
     if constants.keeps("stop_replica_fencing") and batch.leader_epoch < replica.leader_epoch:
         return replica
     latest = max(batch.leader_epoch, replica.leader_epoch)
@@ -78,10 +105,40 @@ def shrink_isr(
             )
 
 
+def shrink_isr_unheard(
+    constants: Constants,
+    number: int,
+    host: Host,
+    replica: Replica,
+    zookeeper: Partition,
+    membership: Membership,
+) -> Steps:
+    """The same, and the reply is lost: the leader goes on with the version that it knew."""
+    if membership.unheard < constants.unheard:
+        for action, (_, written) in shrink_isr(constants, number, host, replica, zookeeper, membership):
+            lost = membership._replace(unheard=membership.unheard + 1)
+            yield ("shrink_isr_unheard", *action[1:]), (written, lost)
+
+
+def accept_own_isr_write(
+    constants: Constants, number: int, host: Host, replica: Replica, zookeeper: Partition
+) -> Steps:
+    """accept_own_isr_write (KAFKA-1382): its next write meets a bad version, and it reads what it wrote itself: in its own leader epoch nobody else changes
+    the ISR."""
+    if (
+        host.running
+        and replica.leader == number
+        and zookeeper.leader_epoch == replica.leader_epoch
+        and zookeeper.version > replica.version
+    ):
+        yield ("accept_own_isr_write", number), (replica._replace(version=zookeeper.version),)
+
+
 def expand_isr(
     constants: Constants, number: int, other: int, host: Host, replica: Replica, its: Host, follower: Replica, zookeeper: Partition, membership: Membership
 ) -> Steps:  # fmt: skip
-    """A follower of the same leader epoch has caught up. assigned_replicas_only (KAFKA-1097): it is one of those that the leader was told."""
+    """A follower of the same leader epoch has caught up. assigned_replicas_only (KAFKA-1097): it is one of those that the leader was told.
+    staying_isr_members_only (KAFKA-14140): it is not one that the leader was told to be stopping."""
     if (
         _may_change_isr(constants, number, host, replica, zookeeper)
         and its.running
@@ -89,6 +146,7 @@ def expand_isr(
         and follower.leader_epoch == replica.leader_epoch
         and not zookeeper.isr >> other & 1
         and (replica.replicas >> other & 1 or not constants.keeps("assigned_replicas_only"))
+        and (not replica.leaving >> other & 1 or not constants.keeps("staying_isr_members_only"))
     ):
         yield (
             ("expand_isr", number, other),

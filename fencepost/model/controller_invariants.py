@@ -1,16 +1,19 @@
 """What must hold in the controller model, named as in the bug zoo.
 
-Owns: CTRL-FENCE, EPOCH-MONO, ISR-IN-AR, ISR-NONEMPTY, ASSIGN and COMMIT-SAFE, on states of the model and on its steps; and the `sometimes`, what a useful
-exploration reaches. Must not know the actions' bodies.
+Owns: CTRL-FENCE, EPOCH-MONO, ISR-IN-AR, ISR-NONEMPTY, ASSIGN, COMMIT-SAFE, DEL-COMPLETE, STOP-SAFE and INCARNATION, on states and on steps; what must
+stay possible (LIVE, DEL-COMPLETE); and the `sometimes`, what a useful exploration reaches. Must not know the actions' bodies.
 """
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import combinations
 
+from fencepost.model.controller_deletion import is_stuck
 from fencepost.model.controller_state import (
+    NO_PARTITION,
     NONE,
     Admin,
+    Constants,
     Control,
     Host,
     Led,
@@ -18,10 +21,13 @@ from fencepost.model.controller_state import (
     Partition,
     Replica,
     State,
+    Stopping,
 )
-from fencepost.model.explore.system import Action, Part
+from fencepost.model.explore.system import Action, Eventually, Part
 
-NAMES = ("CTRL-FENCE", "EPOCH-MONO", "ISR-IN-AR", "ISR-NONEMPTY", "ASSIGN", "COMMIT-SAFE")
+NAMES = (
+    "CTRL-FENCE", "EPOCH-MONO", "ISR-IN-AR", "ISR-NONEMPTY", "ASSIGN", "COMMIT-SAFE", "DEL-COMPLETE", "STOP-SAFE", "INCARNATION",
+)  # fmt: skip
 """Which name a violation, in this order."""
 
 
@@ -46,59 +52,203 @@ def assigned_as_asked(admin: Admin) -> bool:
     return bool(admin.target) or admin.assignment == admin.completed
 
 
-def in_sync_has_log(number: int, replica: Replica, partition: Partition) -> bool:
-    """COMMIT-SAFE: no member of the ISR has deleted its log."""
-    return replica.stored or not partition.isr >> number & 1
+def in_sync_has_log(number: int, replica: Replica, partition: Partition, admin: Admin) -> bool:
+    """COMMIT-SAFE of a state: no member of the ISR has deleted its log, unless the topic is to be deleted."""
+    return replica.stored or admin.deleting or not partition.isr >> number & 1
 
 
 def isr_not_empty(partition: Partition) -> bool:
     """ISR-NONEMPTY: somebody is known to hold everything."""
-    return partition.isr != 0
+    return partition.isr != 0 or partition == NO_PARTITION
+
+
+def gone_without_trace(replica: Replica, admin: Admin) -> bool:
+    """DEL-COMPLETE: when the topic's node is gone, no broker has a log of it, nor gets one again."""
+    return bool(admin.assignment) or not replica.stored
+
+
+def stays_out(number: int, control: Control, membership: Membership, partition: Partition) -> bool:
+    """STOP-SAFE: whom the controller in office took out of the ISR because it stops, nobody takes in again before it has come back."""
+    context = control.context
+    if not context or membership.controller != number or membership.epoch != control.epoch:
+        return True
+    same = sum(
+        1 << broker
+        for broker, incarnation in enumerate(context.leaving)
+        if incarnation == membership.registrations[broker]
+    )
+    return not context.out & same & partition.isr
+
+
+def stops_by_itself(control: Control, stopping: Stopping) -> bool:
+    """INCARNATION: a controller holds nobody for stopping who has not asked in this incarnation: he would neither lead nor be in sync any more."""
+    context = control.context
+    return not context or all(
+        incarnation == NONE or (broker, incarnation) in stopping
+        for broker, incarnation in enumerate(context.leaving)
+    )
+
+
+ENDS = ("crash", "stop")
+"""The actions that end a process: what it was told ends with it."""
+
+
+def _elects(before: State, after: State) -> bool:
+    return after.partition.leader_epoch != before.partition.leader_epoch and after.partition != NO_PARTITION
 
 
 def fences_controllers(before: State, action: Action, after: State) -> bool:
     """CTRL-FENCE of a step: an election is written by the controller in office, and no running broker obeys a lower controller epoch after a higher one."""
-    elected = after.partition.leader_epoch != before.partition.leader_epoch
+    elected = _elects(before, after)
     if elected and after.partition.controller_epoch != before.membership.epoch:
         return False
-    return action[0] == "crash" or all(
+    return action[0] in ENDS or all(
         one.obeyed <= other.obeyed for one, other in zip(before.replicas, after.replicas, strict=True)
     )
 
 
 def epochs_grow(before: State, action: Action, after: State) -> bool:
     """EPOCH-MONO of a step: leader epochs never go back, neither in ZooKeeper nor at a running broker."""
-    if after.partition.leader_epoch < before.partition.leader_epoch:
+    if _elects(before, after) and after.partition.leader_epoch < before.partition.leader_epoch:
         return False
-    return action[0] == "crash" or all(
+    return action[0] in ENDS or all(
         one.leader_epoch <= other.leader_epoch
         for one, other in zip(before.replicas, after.replicas, strict=True)
     )
 
 
+def elects_in_sync(before: State, action: Action, after: State) -> bool:
+    """COMMIT-SAFE of a step: whoever is elected was in sync."""
+    leader = after.partition.leader
+    return not _elects(before, after) or leader == NONE or bool(before.partition.isr >> leader & 1)
+
+
 OF_STEPS: Mapping[str, Callable[[State, Action, State], bool]] = {
     "CTRL-FENCE": fences_controllers,
     "EPOCH-MONO": epochs_grow,
+    "COMMIT-SAFE": elects_in_sync,
 }
 
 
-def parts(brokers: int) -> Mapping[str, tuple[Part, ...]]:
-    """The invariants of states. Slots as in controller.py."""
-    zookeeper, led, admin = 3 * brokers + 1, 3 * brokers + 3, 3 * brokers + 5
+def parts(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
+    """The invariants of states. Slots as in controller.py. What is switched off needs no looking at."""
+    count = constants.brokers
+    membership, zookeeper, led, admin, stopping = (3 * count + at for at in (0, 1, 3, 5, 6))
+    numbers = range(count)
+    deletion = [Part((2 * count + n, admin), gone_without_trace) for n in numbers]
+    deletion += [Part((count + n, membership, admin), partial(_goes_on, constants, n)) for n in numbers]
+    stops = [Part((count + n, membership, zookeeper), partial(stays_out, n)) for n in numbers]
     return {
         "CTRL-FENCE": tuple(
-            Part((brokers + one, brokers + other), hold_apart)
-            for one, other in combinations(range(brokers), 2)
+            Part((count + one, count + other), hold_apart) for one, other in combinations(numbers, 2)
         ),
         "EPOCH-MONO": (Part((led,), led_once),),
         "ISR-IN-AR": (Part((zookeeper, admin), leader_in_sync),),
         "ISR-NONEMPTY": (Part((zookeeper,), isr_not_empty),),
         "ASSIGN": (Part((admin,), assigned_as_asked),),
         "COMMIT-SAFE": tuple(
-            Part((2 * brokers + number, zookeeper), partial(in_sync_has_log, number))
-            for number in range(brokers)
+            Part((2 * count + number, zookeeper, admin), partial(in_sync_has_log, number))
+            for number in numbers
         ),
+        "DEL-COMPLETE": tuple(deletion) if constants.deletions else (),
+        "STOP-SAFE": tuple(stops) if constants.shutdowns else (),
+        "INCARNATION": tuple(Part((count + number, stopping), stops_by_itself) for number in numbers)
+        if constants.shutdowns
+        else (),
     }
+
+
+def _goes_on(
+    constants: Constants, number: int, control: Control, membership: Membership, admin: Admin
+) -> bool:
+    """DEL-COMPLETE: a controller in office that knows what there is has a step to take, or waits for a broker."""
+    return not is_stuck(constants, number, control, membership, admin)
+
+
+FAULTS = frozenset(
+    {
+        "expire",
+        "crash",
+        "elect_unheard",
+        "shrink_isr_unheard",
+        "lose_request",
+        "ask",
+        "ask_deletion",
+        "ask_shutdown",
+    }
+)
+"""What brings something new: the rest is what cluster and brokers do by themselves."""
+
+
+def _not_wanted(admin: Admin) -> bool:
+    return not admin.deleting
+
+
+def _waits_for_expiry(number: int, host: Host, membership: Membership) -> bool:
+    return not host.running and membership.registrations[number] != NONE
+
+
+def _out_of_epochs(epochs: int, membership: Membership) -> bool:
+    return membership.controller == NONE and membership.epoch == epochs
+
+
+def _controls(number: int, control: Control, membership: Membership) -> bool:
+    return membership.controller == number and control.epoch == membership.epoch
+
+
+def somebody_controls(constants: Constants) -> Eventually:
+    """LIVE: a controller is in office that knows it. Excused is what waits for a session to expire, and what the bound on controller epochs ends."""
+    count = constants.brokers
+    membership = 3 * count
+    return Eventually(
+        (
+            *(Part((count + n, membership), partial(_controls, n)) for n in range(count)),
+            Part((membership,), partial(_out_of_epochs, constants.epochs)),
+            *(Part((n, membership), partial(_waits_for_expiry, n)) for n in range(count)),
+        ),
+        FAULTS,
+    )
+
+
+def _can_write(number: int, host: Host, replica: Replica, partition: Partition) -> bool:
+    return host.running and replica.leader == number and replica.version == partition.version
+
+
+def _no_leader_to_write(writes: int, partition: Partition) -> bool:
+    return partition.leader == NONE or partition.version >= writes
+
+
+def _leads_no_more(number: int, host: Host, partition: Partition) -> bool:
+    return partition.leader == number and not host.running
+
+
+def leader_writes(constants: Constants) -> Eventually:
+    """LIVE of the ISR: the leader knows the version that its next write needs. Excused: nobody leads, its process has ended, or the bounds."""
+    count = constants.brokers
+    zookeeper = 3 * count + 1
+    return Eventually(
+        (
+            Part((zookeeper,), partial(_no_leader_to_write, constants.writes)),
+            Part((3 * count,), partial(_out_of_epochs, constants.epochs)),
+            *(Part((n, 2 * count + n, zookeeper), partial(_can_write, n)) for n in range(count)),
+            *(Part((n, zookeeper), partial(_leads_no_more, n)) for n in range(count)),
+        ),
+        FAULTS,
+    )
+
+
+def deletion_ends(constants: Constants) -> Eventually:
+    """DEL-COMPLETE of runs. Excused is what waits for a session to expire, and what the bound on controller epochs ends."""
+    count = constants.brokers
+    membership, admin = 3 * count, 3 * count + 5
+    return Eventually(
+        (
+            Part((admin,), _not_wanted),
+            Part((membership,), partial(_out_of_epochs, constants.epochs)),
+            *(Part((n, membership), partial(_waits_for_expiry, n)) for n in range(count)),
+        ),
+        FAULTS,
+    )
 
 
 def _in_office_without_session(number: int, host: Host, control: Control, membership: Membership) -> bool:

@@ -7,7 +7,8 @@ elects otherwise, nor what brokers make of its requests.
     2. grow         the assignment becomes old and target replicas together; or refuse, if one of the target is dead
     3. raise_epoch  the leader epoch grows, so that leader and new replicas learn of the assignment
     4. (the leader expands the ISR, see_state)
-    5. move         the whole target is in sync: a leader within it, the ISR without the old replicas, in one write
+    5. move         the whole target is in sync: a leader within it, the ISR without the old replicas, in one write. Also if the state is so already: only
+                    the new leader epoch makes sure that the leader was told the target alone, and takes no old replica in again
     6. stop_old     the old replicas are told to stop and delete. As in Kafka nobody waits for their answers
     7. retire       the assignment becomes the target
     8. remove_entry
@@ -19,14 +20,21 @@ from fencepost.model.controller_state import (
     NONE,
     Admin,
     Constants,
-    Context,
     Control,
     Membership,
     Partition,
     Sent,
     members,
 )
-from fencepost.model.controller_work import has_to_write, may_write, put_state, stopped, told
+from fencepost.model.controller_work import (
+    addressees,
+    has_to_write,
+    may_write,
+    put_state,
+    stopped,
+    told,
+    under_way,
+)
 from fencepost.model.explore.system import Action, Value
 
 Steps = Iterator[tuple[Action, tuple[Value, ...]]]
@@ -34,8 +42,8 @@ Steps = Iterator[tuple[Action, tuple[Value, ...]]]
 
 
 def ask(constants: Constants, admin: Admin) -> Steps:
-    """Step 1: any other set of as many brokers, while no other reassignment is pending."""
-    if admin.target or admin.asked >= constants.reassignments:
+    """Step 1: any other set of as many brokers, while neither another reassignment nor a deletion is pending."""
+    if admin.target or admin.deleting or admin.asked >= constants.reassignments:
         return
     for target in range(1, 1 << constants.brokers):
         if target.bit_count() == admin.assignment.bit_count() and target != admin.assignment:
@@ -72,7 +80,7 @@ def assign(
         completed = admin.target or admin.completed
         after = admin._replace(target=0, completed=completed)
         yield ("remove_entry", number), (control._replace(context=known), after)
-    elif context.step == 2:
+    elif context.step == 3:
         known = context._replace(assignment=target)
         yield ("retire", number), (control._replace(context=known), admin._replace(assignment=target))
 
@@ -87,34 +95,26 @@ def replace(
 ) -> Steps:
     """Steps 3, 5 and 6: the partition's state, and what the brokers are told. Elections that are due come first."""
     context = control.context
-    if not context or not _under_way(context) or has_to_write(constants, context):
+    if not context or not under_way(context) or has_to_write(constants, context):
         return
     target, partition = context.target, context.partition
     if partition.leader == NONE:
         return
-    if context.step == 1 and _moved(context):
-        batches = stopped(control, context, context.assignment & ~target, sent)
-        yield ("stop_old", number), (control._replace(context=context._replace(step=2)), zookeeper, batches)
+    if context.step == 2:
+        old = addressees(context, context.assignment & ~target)
+        batches = stopped(control, partition.leader_epoch, old, sent)
+        yield ("stop_old", number), (control._replace(context=context._replace(step=3)), zookeeper, batches)
         return
     choices: list[tuple[Action, int, int]] = []
-    if context.step == 0:
+    in_sync = not target & ~partition.isr
+    if context.step == 0 and not in_sync:
         choices = [(("raise_epoch", number), partition.leader, partition.isr)]
-    elif context.step == 1 and not target & ~partition.isr:
+    elif context.step < 2 and in_sync:
         stays = target >> partition.leader & 1
         leaders = [partition.leader] if stays else members(target, constants.brokers)
         choices = [(("move", number, leader), leader, target) for leader in leaders]
     for action, leader, isr in choices:
         after = put_state(constants, control, membership, zookeeper, leader, isr)
         if after is not None:
-            known = control._replace(context=context._replace(partition=after, step=1))
+            known = control._replace(context=context._replace(partition=after, step=2 if in_sync else 1))
             yield action, (known, after, told(constants, known, sent))
-
-
-def _under_way(context: Context) -> bool:
-    target, assignment = context.target, context.assignment
-    return bool(target) and target != assignment and not target & ~assignment
-
-
-def _moved(context: Context) -> bool:
-    partition = context.partition
-    return partition.isr == context.target and bool(context.target >> partition.leader & 1)

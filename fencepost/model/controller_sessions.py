@@ -77,10 +77,23 @@ def elect(constants: Constants, number: int, host: Host, control: Control, membe
         and membership.epoch < constants.epochs
     ):
         epoch = membership.epoch + 1
-        yield (
-            ("elect", number),
-            (control._replace(epoch=epoch), membership._replace(controller=number, epoch=epoch)),
-        )
+        after = membership._replace(controller=number, epoch=epoch)
+        yield ("elect", number), (control._replace(epoch=epoch), after)
+        if membership.unheard < constants.unheard:
+            yield ("elect_unheard", number), (control, after._replace(unheard=membership.unheard + 1))
+
+
+def names_me(
+    constants: Constants, number: int, host: Host, control: Control, membership: Membership
+) -> Steps:
+    """names_me (KAFKA-13407): it finds itself in /controller, by a multi whose reply was lost, so it is the controller."""
+    if (
+        host.running
+        and control.epoch == NONE
+        and membership.registrations[number] == host.incarnation
+        and membership.controller == number
+    ):
+        yield ("names_me", number), (control._replace(epoch=membership.epoch),)
 
 
 def moved(constants: Constants, number: int, control: Control, membership: Membership) -> Steps:

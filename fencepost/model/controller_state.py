@@ -1,6 +1,6 @@
-"""The state of the controller model: compact tuples, and the words to read them.
+"""The state of the controller model: compact tuples.
 
-Owns: the layout of states, constants, renaming, description. Must not know actions or invariants.
+Owns: the layout of states, constants, renaming. Must not know actions or invariants.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,6 +24,14 @@ CONTROL_PLANE = frozenset(
         "reset_on_resign",
         "stop_replica_fencing",
         "assigned_replicas_only",
+        "resume_deletions",
+        "offline_without_state",
+        "last_in_sync_stays",
+        "staying_isr_members_only",
+        "shutdown_fencing",
+        "names_me",
+        "accept_own_isr_write",
+        "resend_until_answered",
     }
 )
 """The registered protections (traces/protections.py) that this model can drop."""
@@ -41,8 +49,8 @@ class Host(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """ZooKeeper's state of the partition. controller_epoch: of the controller that elected; version: the znode's; stamp: registrations until the write, so that
-    a broker that registered with a larger number did so later (czxid above mzxid)."""
+    """ZooKeeper's state of the partition; all fields NONE or empty once it was deleted. controller_epoch: of the controller that elected; version: the
+    znode's; stamp: registrations until the write, so that a broker that registered with a larger number did so later (czxid above mzxid)."""
 
     leader: int
     leader_epoch: int
@@ -52,10 +60,22 @@ class Partition(NamedTuple):
     stamp: int
 
 
+NO_PARTITION = Partition(NONE, NONE, 0, NONE, NONE, NONE)
+
+UNDER_WAY, OVERLOOKED = 1, 2
+"""Of a deletion, in a controller's context: it is at it; or it has not looked (only without resume_deletions)."""
+
+OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = range(4)
+PHASES = ("Offline", "DeletionStarted", "DeletionSuccessful", "DeletionIneligible")
+"""Kafka's states of a replica that is being deleted, in the order of the numbers."""
+
+
 class Context(NamedTuple):
     """What a controller has read: the partition's state, each broker's registration, the assignment, the target of a reassignment (empty: none).
 
-    step: of this reign's work on the reassignment: 0 not begun, 1 its replicas are told, 2 the old replicas are told to stop.
+    step: of this reign's work on the reassignment: 0 not begun, 1 its replicas are told, 2 the state is the target's, 3 the old replicas are told to
+    stop. deletion: 0 none is known, UNDER_WAY or OVERLOOKED; phases: of each broker's replica in it. leaving: of each broker the incarnation that asked to
+    stop, or NONE; out: those of them that this controller took out of the ISR.
     """
 
     partition: Partition
@@ -63,6 +83,10 @@ class Context(NamedTuple):
     assignment: int
     target: int
     step: int
+    deletion: int
+    phases: tuple[int, ...]
+    leaving: tuple[int, ...]
+    out: int
 
 
 class Control(NamedTuple):
@@ -76,7 +100,7 @@ class Control(NamedTuple):
 
 class Replica(NamedTuple):
     """What a broker has been told. obeyed: the highest controller epoch; leader_epoch, leader, version, replicas (the assignment): of the last request that it
-    applied; leader NONE: it was told to stop, or nothing; stored: whether it has a log."""
+    applied; leader NONE: it was told to stop, or nothing; stored: whether it has a log; leaving: whom it was told to be stopping."""
 
     obeyed: int
     leader_epoch: int
@@ -84,11 +108,12 @@ class Replica(NamedTuple):
     version: int
     replicas: int
     stored: bool
+    leaving: int = 0
 
 
 class Batch(NamedTuple):
     """A LeaderAndIsr to each live replica, or a StopReplica that deletes (replicas empty). live: of each broker the incarnation that its request is meant
-    for, or NONE. The ISR in it is the one that ZooKeeper held at this version."""
+    for, or NONE. The ISR in it is the one that ZooKeeper held at this version. leaving: who is stopping (the UpdateMetadata that goes with it)."""
 
     controller_epoch: int
     leader_epoch: int
@@ -96,25 +121,30 @@ class Batch(NamedTuple):
     version: int
     replicas: int
     live: tuple[int, ...]
+    leaving: int = 0
 
 
 class Admin(NamedTuple):
-    """ZooKeeper's assignment and reassignment. target: the entry of /admin/reassign_partitions, or empty; asked: reassignments so far. completed is a ghost:
-    the assignment that the last completed reassignment asked for."""
+    """ZooKeeper's assignment (empty: the topic's node is gone) and what admins want. target: the entry of /admin/reassign_partitions, or empty; asked:
+    reassignments so far; deleting: whether the topic stands in /admin/delete_topics. completed is a ghost: the assignment that the last completed
+    reassignment asked for."""
 
     assignment: int
     target: int
     completed: int
     asked: int
+    deleting: bool = False
 
 
 class Membership(NamedTuple):
-    """ZooKeeper's /controller, /controller_epoch, each broker's registration (its incarnation, or NONE), and registrations so far after the first ones."""
+    """ZooKeeper's /controller, /controller_epoch, each broker's registration (its incarnation, or NONE), registrations so far after the first ones, and
+    writes so far whose reply was lost, and requests that were."""
 
     controller: int
     epoch: int
     registrations: tuple[int, ...]
     registered: int
+    unheard: int = 0
 
 
 Sent = tuple[Batch, ...]
@@ -124,8 +154,12 @@ Led = tuple[tuple[int, int, int], ...]
 """A ghost: (leader epoch, broker, its process) of everybody who ever led."""
 
 
+Stopping = tuple[tuple[int, int], ...]
+"""(broker, its incarnation) of every ControlledShutdown request that was ever sent: late, twice or never it may arrive."""
+
+
 class State(NamedTuple):
-    """By broker; ZooKeeper's; on the way; the ghost; crashes so far; ZooKeeper's assignment."""
+    """By broker; ZooKeeper's; on the way; the ghost; crashes so far; ZooKeeper's assignment; who asked to stop."""
 
     hosts: tuple[Host, ...]
     controls: tuple[Control, ...]
@@ -136,6 +170,7 @@ class State(NamedTuple):
     led: Led
     crashes: int
     admin: Admin
+    stopping: Stopping
 
 
 def _known_protections(names: Iterable[str]) -> frozenset[str]:
@@ -156,7 +191,9 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 class Constants:
     """The bounds of the model. brokers; epochs: highest controller epoch, so elections; sessions: that expire; writes: of the partition's state, by controllers
     and leaders together, so the highest zkVersion; crashes: of all brokers together; spare: brokers without a replica at the beginning;
-    reassignments: asked for. drop: protections to do without, by registered name.
+    reassignments: asked for; deletions: 1 if the topic may be deleted; shutdowns: ControlledShutdown requests, of all brokers together; unheard:
+    writes that are done and whose reply is lost, of elections and of a smaller ISR; without resend_until_answered also LeaderAndIsr that is lost.
+    drop: protections to do without, by registered name.
     """
 
     brokers: int = 2
@@ -166,11 +203,25 @@ class Constants:
     crashes: int = 0
     spare: int = 0
     reassignments: int = 0
+    deletions: int = 0
+    shutdowns: int = 0
+    unheard: int = 0
     drop: frozenset[str] = field(default=(), converter=_known_protections)
+
+    def __attrs_post_init__(self) -> None:
+        if self.deletions not in (0, 1):
+            raise FencepostError(
+                expected="0 or 1: a topic goes once", seen=str(self.deletions), where="deletions"
+            )
 
     def keeps(self, protection: str) -> bool:
         """Whether it is not dropped."""
         return protection not in self.drop
+
+    @property
+    def for_good(self) -> int:
+        """In the StopReplica of a deletion: later than every leader epoch, so that no earlier request brings the replica back (EpochDuringDelete)."""
+        return self.writes + 1
 
 
 def members(brokers: int, count: int) -> list[int]:
@@ -203,15 +254,20 @@ def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
             live=places(value.context.live),
             assignment=some(value.context.assignment),
             target=some(value.context.target),
+            phases=places(value.context.phases),
+            leaving=places(value.context.leaving),
+            out=some(value.context.out),
         )
         return Control(value.epoch, known, some(value.kept))
 
     def told(batch: Any) -> Any:
-        return batch._replace(leader=name(batch.leader), replicas=some(batch.replicas))
+        return batch._replace(
+            leader=name(batch.leader), replicas=some(batch.replicas), leaving=some(batch.leaving)
+        )
 
     if slot < 3 * count:
         return (value, control, told)[slot // count](value) if slot >= count else value
-    membership, zookeeper, sent, led, crashes, _ = range(3 * count, 3 * count + 6)
+    membership, zookeeper, sent, led, crashes, admin, _ = range(3 * count, 3 * count + 7)
     if slot == membership:
         registrations = places(value.registrations)
         return value._replace(controller=name(value.controller), registrations=registrations)  # type: ignore[no-any-return]
@@ -223,39 +279,8 @@ def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
         return tuple(sorted((epoch, name(broker), born) for epoch, broker, born in value))
     if slot == crashes:
         return value  # type: ignore[no-any-return]
-    return Admin(some(value.assignment), some(value.target), some(value.completed), value.asked)
-
-
-def describe(state: State) -> str:
-    """ZooKeeper on two or three lines, each broker on one."""
-    membership, count = state.membership, len(state.hosts)
-    who = membership.controller
-    lines = [
-        f"ZooKeeper: {f'controller {who}' if who >= 0 else 'no controller'}, controller epoch {membership.epoch}, "
-        f"registered {[broker for broker in range(count) if membership.registrations[broker] >= 0]}",
-        f"partition: {_partition(state.partition, count)}",
-    ]
-    if state.admin.asked:
-        target = f", to become {members(state.admin.target, count)}" if state.admin.target else ""
-        lines.append(f"assignment: {members(state.admin.assignment, count)}{target}")
-    for broker, host in enumerate(state.hosts):
-        if not host.running:
-            lines.append(f"{broker}: down")
-            continue
-        replica, control = state.replicas[broker], state.controls[broker]
-        alive = membership.registrations[broker] == host.incarnation
-        words = [f"incarnation {host.incarnation}" if alive else f"zombie of incarnation {host.incarnation}"]
-        role = "leads" if replica.leader == broker else f"follows {replica.leader} in"
-        words.append(f"{role} epoch {replica.leader_epoch}" if replica.leader != NONE else "no role")
-        words.append(f"obeys controller epoch {replica.obeyed}")
-        if control.epoch >= 0:
-            known = f"knows {_partition(control.context.partition, count)}" if control.context else "loading"
-            words.append(f"controller in epoch {control.epoch}, {known}")
-        lines.append(f"{broker}: {', '.join(words)}")
-    return "\n".join(lines)
-
-
-def _partition(partition: Partition, count: int) -> str:
-    leader = f"leader {partition.leader}" if partition.leader >= 0 else "no leader"
-    isr = members(partition.isr, count)
-    return f"{leader}, leader epoch {partition.leader_epoch}, ISR {isr}, version {partition.version}"
+    if slot == admin:
+        return value._replace(  # type: ignore[no-any-return]
+            assignment=some(value.assignment), target=some(value.target), completed=some(value.completed)
+        )
+    return tuple(sorted((name(broker), incarnation) for broker, incarnation in value))

@@ -29,6 +29,12 @@ def truncate(epochs: Epochs, end_offset: int) -> Epochs:
     return tuple(entry for entry in epochs if entry[1] < end_offset)
 
 
+def truncate_start(epochs: Epochs, start_offset: int) -> Epochs:
+    """The cache of a log that starts at `start_offset` now: the epoch of its first record begins there, as Kafka's truncateFromStart says."""
+    before = tuple(entry for entry in epochs if entry[1] <= start_offset)
+    return (*((before[-1][0], start_offset) for _ in before[-1:]), *epochs[len(before) :])
+
+
 def lineage(record_epochs: Sequence[int]) -> Epochs:
     """The entries that the records themselves prove (offset = index)."""
     entries: list[tuple[int, int]] = []

@@ -25,7 +25,18 @@ from fencepost.model import group_invariants as invariants
 from fencepost.model import group_members as member_steps
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.system import Action, Part, Rule, Symmetry, Value
-from fencepost.model.group_state import NONE, OUT, Broker, Constants, Log, Member, State, describe, renamed
+from fencepost.model.group_state import (
+    LATER,
+    NONE,
+    OUT,
+    Broker,
+    Constants,
+    Log,
+    Member,
+    State,
+    describe,
+    renamed,
+)
 
 
 def _has_tasks(broker: Broker) -> bool:
@@ -55,13 +66,15 @@ class Groups(SlottedSystem[State]):
             absent |= {"elect", "learn", "load", "unload"}
         if constants.expiries == 0:
             absent |= {"expire_offset", "remove_group"}
+        if constants.members == 2 * constants.statics:
+            absent.add("leave")
         names = dict.fromkeys(name for rule in self.rules for name in rule.names)
         return tuple(name for name in names if name not in absent)
 
     @cached_property
     def parts(self) -> Mapping[str, tuple[Part, ...]]:
         """Invariants of each state."""
-        made = invariants.parts(self.constants.brokers, self.constants.members)
+        made = invariants.parts(self.constants)
         return {name: made[name] for name in invariants.OF_STATES if name in self.checks}
 
     @cached_property
@@ -76,7 +89,8 @@ class Groups(SlottedSystem[State]):
 
     @cached_property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """Members may change their numbers."""
+        """Members may change their numbers, but not the two processes of a static member."""
+        fixed = 2 * self.constants.statics
         brokers, count = self.constants.brokers, self.constants.members
         rest = range(brokers + count, brokers + count + 4)
         return tuple(
@@ -85,7 +99,7 @@ class Groups(SlottedSystem[State]):
                 partial(renamed, numbers, brokers),
             )
             for numbers in permutations(range(count))
-            if numbers != tuple(range(count))
+            if numbers != tuple(range(count)) and numbers[:fixed] == tuple(range(fixed))
         )
 
     @property
@@ -225,6 +239,9 @@ class Groups(SlottedSystem[State]):
                 Part(pair, self._may_handle),
             ),
         ]
+        if self.constants.statics and number == LATER:
+            step = partial(member_steps.replace_static, self.constants, number, broker)
+            rules.append(Rule(("replace_static",), (*pair, leaders, log), (*pair, log), step, serves))
         if not self.constants.keeps("not_coordinator"):
             rules.append(
                 Rule(

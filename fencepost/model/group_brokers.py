@@ -13,7 +13,6 @@ from fencepost.model.group_state import (
     DEAD,
     EMPTY,
     EXPIRED,
-    METADATA,
     NONE,
     PREPARING,
     REMOVED,
@@ -110,7 +109,7 @@ def complete_join(constants: Constants, number: int, broker: Broker, leaders: Le
     if after.state == EMPTY:
         if not writes(broker, leaders):
             return
-        log = appended(log, (METADATA, after.generation, 0, after.assignment))
+        log = appended(log, coordinator.metadata(after))
     yield ("complete_join", number), (broker._replace(group=after), log)
 
 

@@ -10,8 +10,10 @@ from fencepost.model.group_state import (
     COMMIT,
     COMPLETING,
     DEAD,
+    EARLIER,
     EMPTY,
     JOINING,
+    LATER,
     METADATA,
     NONE,
     OUT,
@@ -38,9 +40,9 @@ def loaded(partitions: int, records: Iterable[Record]) -> Group:
     group = new_group(partitions)
     for record in records:
         if record[0] == METADATA:
-            _, generation, members, assignment = record
+            _, generation, members, assignment, static = record
             state = STABLE if members else EMPTY
-            group = group._replace(state=state, generation=generation, members=members, assignment=assignment)
+            group = Group(state, generation, members, 0, assignment, group.offsets, static)
         elif record[0] == REMOVED:
             group = group._replace(state=DEAD)
         else:
@@ -60,6 +62,11 @@ def written(group: Group, record: Record) -> Group:
         return with_offset(group, record)
     waits = record[0] == METADATA and group.state == COMPLETING and group.generation == record[1]
     return group._replace(state=STABLE) if waits else group
+
+
+def metadata(group: Group) -> Record:
+    """Its record."""
+    return METADATA, group.generation, group.members, group.assignment, group.static
 
 
 # ---- membership
@@ -84,9 +91,8 @@ def may_join(number: int, broker: int, member: Member, group: Group) -> bool:
     return member.state in (OUT, JOINING)
 
 
-def join(number: int, broker: int, member: Member, group: Group) -> tuple[Member, Group]:
-    """JoinGroup: the member gives up what it owns and waits; everybody else will have to join again."""
-    mine = 1 << number
+def join(broker: int, member: Member, group: Group, mine: int) -> tuple[Member, Group]:
+    """JoinGroup: the member (a bit) gives up what it owns and waits; everybody else will have to join again."""
     joined = (group.joined if group.state == PREPARING else 0) | mine
     return Member(JOINING, NONE, 0, broker, member.sent), rebalanced(group, group.members | mine, joined)
 
@@ -95,7 +101,8 @@ def without(number: int, group: Group) -> Group:
     """A member leaves or its session times out: the others rebalance."""
     others = ~(1 << number)
     joined = group.joined & others if group.state == PREPARING else 0
-    return rebalanced(group, group.members & others, joined)
+    after = rebalanced(group, group.members & others, joined)
+    return after._replace(static=NONE) if group.static == number else after
 
 
 def left(member: Member) -> Member:
@@ -110,6 +117,7 @@ def completed(group: Group) -> Group:
         generation=group.generation + 1,
         members=group.joined,
         joined=0,
+        static=group.static if group.static != NONE and group.joined >> group.static & 1 else NONE,
     )
 
 
@@ -143,6 +151,31 @@ def is_fenced(number: int, member: Member, group: Group) -> bool:
     """What a heartbeat tells: UNKNOWN_MEMBER_ID or ILLEGAL_GENERATION."""
     return member.state in (SYNCING, OWNING) and (
         not group.members >> number & 1 or member.generation != group.generation
+    )
+
+
+# ---- static members (KIP-345)
+
+
+def comes_back(number: int, group: Group) -> bool:
+    """The later process of a static member joins, while the group knows the earlier one."""
+    return number == LATER and group.static == EARLIER
+
+
+def is_replaced(number: int, group: Group) -> bool:
+    """The earlier process, which is refused for good: FENCED_INSTANCE_ID."""
+    return number == EARLIER and group.static == LATER
+
+
+def replaced(group: Group) -> Group:
+    """The later process has the place of the earlier one, in everything."""
+
+    def swapped(members: int) -> int:
+        return members & ~(1 << EARLIER) | 1 << LATER if members >> EARLIER & 1 else members
+
+    assignment = tuple(LATER if member == EARLIER else member for member in group.assignment)
+    return group._replace(
+        members=swapped(group.members), joined=swapped(group.joined), assignment=assignment, static=LATER
     )
 
 

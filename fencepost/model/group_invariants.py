@@ -1,6 +1,6 @@
 """What must hold in the group model.
 
-Owns: OFFSET-SAFE, GENERATION-FENCE, GENERATION-MONO, ONE-CONSUMER and ONE-COORDINATOR, on states and steps; and the `sometimes`, what a useful
+Owns: OFFSET-SAFE, GENERATION-FENCE, GENERATION-MONO, ONE-CONSUMER, ONE-COORDINATOR and ONE-INSTANCE, on states and steps; and the `sometimes`, what a useful
 exploration reaches. Must not know the actions' bodies.
 """
 
@@ -10,12 +10,17 @@ from itertools import combinations, pairwise, product
 from fencepost.model.explore.system import Action, Part, Value
 from fencepost.model.group_state import (
     COMMIT,
+    COMPLETING,
+    EARLIER,
+    LATER,
     METADATA,
     OWNING,
     STABLE,
     Acked,
     Broker,
+    Constants,
     Group,
+    Leaders,
     Log,
     Member,
     State,
@@ -43,14 +48,30 @@ def commits_are_of_their_generation(log: Log) -> bool:
 
 
 def generations_grow_along_log(log: Log) -> bool:
-    """GENERATION-MONO of a state: no generation is written twice, and none after a later one."""
-    generations = [record[1] for record in log.records if record[0] == METADATA]
+    """GENERATION-MONO of a state: no generation is written twice, and none after a later one. A static member that came back is written into its own."""
+    generations = [(record[1], record[4]) for record in log.records if record[0] == METADATA]
     return all(one < other for one, other in pairwise(generations))
 
 
 def own_apart(one: Member, other: Member) -> bool:
-    """ONE-CONSUMER: of one generation, two members never own one partition."""
+    """ONE-CONSUMER: of one generation, two members never own one partition. (Of a static pair the earlier process may not have heard that it is fenced.)"""
     return one.generation != other.generation or not one.assigned & other.assigned
+
+
+def one_of_the_pair(broker: Broker) -> bool:
+    """ONE-INSTANCE: no group has both processes of a static member."""
+    both = 1 << EARLIER | 1 << LATER
+    return not isinstance(broker.group, Group) or broker.group.members & both != both
+
+
+def stays_replaced(broker: Broker, later: Member, leaders: Leaders) -> bool:
+    """ONE-INSTANCE: once the later process has its assignment, the present coordinator does not take the earlier one for a member of that generation."""
+    group = broker.group
+    present = broker.leads and broker.epoch == broker.loaded == len(leaders) - 1
+    if not isinstance(group, Group) or not present or later.state != OWNING:
+        return True
+    has_it = group.state in (COMPLETING, STABLE) and bool(group.members >> EARLIER & 1)
+    return group.generation != later.generation or not has_it
 
 
 def owns_if_leads(broker: Broker) -> bool:
@@ -69,7 +90,9 @@ def generations_grow_at_coordinators(before: State, action: Action, after: State
     )
 
 
-OF_STATES = ("OFFSET-SAFE", "GENERATION-FENCE", "GENERATION-MONO", "ONE-CONSUMER", "ONE-COORDINATOR")
+OF_STATES = (
+    "OFFSET-SAFE", "GENERATION-FENCE", "GENERATION-MONO", "ONE-CONSUMER", "ONE-COORDINATOR", "ONE-INSTANCE",
+)  # fmt: skip
 """The invariants of states; which name a violation, in this order."""
 
 OF_STEPS: Mapping[str, Callable[[State, Action, State], bool]] = {
@@ -93,16 +116,21 @@ def _owned(member: Member) -> Value:
     return member._replace(state=OWNING, coordinator=0, sent=())
 
 
-def parts(brokers: int, members: int) -> Mapping[str, tuple[Part, ...]]:
+def parts(constants: Constants) -> Mapping[str, tuple[Part, ...]]:
     """The invariants of states, broker by broker and pair by pair. Slots: brokers, members, leaders, log, acked, used."""
-    log, acked = brokers + members + 1, brokers + members + 2
-    pairs = combinations(range(brokers, brokers + members), 2)
+    brokers, members = constants.brokers, constants.members
+    leaders, log, acked = (brokers + members + at for at in range(3))
+    static = {(brokers + EARLIER, brokers + LATER)} if constants.statics else set()
+    pairs = [pair for pair in combinations(range(brokers, brokers + members), 2) if pair not in static]
+    instance = [Part((b,), one_of_the_pair) for b in range(brokers)]
+    instance += [Part((b, brokers + LATER, leaders), stays_replaced) for b in range(brokers) if static]
     return {
         "OFFSET-SAFE": tuple(Part((b, acked), acknowledged_is_read, _told_or_acked) for b in range(brokers)),
         "GENERATION-FENCE": (Part((log,), commits_are_of_their_generation),),
         "GENERATION-MONO": (Part((log,), generations_grow_along_log),),
         "ONE-CONSUMER": tuple(Part(pair, own_apart, _owned) for pair in pairs),
         "ONE-COORDINATOR": tuple(Part((b,), owns_if_leads) for b in range(brokers)),
+        "ONE-INSTANCE": tuple(instance) if constants.statics else (),
     }
 
 

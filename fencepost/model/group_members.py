@@ -10,8 +10,10 @@ from fencepost.model.group_brokers import acknowledged, appended, writes
 from fencepost.model.group_state import (
     COMMIT,
     COMPLETING,
+    EARLIER,
     IN_FLIGHT,
-    METADATA,
+    JOINING,
+    LATER,
     NONE,
     OWNING,
     STABLE,
@@ -35,8 +37,8 @@ def membership(
     group = broker.group
     assert isinstance(group, Group), broker
     pair = number, broker_number
-    if coordinator.may_join(*pair, member, group):
-        waiting, after = coordinator.join(*pair, member, group)
+    if coordinator.may_join(*pair, member, group) and not _is_static_case(number, group):
+        waiting, after = _joined(constants, number, broker_number, member, group)
         yield ("join", *pair), (waiting, broker._replace(group=after))
     if coordinator.is_answered(*pair, member, group):
         told = Member(SYNCING, group.generation, 0, NONE, member.sent)
@@ -45,9 +47,54 @@ def membership(
         yield ("sync", *pair), (coordinator.synced(number, member, group), broker)
     if coordinator.is_fenced(number, member, group):
         yield ("heartbeat", *pair), (coordinator.left(member), broker)
-    if member.state == OWNING and group.members >> number & 1:
+    if member.state == OWNING and group.members >> number & 1 and not _is_static(constants, number):
         gone = broker._replace(group=coordinator.without(number, group))
         yield ("leave", *pair), (coordinator.left(member), gone)
+
+
+def _is_static(constants: Constants, number: int) -> bool:
+    return constants.statics > 0 and number in (EARLIER, LATER)
+
+
+def _is_static_case(number: int, group: Group) -> bool:
+    """Not by `join`: the earlier process is refused; the later one takes its place in a stable group without a rebalance."""
+    return coordinator.is_replaced(number, group) or (
+        coordinator.comes_back(number, group) and group.state == STABLE
+    )
+
+
+def _joined(
+    constants: Constants, number: int, broker_number: int, member: Member, group: Group
+) -> tuple[Member, Group]:
+    """replace_static_member (KAFKA-8500): a static member takes its own place in any state, not beside itself."""
+    if coordinator.comes_back(number, group) and constants.keeps("replace_static_member"):
+        group = coordinator.replaced(group)
+    waiting, after = coordinator.join(broker_number, member, group, 1 << number)
+    return waiting, after._replace(static=number) if _is_static(constants, number) else after
+
+
+def replace_static(
+    constants: Constants,
+    number: int,
+    broker_number: int,
+    member: Member,
+    broker: Broker,
+    leaders: Leaders,
+    log: Log,
+) -> Steps:
+    """KIP-345: the later process of a static member gets the assignment of the earlier one. persist_static_member (KAFKA-10284): it is told
+    once that is durable, so that the next coordinator knows it, too."""
+    group = broker.group
+    if not isinstance(group, Group) or not coordinator.comes_back(number, group) or group.state != STABLE:
+        return
+    if not coordinator.may_join(number, broker_number, member, group):
+        return
+    after, waiting = coordinator.replaced(group), Member(JOINING, NONE, 0, broker_number, member.sent)
+    if constants.keeps("persist_static_member"):
+        if not writes(broker, leaders):
+            return
+        log, after = appended(log, coordinator.metadata(after)), after._replace(state=COMPLETING)
+    yield ("replace_static", number, broker_number), (waiting, broker._replace(group=after), log)
 
 
 def assign(
@@ -66,9 +113,9 @@ def assign(
     if group.assignment[0] != NONE or not writes(broker, leaders):
         return
     for assignment in product(of(group.members), repeat=constants.partitions):
-        record = (METADATA, group.generation, group.members, assignment)
-        after = broker._replace(group=group._replace(assignment=assignment))
-        yield ("assign", number, broker_number, *assignment), (after, appended(log, record))
+        after = group._replace(assignment=assignment)
+        written = broker._replace(group=after), appended(log, coordinator.metadata(after))
+        yield ("assign", number, broker_number, *assignment), written
 
 
 def commit(constants: Constants, number: int, member: Member, used: Used) -> Steps:

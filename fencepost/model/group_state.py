@@ -20,6 +20,8 @@ OF_GROUPS = frozenset(
         "apply_whole_load",
         "no_expiry_while_rebalancing",
         "not_coordinator",
+        "persist_static_member",
+        "replace_static_member",
     }
 )
 """The registered protections (traces/protections.py) that this model can drop."""
@@ -32,6 +34,9 @@ OUT, JOINING, SYNCING, OWNING = range(4)
 MEMBER_STATES = ("Out", "Joining", "Syncing", "Owning")
 """OUT: no member. JOINING: it waits for the answer to JoinGroup. SYNCING: it knows its generation. OWNING: it has its assignment."""
 
+EARLIER, LATER = 0, 1
+"""The static pair: two processes with one group.instance.id."""
+
 NONE = -1
 """No member, no generation, no commit, no coordinator, no epoch."""
 
@@ -43,7 +48,7 @@ Steps = Iterator[tuple[Action, tuple[Value, ...]]]
 """Enabled actions, each with the values that it writes."""
 
 Record = tuple[Any, ...]
-"""(COMMIT, generation, partition, number), (METADATA, generation, members, assignment), (EXPIRED, partition) or (REMOVED,): the group's records in
+"""(COMMIT, generation, partition, number), (METADATA, generation, members, assignment, static), (EXPIRED, partition) or (REMOVED,): the group's records in
 __consumer_offsets. A commit's number stands for its offset: commits are numbered in the order in which members send them."""
 
 Leaders = tuple[int, ...]
@@ -59,6 +64,7 @@ Used = tuple[int, int]
 class Group(NamedTuple):
     """What a coordinator keeps of the group. state: of GROUP_STATES. members: those known, as a bit set. joined: those of them that wait in this rebalance.
     assignment: per partition its member, NONE until somebody has synced. offsets: per partition the number of the commit that a fetch reads.
+    static: who of the static pair has the group.instance.id, or NONE.
     """
 
     state: int
@@ -67,6 +73,7 @@ class Group(NamedTuple):
     joined: int
     assignment: tuple[int, ...]
     offsets: tuple[int, ...]
+    static: int = NONE
 
 
 class Broker(NamedTuple):
@@ -130,7 +137,8 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 @frozen(kw_only=True)
 class Constants:
     """The bounds of the model. members; partitions to consume; brokers: that may coordinate; generations: completed joins; commits: sent by all
-    members together; epochs: highest leader epoch of the offsets partition, so fail-overs; expiries: of offsets, by retention.
+    members together; epochs: highest leader epoch of the offsets partition, so fail-overs; expiries: of offsets, by retention;
+    statics: 1 if members 0 and 1 are an earlier and a later process of one static member (KIP-345), with one group.instance.id.
     drop: protections to do without, by registered name.
     """
 
@@ -141,7 +149,16 @@ class Constants:
     commits: int = 1
     epochs: int = 0
     expiries: int = 0
+    statics: int = 0
     drop: frozenset[str] = field(default=(), converter=_known_protections)
+
+    def __attrs_post_init__(self) -> None:
+        if self.statics not in (0, 1) or self.members < 2 * self.statics:
+            raise FencepostError(
+                expected="0, or 1 with two members or more",
+                seen=f"{self.statics} with members {self.members}",
+                where="statics",
+            )
 
     def keeps(self, protection: str) -> bool:
         """Whether this protection is there."""
@@ -171,6 +188,7 @@ def _renamed_broker(numbers: Sequence[int], broker: Broker) -> Broker:
             members=_renamed_set(numbers, group.members),
             joined=_renamed_set(numbers, group.joined),
             assignment=_renamed_assignment(numbers, group.assignment),
+            static=numbers[group.static] if group.static != NONE else NONE,
         )
     )
 
@@ -178,8 +196,15 @@ def _renamed_broker(numbers: Sequence[int], broker: Broker) -> Broker:
 def _renamed_record(numbers: Sequence[int], record: Record) -> Record:
     if record[0] != METADATA:
         return record
-    kind, generation, members, assignment = record
-    return kind, generation, _renamed_set(numbers, members), _renamed_assignment(numbers, assignment)
+    kind, generation, members, assignment, static = record
+    renamed_static = numbers[static] if static != NONE else NONE
+    return (
+        kind,
+        generation,
+        _renamed_set(numbers, members),
+        _renamed_assignment(numbers, assignment),
+        renamed_static,
+    )
 
 
 def _renamed_assignment(numbers: Sequence[int], assignment: tuple[int, ...]) -> tuple[int, ...]:

@@ -53,6 +53,11 @@ def in_sync_end_offset(end_offsets: Iterable[int]) -> int:
     return min(end_offsets)
 
 
+def may_delete(end_offset: int, high_watermark: int, *, committed_only: bool = True) -> bool:
+    """below_high_watermark (KAFKA-5634): retention takes only what lies below the high watermark, to its end."""
+    return end_offset <= high_watermark or not committed_only
+
+
 def may_advance(before: int, after: int, in_sync_end: int) -> bool:
     """The leader's high watermark never goes down, and never past what the ISR holds."""
     return before <= after <= in_sync_end

@@ -99,7 +99,7 @@ def _replication() -> Model:
         state_to_tla=twin.state_to_tla,
         state_from_tla=twin.state_from_tla,
         variants=variants.of_replication,
-        columns=("replicas", "epochs", "crashes", "lists"),
+        columns=("replicas", "epochs", "crashes", "lists", "log_starts"),
     )
 
 
@@ -122,7 +122,7 @@ def _group() -> Model:
         state_to_tla=twin.state_to_tla,
         state_from_tla=twin.state_from_tla,
         variants=variants.of_group,
-        columns=("members", "partitions", "generations", "commits", "epochs", "expiries"),
+        columns=("members", "partitions", "generations", "commits", "epochs", "expiries", "statics"),
     )
 
 
@@ -131,6 +131,7 @@ def _controller() -> Model:
     from fencepost.model.controller import Controller
     from fencepost.model.controller_state import CONTROL_PLANE, Constants
     from fencepost.model.tla import controller as twin
+    from fencepost.model.tla import variants
 
     return Model(
         name="controller",
@@ -143,6 +144,16 @@ def _controller() -> Model:
         constants_to_tla=twin.constants_to_tla,
         state_to_tla=twin.state_to_tla,
         state_from_tla=twin.state_from_tla,
-        variants=twin.variants,
-        columns=("brokers", "spare", "epochs", "sessions", "writes", "crashes", "reassignments"),
+        variants=variants.of_controller,
+        columns=(
+            "brokers",
+            "spare",
+            "epochs",
+            "sessions",
+            "writes",
+            "crashes",
+            "reassignments",
+            "deletions",
+            "shutdowns",
+        ),
     )

@@ -1,6 +1,6 @@
 """What must hold in the replication model, named as in the anomaly table.
 
-Owns: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, one leader per epoch and HW-MONO, on states of the model and on its steps; and the `sometimes`, what a useful
+Owns: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, one leader per epoch, HW-MONO and HW-BOUNDS, on states and on steps; and the `sometimes`, what a useful
 exploration reaches. Must not know the actions' bodies.
 """
 
@@ -10,7 +10,16 @@ from itertools import combinations, pairwise, permutations
 from typing import Any
 
 from fencepost.model.explore.system import Action, Part, Value
-from fencepost.model.replication_state import DOWN, Committed, Listed, Quorum, Replica, State
+from fencepost.model.replication_state import (
+    DOWN,
+    GONE,
+    Committed,
+    Listed,
+    Quorum,
+    Replica,
+    State,
+    log_start_offset,
+)
 
 Log = tuple[tuple[int, int], ...]
 Shown = tuple[Log, int]
@@ -20,21 +29,22 @@ Shown = tuple[Log, int]
 def leader_holds_committed(leader: tuple[Log, int], committed: Committed) -> bool:
     """COMMIT-SAFE: a leader holds every record that an exposed high watermark of its epoch or an earlier one covered.
 
-    leader: a replica's log, and its epoch if it leads, else -1.
+    leader: a replica's log, and its epoch if it leads, else -1. What retention deleted counts as held: HW-BOUNDS says that it was committed.
     """
     log, own_epoch = leader
     return all(
-        exposed_in > own_epoch or log[offset : offset + 1] == ((epoch, value),)
+        exposed_in > own_epoch or log[offset : offset + 1] in (((epoch, value),), (GONE,))
         for offset, (epoch, value, exposed_in) in enumerate(committed)
     )
 
 
 def logs_match(one: Shown, other: Shown) -> bool:
-    """LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their high watermarks."""
+    """LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their high watermarks, from where both start."""
     if one[0] == other[0]:
         return True
     lower = min(one[1], other[1])
-    if one[0][:lower] != other[0][:lower]:
+    start = max(log_start_offset(one[0]), log_start_offset(other[0]))
+    if one[0][start:lower] != other[0][start:lower]:
         return False
     return not any(a[0] == b[0] and a != b for a, b in zip(one[0], other[0], strict=False))
 
@@ -54,13 +64,19 @@ def listed_ends_grow(listed: Listed) -> bool:
     return all(one[0] > other[0] or one[1] <= other[1] for one, other in combinations(listed, 2))
 
 
+def high_watermark_inside(shown: tuple[int, int, int]) -> bool:
+    """HW-BOUNDS: log start offset <= high watermark <= log end offset, at each replica that runs."""
+    start, high_watermark, end = shown
+    return start <= high_watermark <= end
+
+
 def exposes_one_content(before: State, action: Action, after: State) -> bool:
     """COMMIT-SAFE of a step: a high watermark never covers a record other than the one that an earlier high watermark covered."""
     if action[0] != "advance_high_watermark":
         return True
     leader = after.replicas[int(action[1])]
     return all(
-        leader.log[offset] == (epoch, value)
+        leader.log[offset] in ((epoch, value), GONE)
         for offset, (epoch, value, _) in enumerate(before.committed[: leader.high_watermark])
     )
 
@@ -72,7 +88,7 @@ def epochs_grow_at_brokers(before: State, action: Action, after: State) -> bool:
     )
 
 
-OF_STATES = ("COMMIT-SAFE", "LOG-MATCH", "EPOCH-MONO", "ONE-LEADER", "HW-MONO")
+OF_STATES = ("COMMIT-SAFE", "LOG-MATCH", "EPOCH-MONO", "ONE-LEADER", "HW-MONO", "HW-BOUNDS")
 """The invariants of states; which name a violation, in this order."""
 
 OF_STEPS: Mapping[str, Callable[[State, Action, State], bool]] = {
@@ -87,6 +103,13 @@ def _log(replica: Replica) -> Value:
 
 def _shown(replica: Replica) -> Value:
     return replica.log, replica.high_watermark
+
+
+def _bounds(replica: Replica) -> Value:
+    """Of one that is down, what holds: its checkpoint is not in use."""
+    if replica.leader == DOWN:
+        return 0, 0, 0
+    return log_start_offset(replica.log), replica.high_watermark, len(replica.log)
 
 
 def _role(replica: Replica) -> Value:
@@ -113,6 +136,7 @@ def parts(replicas: int, lists: int = 0) -> Mapping[str, tuple[Part, ...]]:
         "EPOCH-MONO": tuple(Part((n,), epochs_grow_along_log, _log) for n in numbers),
         "ONE-LEADER": tuple(Part(pair, partial(lead_apart, *pair), _role) for pair in pairs),
         "HW-MONO": (Part((listed,), listed_ends_grow),) if lists else (),
+        "HW-BOUNDS": tuple(Part((n,), high_watermark_inside, _bounds) for n in numbers),
     }
 
 

@@ -23,6 +23,11 @@ DATA_PATH = frozenset(
         "leader_epoch_fencing",
         "broker_epoch_fencing",
         "offset_not_available",
+        "undefined_has_no_end",
+        "keep_checkpointed",
+        "below_high_watermark",
+        "high_watermark_within_log",
+        "high_watermark_follows_log_start",
     }
 )
 """The registered protections (traces/protections.py) that this model can drop."""
@@ -32,6 +37,9 @@ DOWN, NOBODY = -2, -1
 
 Record = tuple[int, int]
 """(leader epoch, value id)."""
+
+GONE: Record = (-1, -1)
+"""In a log: a record that retention deleted; those that are gone are the first ones, and the log starts after them."""
 
 
 Quorum = tuple[tuple[int, int], ...]
@@ -51,7 +59,7 @@ Listed = tuple[tuple[int, int], ...]
 class Replica(NamedTuple):
     """One replica.
 
-    log: its records. epochs: the leader epoch cache. high_watermark: what it believes to be committed. epoch: the highest leader epoch
+    log: its records by offset. epochs: the leader epoch cache. high_watermark: what it believes to be committed. epoch: the highest leader epoch
     learned (after a restart: one below the lowest that it may learn). leader: whom it follows, itself if it leads, NOBODY or DOWN. truncating: a
     follower that has not yet agreed with its leader. ends: of a leader, each follower's log end as its last fetch in this epoch said (-1: none
     yet); the own slot holds the start offset of the epoch.
@@ -100,8 +108,9 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 class Constants:
     """The bounds of the model. replicas; log_size: records in a log; epochs: highest leader epoch; values: appends; crashes: of all replicas together;
     losses: records that crashes may take from the ends of logs, together (any loss is an accepted hazard for COMMIT-SAFE: SPEC.md, docs/model.md).
-    lists: answers to ListOffsets that are remembered (0: nobody asks, and there are as many states as without them). drop: protections to do
-    without, by registered name.
+    lists: answers to ListOffsets that are remembered (0: nobody asks, and there are as many states as without them). log_starts: the highest offset that
+    retention lets a log start at (0: nothing is deleted, and there are as many states as without it). old_format: 1 if records are not stamped with epochs, as
+    before KIP-101, so that no replica has an epoch cache. drop: protections to do without, by registered name.
     """
 
     replicas: int = 3
@@ -111,7 +120,24 @@ class Constants:
     crashes: int = 0
     losses: int = 0
     lists: int = 0
+    log_starts: int = 0
+    old_format: int = 0
     drop: frozenset[str] = field(default=(), converter=_known_protections)
+
+    def __attrs_post_init__(self) -> None:
+        if self.old_format not in (0, 1):
+            raise FencepostError(
+                expected="0 or 1: one format of records", seen=str(self.old_format), where="old_format"
+            )
+
+    def keeps(self, protection: str) -> bool:
+        """Whether it is not dropped."""
+        return protection not in self.drop
+
+
+def log_start_offset(log: tuple[Record, ...]) -> int:
+    """Where it starts: behind what is gone."""
+    return log.count(GONE)
 
 
 def renamed(numbers: Sequence[int], slot: int, value: Any) -> Value:
@@ -145,7 +171,7 @@ def describe(state: State) -> str:
         role = {DOWN: "down", NOBODY: "no role", number: f"leads epoch {replica.epoch}"}.get(
             replica.leader, f"follows {replica.leader} in epoch {replica.epoch}"
         )
-        records = " ".join(f"{epoch}:{value}" for epoch, value in replica.log)
+        records = " ".join("gone" if record == GONE else f"{record[0]}:{record[1]}" for record in replica.log)
         waiting = ", truncating" if replica.truncating else ""
         lines.append(f"{number}: [{records}] high watermark {replica.high_watermark}, {role}{waiting}")
     return "\n".join(lines)

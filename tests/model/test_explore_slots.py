@@ -19,9 +19,12 @@ from fencepost.model.explore import (
     Symmetry,
     breadth_first,
     explore,
+    explorer,
+    workers,
 )
 from fencepost.model.explore.pairs import tree_of
 from fencepost.model.explore.store import Store
+from fencepost.model.explore.workers import explore_by_workers
 from fencepost.model.replication import Replication
 from fencepost.model.replication_state import Constants
 from fencepost.traces.errors import FencepostError
@@ -198,6 +201,11 @@ def test_renamings_keep_the_replication_model_as_it_is() -> None:
         seen.update(after)
 
 
+def by_two(system, *, symmetry: bool = False):
+    """Explored by two processes from the beginning, however small it is."""
+    return explore_by_workers(system, tuple(system.initial()), Limits(), 2, symmetry=symmetry)
+
+
 @pytest.mark.parametrize("symmetry", [False, True])
 def test_several_processes_visit_the_same_states(symmetry: bool) -> None:
     """Rule: with several workers, counts, depth and outcome are those of one, and a counterexample is as short."""
@@ -206,7 +214,7 @@ def test_several_processes_visit_the_same_states(symmetry: bool) -> None:
         Constants(epochs=2, drop={"leader_epoch_fencing"}),
     ):
         system = Replication(constants)
-        one, many = explore(system, symmetry=symmetry), explore(system, workers=2, symmetry=symmetry)
+        one, many = explore(system, symmetry=symmetry), by_two(system, symmetry=symmetry)
         assert (many.outcome, many.depth, many.invariant) == (one.outcome, one.depth, one.invariant)
         assert len(many.path) == len(one.path)
         if one.outcome is Outcome.HOLDS:
@@ -229,7 +237,31 @@ def test_limits_end_an_exploration_without_an_answer() -> None:
 def test_a_worker_that_dies_is_told() -> None:
     """Rule: an exploration that lost a process ends with one sentence, not with an answer."""
     with pytest.raises(FencepostError, match="worker"):
-        explore(Fatal(), workers=2)
+        by_two(Fatal())
+
+
+def test_what_one_process_ends_soon_it_does_alone(monkeypatch) -> None:
+    """Rule: several workers are started for large systems only; the answer is the same either way."""
+    system = Replication(Constants(replicas=2))
+    started: list[int] = []
+
+    def by_workers(*arguments, **options):
+        started.append(arguments[3])
+        return explore_by_workers(*arguments, **options)
+
+    monkeypatch.setattr(workers, "explore_by_workers", by_workers)
+    alone = explore(system, workers=2)
+    assert started == []
+    assert explore(system, Limits(states=500), workers=2).outcome is Outcome.BOUNDED
+    assert started == []
+    monkeypatch.setattr(explorer, "ALONE_FIRST", 100)
+    together = explore(system, workers=2)
+    assert started == [2]
+    assert (together.outcome, together.distinct, together.depth) == (
+        alone.outcome,
+        alone.distinct,
+        alone.depth,
+    )
 
 
 @frozen(slots=False)

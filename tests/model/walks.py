@@ -4,8 +4,9 @@ from itertools import pairwise
 from random import Random
 
 from fencepost.model.explore import Step
-from fencepost.model.replication import Replication, members
+from fencepost.model.replication import Replication
 from fencepost.model.replication_state import DOWN, State
+from fencepost.model.replication_steps import members
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 

@@ -141,10 +141,11 @@ class Exploration(Generic[State]):
             taken={name: int(self.taken[at]) for name, at in self.expander.names.items()},
             unreached=self.unreached,
             invariant=None if broken is None else broken.invariant,
-            path=() if broken is None else self._path(broken),
+            path=() if broken is None else self.path(broken),
         )
 
-    def _path(self, broken: Broken) -> tuple[Step, ...]:
+    def path(self, broken: Broken) -> tuple[Step, ...]:
+        """A shortest way to where an invariant falls."""
         chain = [broken.state]
         while (before := int(self.store.parent[chain[-1]])) != NO_STATE:
             chain.append(before)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Generic
 
-from fencepost.model.explore.system import Action, Part, Rule, State, Symmetry, Value
+from fencepost.model.explore.system import Action, Eventually, Part, Rule, State, Symmetry, Value
 
 
 def holds(part: Part, slots: Sequence[Any]) -> bool:
@@ -53,6 +53,11 @@ class SlottedSystem(ABC, Generic[State]):
     @property
     def goals(self) -> Mapping[str, tuple[Part, ...]]:
         """Of each `sometimes`, by its name."""
+        return {}
+
+    @property
+    def eventually(self) -> Mapping[str, Eventually]:
+        """What must stay possible, by name."""
         return {}
 
     @property

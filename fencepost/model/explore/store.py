@@ -30,6 +30,13 @@ def _insert_rows(
             hint[number] = hints[at]
 
 
+@njit(cache=True)
+def _numbers_of(rows: Any, tree: Any, keys: Any, index: Any, count: Any, root_keys: Any, root_index: Any, root_count: Any, numbers: Any) -> None:  # fmt: skip
+    work = np.empty(rows.shape[1] + tree.shape[0], np.int64)
+    for at in range(rows.shape[0]):
+        numbers[at] = insert_row(rows[at], tree, work, keys, index, count, root_keys, root_index, root_count)
+
+
 @define
 class Store:
     """parent: the state before, as its explorer numbers it. hint: how it led here (an outcome, or which worker's the parent is)."""
@@ -69,6 +76,18 @@ class Store:
         """Number initial states."""
         nothing = np.full(len(rows), NO_STATE, np.int32)
         self.add(rows, nothing, nothing)
+
+    def numbers(self, rows: Numbers) -> Numbers:
+        """The numbers of rows that were all added before."""
+        before, found = len(self), np.empty(len(rows), np.int32)
+        inner, roots = self.inner, self.roots
+        inner.reserve(len(rows) * len(self.tree))
+        roots.reserve(len(rows))
+        _numbers_of(
+            rows, self.tree, inner.keys, inner.index, inner.count, roots.keys, roots.index, roots.count, found
+        )
+        assert len(self) == before, "a row was not known"
+        return found
 
     def rows(self, first: int, behind: int) -> Numbers:
         """The rows of these states."""

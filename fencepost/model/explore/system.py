@@ -94,6 +94,15 @@ class Symmetry:
     rename: Callable[[int, Value], Value]
 
 
+@frozen
+class Eventually:
+    """What must stay possible (eventually.py). good: a state is good if any of these holds. faults: names of actions that are not relied on, though they
+    may have happened before."""
+
+    good: tuple[Part, ...]
+    faults: frozenset[str]
+
+
 class Outcome(StrEnum):
     """HOLDS: every reachable state was visited; BOUNDED: a limit came first; VIOLATED: a counterexample was found."""
 

@@ -12,6 +12,7 @@ The real run is more concurrent than the model, so the guards are asked in a way
 - A leader that restarted while no controller watched may lead its old epoch again, with an older high watermark and perhaps a shorter log (an accepted hazard).
 - Below the start of a leader's log nothing is compared: where its epochs begin there is forgotten with its records, so that what a follower has there
   may differ, until it takes over that start.
+- A replica that was deleted, because a reassignment took it away or its topic goes, has no log; one that comes to the same broker later is another replica.
 - What a power loss left of the unsynced tail, and what the step that a crash interrupted wrote, is unknown until somebody copies it.
 """
 
@@ -45,6 +46,8 @@ ACTIONS: Mapping[Name, tuple[str, ...]] = {
 """Which actions of model/replication.py an event may be. Every other event changes nothing here (a stutter): among them what moves a log's start or compacts
 it. The logs here keep all their records; a log that was fetched behind a start, or with the gaps of compaction, has unknown ones there."""
 
+REPLICA_DELETED = "replica_deleted"
+"""The mark of a broker that deleted its replica."""
 LOSING = frozenset((POWER_LOSS, "bit_rot"))
 """The faults that may take what a log held."""
 
@@ -118,3 +121,8 @@ class Refinement:
             self.interrupted[event.node] = fault
             for partition in self.partitions.values():
                 interrupted(partition, event.node, fault)
+        elif event.name is Name.MARK and event.cause == REPLICA_DELETED:
+            assert event.topic is not None, event
+            deleted_from = self.partitions.get((event.topic, event.partition))
+            if deleted_from is not None:
+                deleted_from.replicas.pop(event.node, None)

@@ -63,10 +63,13 @@ def _as_follower(partition: PartitionState, position: int, event: Event) -> Mism
         return not_following(position, "fetch", event)
     epochs, values = [event.leader_epoch] * len(event.values), list(event.values)
     at, before = event.offset, max(event.offset - 1, 0)
+    held_from = max(
+        term.log_start_offset, view.log_start_offset
+    )  # of the record before, if either gave it up, nothing is compared
     differences: list[int] = []
     for log in term.logs:
         difference = log.first_difference(at, epochs, values)
-        if difference is None and before >= term.log_start_offset:
+        if difference is None and before >= held_from:
             difference = log.first_difference(before, view.log.epochs[before:at], view.log.values[before:at])
         if difference is None:
             log.learn(at, epochs, values)
@@ -133,13 +136,13 @@ def _truncation(partition: PartitionState, position: int, event: Event, end: int
 
 
 def _full_truncation(term: Term, position: int, event: Event, end: int) -> Mismatch | None:
-    """out_of_range: only of a log that ends before the leader's begins (KAFKA-7414)."""
-    if end < event.offset <= term.log_start_offset:
+    """out_of_range: only of a log of which the leader has every offset given up (KAFKA-7414)."""
+    if end <= event.offset <= term.log_start_offset:
         return None
     return Mismatch(
         position=position,
         action="out_of_range",
-        expected=f"a log that ends below the start of the log of leader {term.leader} ({term.log_start_offset}) to start over there",
+        expected=f"a log that ends at or below the start of the log of leader {term.leader} ({term.log_start_offset}) to start over there",
         seen=f"broker {event.node} dropped its log, which ended at {end}, and started over at {event.offset}",
         because=term.position,
         offset=event.offset,

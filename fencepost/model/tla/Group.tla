@@ -35,6 +35,15 @@
 (*   KAFKA-13636 offsets expire while the group rebalances:                *)
 (*               no_expiry_while_rebalancing                               *)
 (*   KAFKA-4362  a former coordinator goes on: not_coordinator             *)
+(*   KAFKA-10284 a static member's new id is lost in a fail-over:          *)
+(*               persist_static_member                                     *)
+(*   KAFKA-8500  a static member stands beside itself:                     *)
+(*               replace_static_member                                     *)
+(*                                                                         *)
+(* A STATIC member (KIP-345) keeps its place when its process is replaced  *)
+(* by another one: the later process names the same group.instance.id,     *)
+(* gets the assignment without a rebalance, and the earlier process is     *)
+(* refused for good.  If StaticCount is 1, members 0 and 1 are such a pair.*)
 (*                                                                         *)
 (* The constant Drop is the set of protections to do without: the empty    *)
 (* set is Kafka as it should be, every other set is a variant in which     *)
@@ -62,6 +71,7 @@ CONSTANTS
     CommitCount,      \* Commits, of all members together.
     LastEpoch,        \* The highest leader epoch of the offsets partition.
     ExpiryCount,      \* Offsets that retention removes.
+    StaticCount,      \* 1 if members 0 and 1 are two processes of one static member, else 0.
     Drop              \* The protections to do without, by name.
 
 Members    == 0 .. MemberCount - 1
@@ -70,6 +80,9 @@ Brokers    == 0 .. BrokerCount - 1
 Epochs     == 0 .. LastEpoch
 None       == -1      \* No member, generation, commit, coordinator or epoch.
 InFlight   == 2       \* Commits of a member on their way: enough to overtake.
+Earlier    == 0       \* The static pair.
+Later      == 1
+IsStatic(m) == StaticCount > 0 /\ m \in {Earlier, Later}
 
 Protections ==
     { "generation_fencing",            \* SPEC.md P3
@@ -77,12 +90,15 @@ Protections ==
       "coordinator_epoch_order",       \* KAFKA-10614
       "apply_whole_load",              \* KAFKA-5600
       "no_expiry_while_rebalancing",   \* KAFKA-13636
-      "not_coordinator" }              \* KAFKA-4362
+      "not_coordinator",               \* KAFKA-4362
+      "persist_static_member",         \* KAFKA-10284
+      "replace_static_member" }        \* KAFKA-8500
 
 ASSUME
     /\ MemberCount \in Nat \ {0} /\ PartitionCount \in Nat \ {0} /\ BrokerCount \in Nat \ {0}
     /\ LastGeneration \in Nat /\ CommitCount \in Nat
     /\ LastEpoch \in Nat /\ ExpiryCount \in Nat
+    /\ StaticCount \in 0 .. 1 /\ (StaticCount > 0 => MemberCount > 1)
     /\ Drop \subseteq Protections
 
 Keeps(protection) == protection \notin Drop
@@ -94,7 +110,8 @@ VARIABLES
     tasks,        \* The epochs whose load or unload has not run.
     loaded,       \* The coordinator epoch: that of the task that ran last.
     owns,         \* Whether it has the group in memory.
-    group,        \* What it has: [state, generation, members, joined, assignment, offsets].
+    group,        \* What it has: [state, generation, members, joined, assignment, offsets, static];
+                  \* static: who of the static pair has the group.instance.id.
     \* Per member
     phase,        \* "Out", "Joining", "Syncing" (it knows its generation), "Owning".
     generation,   \* The one that it was told.
@@ -125,7 +142,7 @@ LeaderOf(e)  == leaders[e + 1]
 Nobody       == [p \in Partitions |-> None]
 
 NewGroup == [state |-> "Empty", generation |-> 0, members |-> {}, joined |-> {},
-             assignment |-> Nobody, offsets |-> Nobody]
+             assignment |-> Nobody, offsets |-> Nobody, static |-> None]
 
 \* not_coordinator (KAFKA-4362): a broker answers for the group only if it has loaded it in
 \* the epoch in which it leads, as far as it knows.
@@ -140,12 +157,13 @@ Writes(b) == leads[b] /\ epoch[b] = CurrentEpoch
 (* The records of the group in the offsets partition (SPEC.md P4).         *)
 
 Blank == [kind |-> "", generation |-> None, members |-> {}, assignment |-> Nobody,
-          partition |-> None, number |-> None]
+          partition |-> None, number |-> None, static |-> None]
 
 CommitRecord(c) == [Blank EXCEPT !.kind = "commit", !.generation = c.generation,
                                  !.partition = c.partition, !.number = c.number]
 GroupRecord(g)  == [Blank EXCEPT !.kind = "group", !.generation = g.generation,
-                                 !.members = g.members, !.assignment = g.assignment]
+                                 !.members = g.members, !.assignment = g.assignment,
+                                 !.static = g.static]
 ExpiredRecord(p) == [Blank EXCEPT !.kind = "expired", !.partition = p]
 RemovedRecord    == [Blank EXCEPT !.kind = "removed"]
 
@@ -157,7 +175,7 @@ Applied(g, record) ==
       [] record.kind = "group"   ->
             [g EXCEPT !.state = IF record.members = {} THEN "Empty" ELSE "Stable",
                       !.generation = record.generation, !.members = record.members,
-                      !.assignment = record.assignment]
+                      !.assignment = record.assignment, !.static = record.static]
 
 RECURSIVE AllApplied(_, _)
 AllApplied(g, records) ==
@@ -260,7 +278,8 @@ Rebalanced(g, members, joined) ==
               !.assignment = Nobody]
 
 Without(g, m) ==
-    Rebalanced(g, g.members \ {m}, IF g.state = "PreparingRebalance" THEN g.joined \ {m} ELSE {})
+    [Rebalanced(g, g.members \ {m}, IF g.state = "PreparingRebalance" THEN g.joined \ {m} ELSE {})
+        EXCEPT !.static = IF @ = m THEN None ELSE @]
 
 \* All have joined, or the rebalance timed out: who has not joined is out.  A group without
 \* members is written at once, another one together with its assignment.
@@ -272,7 +291,8 @@ CompleteJoin(b) ==
            after == [group[b] EXCEPT !.state = IF empty THEN "Empty" ELSE "CompletingRebalance",
                                      !.generation = @ + 1,
                                      !.members = group[b].joined,
-                                     !.joined = {}]
+                                     !.joined = {},
+                                     !.static = IF @ \in group[b].joined THEN @ ELSE None]
        IN  /\ empty => Writes(b)
            /\ group' = [group EXCEPT ![b] = after]
            /\ log' = IF empty THEN Append(log, GroupRecord(after)) ELSE log
@@ -322,23 +342,64 @@ RemoveGroup(b) ==
 
 OtherBrokerVars == << epoch, leads, tasks, loaded, owns >>
 
+\* The later process of a static member joins, while the group knows the earlier one.
+ComesBack(m, g) == m = Later /\ g.static = Earlier
+
+\* It has the place of the earlier one, in everything.
+Replaced(g) ==
+    LET Swapped(members) == IF Earlier \in members THEN (members \ {Earlier}) \cup {Later} ELSE members
+    IN  [g EXCEPT !.members = Swapped(@), !.joined = Swapped(@), !.static = Later,
+                  !.assignment = [p \in Partitions |-> IF @[p] = Earlier THEN Later ELSE @[p]]]
+
 \* A member joins when it is none, when it waits elsewhere or in vain, and when its heartbeat
-\* says that a rebalance is on.  It gives up what it owns.
-Join(m, b) ==
-    /\ Serves(b)
-    /\ LET g         == group[b]
-           preparing == g.state = "PreparingRebalance"
-           waits     == preparing /\ m \in g.joined /\ phase[m] = "Joining" /\ asked[m] = b
-       IN  /\ g.state # "Dead"
-           /\ ~waits
-           /\ phase[m] \in {"Out", "Joining"} \/ (preparing /\ m \in g.members)
-           /\ group' = [group EXCEPT ![b] =
-                 Rebalanced(@, @.members \cup {m}, (IF preparing THEN @.joined ELSE {}) \cup {m})]
+\* says that a rebalance is on.
+MayJoin(m, b) ==
+    LET g         == group[b]
+        preparing == g.state = "PreparingRebalance"
+        waits     == preparing /\ m \in g.joined /\ phase[m] = "Joining" /\ asked[m] = b
+    IN  /\ Serves(b)
+        /\ g.state # "Dead"
+        /\ ~waits
+        /\ phase[m] \in {"Out", "Joining"} \/ (preparing /\ m \in g.members)
+
+\* It gives up what it owns.
+Waits(m, b) ==
     /\ phase' = [phase EXCEPT ![m] = "Joining"]
     /\ generation' = [generation EXCEPT ![m] = None]
     /\ assigned' = [assigned EXCEPT ![m] = {}]
     /\ asked' = [asked EXCEPT ![m] = b]
-    /\ UNCHANGED << OtherBrokerVars, sent, logVars, acked, boundVars >>
+    /\ UNCHANGED sent
+
+\* FENCED_INSTANCE_ID: the earlier process is refused once it was replaced.
+\* replace_static_member (KAFKA-8500): a static member takes its own place in any state, not
+\* beside itself.
+Join(m, b) ==
+    /\ MayJoin(m, b)
+    /\ ~(m = Earlier /\ group[b].static = Later)
+    /\ ~(ComesBack(m, group[b]) /\ group[b].state = "Stable")          \* ReplaceStatic
+    /\ LET g == IF ComesBack(m, group[b]) /\ Keeps("replace_static_member")
+                THEN Replaced(group[b]) ELSE group[b]
+           joined == IF g.state = "PreparingRebalance" THEN g.joined ELSE {}
+       IN  group' = [group EXCEPT ![b] =
+              [Rebalanced(g, g.members \cup {m}, joined \cup {m})
+                  EXCEPT !.static = IF IsStatic(m) THEN m ELSE @]]
+    /\ Waits(m, b)
+    /\ UNCHANGED << OtherBrokerVars, logVars, acked, boundVars >>
+
+\* KIP-345: in a stable group the later process gets the assignment of the earlier one.
+\* persist_static_member (KAFKA-10284): it is told once that is durable, so that the next
+\* coordinator knows it, too.
+ReplaceStatic(m, b) ==
+    /\ MayJoin(m, b)
+    /\ StaticCount > 0 /\ ComesBack(m, group[b]) /\ group[b].state = "Stable"
+    /\ IF Keeps("persist_static_member")
+       THEN /\ Writes(b)
+            /\ log' = Append(log, GroupRecord(Replaced(group[b])))
+            /\ group' = [group EXCEPT ![b] = [Replaced(@) EXCEPT !.state = "CompletingRebalance"]]
+       ELSE /\ log' = log
+            /\ group' = [group EXCEPT ![b] = Replaced(@)]
+    /\ Waits(m, b)
+    /\ UNCHANGED << OtherBrokerVars, leaders, durable, acked, boundVars >>
 
 \* The answer to JoinGroup, from the broker that was asked.
 Joined(m, b) ==
@@ -394,6 +455,7 @@ Heartbeat(m, b) ==
 Leave(m, b) ==
     /\ Serves(b)
     /\ phase[m] = "Owning" /\ m \in group[b].members
+    /\ ~IsStatic(m)                 \* It does not say goodbye.
     /\ Gone(m)
     /\ group' = [group EXCEPT ![b] = Without(@, m)]
     /\ UNCHANGED << OtherBrokerVars, logVars, acked, boundVars >>
@@ -469,7 +531,7 @@ Next ==
           \/ LoseCommit(m)
           \/ RetryCommit(m)
           \/ \E b \in Brokers :
-                \/ Join(m, b) \/ Joined(m, b)
+                \/ Join(m, b) \/ ReplaceStatic(m, b) \/ Joined(m, b)
                 \/ Assign(m, b) \/ Sync(m, b)
                 \/ Heartbeat(m, b) \/ Leave(m, b)
                 \/ HandleCommit(m, b) \/ AcknowledgeUnwritten(m, b)
@@ -494,6 +556,7 @@ TypeOK ==
           /\ group[b].joined \subseteq group[b].members /\ group[b].members \subseteq Members
           /\ \A p \in Partitions : group[b].assignment[p] \in Owners
           /\ \A p \in Partitions : group[b].offsets[p] \in Numbers
+          /\ group[b].static \in group[b].members \cup {None} /\ (group[b].static # None => StaticCount > 0)
           /\ group[b].state \in {"Empty", "Dead"} => group[b].members = {}
     /\ \A m \in Members :
           /\ phase[m] \in {"Out", "Joining", "Syncing", "Owning"}
@@ -521,11 +584,13 @@ GenerationFence ==
         (i < j /\ log[i].kind = "group" /\ log[j].kind = "commit") =>
             log[i].generation <= log[j].generation
 
-\* GENERATION-MONO of a state: generations grow along the log.
+\* GENERATION-MONO of a state: generations grow along the log.  A static member that came back
+\* is written into its own.
 GenerationMono ==
     \A i, j \in DOMAIN log :
         (i < j /\ log[i].kind = "group" /\ log[j].kind = "group") =>
-            log[i].generation < log[j].generation
+            \/ log[i].generation < log[j].generation
+            \/ log[i].generation = log[j].generation /\ log[i].static < log[j].static
 
 \* GENERATION-MONO of a step: in one coordinator epoch the generation never goes back.
 GenerationMonoStep ==
@@ -534,14 +599,27 @@ GenerationMonoStep ==
             group[b].generation <= group'[b].generation
 GenerationMonoSteps == [][GenerationMonoStep]_vars
 
-\* ONE-CONSUMER: of one generation, two members never own one partition.
+\* ONE-CONSUMER: of one generation, two members never own one partition.  (Of a static pair the
+\* earlier process may not have heard that it is fenced.)
 OneConsumer ==
     \A m, n \in Members :
-        (m # n /\ generation[m] = generation[n]) => assigned[m] \cap assigned[n] = {}
+        (m # n /\ generation[m] = generation[n] /\ ~(IsStatic(m) /\ IsStatic(n))) =>
+            assigned[m] \cap assigned[n] = {}
 
 \* ONE-COORDINATOR: a broker that has done all it was told owns the group if and only if it
 \* leads the offsets partition.
 OneCoordinator ==
     \A b \in Brokers : tasks[b] = {} => (owns[b] <=> leads[b])
+
+\* ONE-INSTANCE: no group has both processes of a static member; and once the later one has its
+\* assignment, the present coordinator does not take the earlier one for a member of that
+\* generation.
+OneInstance ==
+    StaticCount > 0 => \A b \in Brokers : owns[b] =>
+        /\ ~({Earlier, Later} \subseteq group[b].members)
+        /\ ~/\ leads[b] /\ epoch[b] = CurrentEpoch /\ loaded[b] = CurrentEpoch
+            /\ phase[Later] = "Owning" /\ generation[Later] = group[b].generation
+            /\ group[b].state \in {"CompletingRebalance", "Stable"}
+            /\ Earlier \in group[b].members
 
 =============================================================================

@@ -29,6 +29,14 @@
 (*   KIP-380     a restarted broker obeyed a request to its former self    *)
 (*   KIP-207     a new leader told clients its lagging high watermark as   *)
 (*               the end of the log                                        *)
+(*   KAFKA-6857  a leader without epochs answered its log end to a         *)
+(*               follower without epochs                                   *)
+(*   KAFKA-1647  a replica without a role was left out of the high         *)
+(*               watermark checkpoint                                      *)
+(*   KAFKA-5634  retention deleted records above the high watermark        *)
+(*   KAFKA-3978  a high watermark outside the log was believed             *)
+(*   KAFKA-9491  a follower that started over below its leader's log kept  *)
+(*               its old high watermark                                    *)
 (*                                                                         *)
 (* Each of these has a protection, and each protection has a name.  The    *)
 (* constant Drop is the set of protections to do without: the empty set is *)
@@ -38,12 +46,17 @@
 (* What is one step here and more in Kafka: a fetch (request, answer and   *)
 (* append), a round of OffsetsForLeaderEpoch, a change of the ISR by its   *)
 (* leader (a compare-and-set that succeeds).  Offsets count from 0, as in  *)
-(* Kafka; the record at offset o is log[r][o + 1].                         *)
+(* Kafka; the record at offset o is log[r][o + 1].  What retention deleted *)
+(* stays in it as Gone, so that offsets are places: a log starts after the *)
+(* records that are gone.                                                  *)
+(*                                                                         *)
+(* The guards that a recorded run is held against, too, are operators of   *)
+(* ReplicationGuards; see ReplicationTrace.                                *)
 (*                                                                         *)
 (* The same system, written in Python, is fencepost/model/replication.py;  *)
 (* the two have the same states, and a test compares them.                 *)
 (***************************************************************************)
-EXTENDS Integers, Sequences, FiniteSets
+EXTENDS ReplicationGuards, Integers, Sequences, FiniteSets
 
 CONSTANTS
     ReplicaCount,   \* Replicas are numbered from 0.  Use three: two hide KIP-320.
@@ -53,6 +66,8 @@ CONSTANTS
     CrashCount,     \* Crashes, of all replicas together.
     LossCount,      \* Records that crashes take from the ends of logs, together.
     ListCount,      \* Answers to ListOffsets that are remembered; 0: nobody asks.
+    LastLogStart,   \* Where retention lets a log start, at most; 0: nothing is deleted.
+    OldFormat,      \* Whether records carry no epoch, as before KIP-101: nobody has an epoch cache.
     Drop            \* The protections to do without, by name.
 
 Replicas == 0 .. ReplicaCount - 1
@@ -69,12 +84,19 @@ Protections ==
       "isr_expand_after_epoch_start",   \* KAFKA-7128
       "leader_epoch_fencing",           \* KAFKA-1188
       "broker_epoch_fencing",           \* KIP-380
-      "offset_not_available" }          \* KIP-207
+      "offset_not_available",           \* KIP-207
+      "undefined_has_no_end",           \* KAFKA-6857
+      "keep_checkpointed",              \* KAFKA-1647
+      "below_high_watermark",           \* KAFKA-5634
+      "high_watermark_within_log",      \* KAFKA-3978
+      "high_watermark_follows_log_start" } \* KAFKA-9491
 
 ASSUME
     /\ ReplicaCount \in Nat \ {0}
     /\ LogSize \in Nat /\ LastEpoch \in Nat /\ ValueCount \in Nat
     /\ CrashCount \in Nat /\ LossCount \in Nat /\ ListCount \in Nat
+    /\ LastLogStart \in Nat
+    /\ OldFormat \in BOOLEAN
     /\ Drop \subseteq Protections
 
 Keeps(protection) == protection \notin Drop
@@ -106,10 +128,13 @@ vars        == << replicaVars, quorum, committed, boundVars >>
 (* Small words *)
 
 Min(a, b)      == IF a <= b THEN a ELSE b
-Least(S)       == CHOOSE n \in S : \A m \in S : n <= m
+Max(a, b)      == IF a >= b THEN a ELSE b
 Last(s)        == s[Len(s)]
 Prefix(s, n)   == SubSeq(s, 1, Min(n, Len(s)))
 LogEnd(r)      == Len(log[r])
+Gone           == [epoch |-> -1, value |-> -1]
+StartOf(s)     == Cardinality({ i \in DOMAIN s : s[i] = Gone })
+LogStart(r)    == StartOf(log[r])
 CurrentEpoch   == Len(quorum) - 1
 Current        == quorum[Len(quorum)]
 QuorumOf(e)    == quorum[e + 1]
@@ -128,6 +153,18 @@ Assign(entries, epoch, start) ==
     THEN entries
     ELSE LET Fits(entry) == entry.epoch < epoch /\ entry.start < start
          IN  Append(SelectSeq(entries, Fits), [epoch |-> epoch, start |-> start])
+
+\* Records of the old format have no epoch, so there is nothing to keep.
+Enter(entries, epoch, start) == IF OldFormat THEN entries ELSE Assign(entries, epoch, start)
+
+\* The cache of a log that starts later now: the epoch of its first record begins there
+\* (Kafka's truncateFromStart).
+CacheFrom(entries, start) ==
+    LET Early(entry) == entry.start <= start
+        Later(entry) == entry.start > start
+        early == SelectSeq(entries, Early)
+    IN  (IF early = << >> THEN << >> ELSE << [epoch |-> Last(early).epoch, start |-> start] >>)
+            \o SelectSeq(entries, Later)
 
 \* The cache of a log that was cut, also where the cut removed no record (KAFKA-10706).
 CacheBelow(entries, end) ==
@@ -171,7 +208,7 @@ Init ==
     /\ log = [r \in Replicas |-> << >>]
     /\ cache = [r \in Replicas |->
                    IF r = 0 /\ Keeps("assign_epoch_on_election")
-                   THEN << [epoch |-> 0, start |-> 0] >> ELSE << >>]
+                   THEN Enter(<< >>, 0, 0) ELSE << >>]
     /\ highWatermark = [r \in Replicas |-> 0]
     /\ leaderEpoch = [r \in Replicas |-> 0]
     /\ leader = [r \in Replicas |-> 0]
@@ -190,7 +227,7 @@ Elect(r) ==
     /\ Len(quorum) <= LastEpoch
     /\ r \in Current.isr
     /\ \E isr \in { Current.isr, Current.isr \ {Current.leader} } :
-          /\ r \in isr
+          /\ MayElect(r, Current.isr, isr, FALSE)
           /\ quorum' = Append(quorum, [leader |-> r, isr |-> isr])
     /\ UNCHANGED << replicaVars, committed, boundVars >>
 
@@ -209,7 +246,7 @@ MayLearn(r, e) ==
     /\ leader[r] # Down
     /\ e \in 0 .. CurrentEpoch
     /\ e # leaderEpoch[r]
-    /\ Keeps("leader_epoch_fencing") => e > leaderEpoch[r]
+    /\ MayTakeEpoch(leaderEpoch[r], e, TRUE, Keeps("leader_epoch_fencing"))
 
 \* assign_epoch_on_election (KAFKA-7415): the epoch enters the cache before any record.
 \* A new leader knows nothing of its followers' logs.
@@ -221,7 +258,7 @@ BecomeLeader(r, e) ==
     /\ truncating' = [truncating EXCEPT ![r] = FALSE]
     /\ ends' = [ends EXCEPT ![r] = NoEnds(r, LogEnd(r))]
     /\ cache' = IF Keeps("assign_epoch_on_election")
-                THEN [cache EXCEPT ![r] = Assign(@, e, LogEnd(r))] ELSE cache
+                THEN [cache EXCEPT ![r] = Enter(@, e, LogEnd(r))] ELSE cache
     /\ UNCHANGED << log, highWatermark, quorum, committed, boundVars >>
 
 \* A follower with records first agrees with its leader where to cut.
@@ -235,6 +272,27 @@ BecomeFollower(r, e) ==
     /\ UNCHANGED << log, cache, highWatermark, quorum, committed, boundVars >>
 
 ----------------------------------------------------------------------------
+(* What any replica does with its log (SPEC.md L4).                        *)
+
+\* high_watermark_within_log (KAFKA-3978): whatever a checkpoint or a leader says, it stays
+\* within the log.
+WithinLog(records, watermark) ==
+    IF Keeps("high_watermark_within_log")
+    THEN Max(StartOf(records), Min(watermark, Len(records)))
+    ELSE watermark
+
+\* Retention, of a leader and of a follower alike.
+DeleteOldest(r) ==
+    /\ leader[r] # Down
+    /\ LET end == LogStart(r) + 1
+       IN  /\ end <= LogEnd(r) /\ end <= LastLogStart
+           /\ MayDelete(end, highWatermark[r], Keeps("below_high_watermark"))
+           /\ log' = [log EXCEPT ![r][end] = Gone]
+           /\ cache' = [cache EXCEPT ![r] = CacheFrom(@, end)]
+    /\ UNCHANGED << highWatermark, leaderEpoch, leader, truncating, ends, quorum, committed,
+                    boundVars >>
+
+----------------------------------------------------------------------------
 (* The leader (SPEC.md R2, R3).                                            *)
 
 \* A producer's record, stamped with the leader's epoch (KIP-101).
@@ -243,7 +301,7 @@ AppendRecord(r) ==
     /\ LogEnd(r) < LogSize
     /\ appended < ValueCount
     /\ log' = [log EXCEPT ![r] = Append(@, [epoch |-> leaderEpoch[r], value |-> appended])]
-    /\ cache' = [cache EXCEPT ![r] = Assign(@, leaderEpoch[r], LogEnd(r))]
+    /\ cache' = [cache EXCEPT ![r] = Enter(@, leaderEpoch[r], LogEnd(r))]
     /\ appended' = appended + 1
     /\ UNCHANGED << highWatermark, leaderEpoch, leader, truncating, ends, quorum, committed,
                     crashes, lost, listed >>
@@ -257,6 +315,7 @@ InSyncEnd(r) ==
 AdvanceHighWatermark(r) ==
     /\ Leads(r)
     /\ InSyncEnd(r) > highWatermark[r]
+    /\ MayAdvance(highWatermark[r], InSyncEnd(r), InSyncEnd(r))
     /\ LET end     == InSyncEnd(r)
            longest == IF Len(committed) > end THEN Len(committed) ELSE end
            epoch   == leaderEpoch[r]
@@ -295,9 +354,7 @@ ShrinkIsr(r, f) ==
 ExpandIsr(r, f) ==
     /\ Leads(r) /\ leaderEpoch[r] = CurrentEpoch
     /\ f # r /\ f \notin Current.isr
-    /\ ends[r][f] >= 0
-    /\ ends[r][f] >= highWatermark[r]
-    /\ Keeps("isr_expand_after_epoch_start") => ends[r][f] >= ends[r][r]
+    /\ MayJoinIsr(ends[r][f], highWatermark[r], ends[r][r], Keeps("isr_expand_after_epoch_start"))
     /\ ChangeIsr(r, Current.isr \cup {f})
 
 ----------------------------------------------------------------------------
@@ -307,14 +364,14 @@ ExpandIsr(r, f) ==
 Served(r) ==
     /\ Follows(r)
     /\ Leads(leader[r])
-    /\ Keeps("fetch_fencing") => leaderEpoch[leader[r]] = leaderEpoch[r]
+    /\ MayServe(leaderEpoch[leader[r]], leaderEpoch[r], Keeps("fetch_fencing"))
 
 \* The leader learns where this log ends, the follower gets the next record, if there is
 \* one, and the high watermark.
 Fetch(r) ==
     /\ Served(r)
     /\ ~truncating[r]
-    /\ LogEnd(r) <= LogEnd(leader[r])
+    /\ LogEnd(r) \in LogStart(leader[r]) .. LogEnd(leader[r])
     /\ LET from   == leader[r]
            end    == LogEnd(r)
            record == log[from][end + 1]
@@ -322,8 +379,9 @@ Fetch(r) ==
        IN  /\ ends' = [ends EXCEPT ![from] = [@ EXCEPT ![r] = end]]
            /\ log' = [log EXCEPT ![r] = after]
            /\ cache' = IF end < LogEnd(from)
-                       THEN [cache EXCEPT ![r] = Assign(@, record.epoch, end)] ELSE cache
-           /\ highWatermark' = [highWatermark EXCEPT ![r] = Min(highWatermark[from], Len(after))]
+                       THEN [cache EXCEPT ![r] = Enter(@, record.epoch, end)] ELSE cache
+           /\ highWatermark' = [highWatermark EXCEPT ![r] =
+                                  WithinLog(after, Min(highWatermark[from], Len(after)))]
     /\ UNCHANGED << leaderEpoch, leader, truncating, quorum, committed, boundVars >>
 
 Cut(r, end, done) ==
@@ -335,13 +393,17 @@ Cut(r, end, done) ==
 
 \* truncate_by_epoch (KIP-101): one round of OffsetsForLeaderEpoch.
 \* truncate_below_own_epoch (KIP-279): the answer names its epoch, and rounds repeat.
+\* undefined_has_no_end (KAFKA-6857): where neither has epochs, the leader knows no end, and
+\* the follower cuts at its high watermark.
 TruncateByEpoch(r) ==
     /\ Keeps("truncate_by_epoch")
     /\ truncating[r]
     /\ Served(r)
     /\ LET from   == leader[r]
            asked  == LatestEpoch(cache[r])
-           answer == IF Keeps("truncate_below_own_epoch")
+           answer == IF asked < 0 /\ cache[from] = << >> /\ ~Keeps("undefined_has_no_end")
+                     THEN [epoch |-> -1, end |-> LogEnd(from)]
+                     ELSE IF Keeps("truncate_below_own_epoch")
                      THEN EndOffsetFor(cache[from], LogEnd(from), asked)
                      ELSE EndOffsetForKip101(cache[from], LogEnd(from), asked)
            next   == NextTruncation(cache[r], LogEnd(r), highWatermark[r], answer)
@@ -352,7 +414,7 @@ TruncateToHighWatermark(r) ==
     /\ ~Keeps("truncate_by_epoch")
     /\ truncating[r]
     /\ Follows(r)
-    /\ Cut(r, highWatermark[r], TRUE)
+    /\ Cut(r, Min(highWatermark[r], LogEnd(r)), TRUE)
 
 \* A follower that is ahead of its leader is told OFFSET_OUT_OF_RANGE (KAFKA-2143, KAFKA-7414).
 OutOfRange(r) ==
@@ -361,18 +423,35 @@ OutOfRange(r) ==
     /\ LogEnd(r) > LogEnd(leader[r])
     /\ Cut(r, LogEnd(leader[r]), TRUE)
 
+\* A follower that ends below its leader's log drops all that it has and goes on where that
+\* starts.  high_watermark_follows_log_start (KAFKA-9491): its high watermark moves with it.
+StartOver(r) ==
+    /\ Served(r)
+    /\ ~truncating[r]
+    /\ LogEnd(r) < LogStart(leader[r])
+    /\ LET start == LogStart(leader[r])
+       IN  /\ log' = [log EXCEPT ![r] = [i \in 1 .. start |-> Gone]]
+           /\ highWatermark' = IF Keeps("high_watermark_follows_log_start")
+                               THEN [highWatermark EXCEPT ![r] = start] ELSE highWatermark
+    /\ cache' = [cache EXCEPT ![r] = << >>]
+    /\ UNCHANGED << leaderEpoch, leader, truncating, ends, quorum, committed, boundVars >>
+
 ----------------------------------------------------------------------------
 (* The machine.                                                            *)
 
 \* The process dies, and what was not yet synced with it: n records at the end of the log.
+\* keep_checkpointed (KAFKA-1647): the high watermark that it had read is in its checkpoint,
+\* though it has not had a role since; without, a start begins at 0.
 Crash(r, n) ==
     /\ leader[r] # Down
     /\ crashes < CrashCount
     /\ n <= LogEnd(r) /\ n <= LossCount - lost
     /\ LET end == LogEnd(r) - n
+           forgets == leader[r] = Nobody /\ ~Keeps("keep_checkpointed")
+           checkpointed == IF forgets THEN 0 ELSE highWatermark[r]
        IN  /\ log' = [log EXCEPT ![r] = SubSeq(@, 1, end)]
            /\ cache' = IF n > 0 THEN [cache EXCEPT ![r] = CacheBelow(@, end)] ELSE cache
-           /\ highWatermark' = [highWatermark EXCEPT ![r] = Min(@, end)]
+           /\ highWatermark' = [highWatermark EXCEPT ![r] = WithinLog(SubSeq(log[r], 1, end), checkpointed)]
     /\ leaderEpoch' = [leaderEpoch EXCEPT ![r] = -1]
     /\ leader' = [leader EXCEPT ![r] = Down]
     /\ truncating' = [truncating EXCEPT ![r] = FALSE]
@@ -409,6 +488,8 @@ Next ==
         \/ \E n \in 0 .. LossCount : Crash(r, n)
         \/ Restart(r)
         \/ ListOffsets(r)
+        \/ DeleteOldest(r)
+        \/ StartOver(r)
 
 Spec == Init /\ [][Next]_vars
 
@@ -421,9 +502,9 @@ Offsets == 0 .. LogSize
 TypeOK ==
     /\ \A r \in Replicas :
           /\ Len(log[r]) <= LogSize
-          /\ \A i \in DOMAIN log[r] : log[r][i] \in [epoch : Epochs, value : Values]
+          /\ \A i \in DOMAIN log[r] : log[r][i] \in [epoch : Epochs, value : Values] \cup {Gone}
           /\ \A i \in DOMAIN cache[r] : cache[r][i] \in [epoch : Epochs, start : Offsets]
-          /\ highWatermark[r] \in 0 .. LogEnd(r)
+          /\ highWatermark[r] \in Offsets
           /\ leaderEpoch[r] \in -1 .. LastEpoch
           /\ leader[r] \in Replicas \cup {Nobody, Down}
           /\ truncating[r] \in BOOLEAN
@@ -434,17 +515,18 @@ TypeOK ==
           /\ quorum[i].leader \in quorum[i].isr
     /\ Len(committed) <= LogSize
     /\ \A i \in DOMAIN committed :
-          committed[i] \in [epoch : Epochs, value : Values, exposedIn : Epochs]
+          committed[i] \in [epoch : Epochs \cup {-1}, value : Values \cup {-1}, exposedIn : Epochs]
     /\ appended \in 0 .. ValueCount
     /\ crashes \in 0 .. CrashCount
     /\ lost \in 0 .. LossCount
     /\ Len(listed) <= ListCount
     /\ \A i \in DOMAIN listed : listed[i] \in [epoch : Epochs, end : Offsets]
 
+\* What retention deleted counts as held: HwBounds says that it was committed.
 Holds(r, i, record) ==
     /\ i <= LogEnd(r)
-    /\ log[r][i].epoch = record.epoch
-    /\ log[r][i].value = record.value
+    /\ \/ log[r][i] = Gone
+       \/ log[r][i].epoch = record.epoch /\ log[r][i].value = record.value
 
 \* COMMIT-SAFE: each leader holds every record that an exposed high watermark of its epoch
 \* or an earlier one covered.
@@ -463,11 +545,13 @@ CommitSafeStep ==
 CommitSafeSteps == [][CommitSafeStep]_vars
 
 \* LOG-MATCH: (offset, epoch) names one value, and two logs agree below the lower of their
-\* high watermarks.
+\* high watermarks, from where both start.
 LogMatch ==
     \A r, s \in Replicas : r < s =>
         LET lower == Min(highWatermark[r], highWatermark[s])
-        IN  /\ Prefix(log[r], lower) = Prefix(log[s], lower)
+            start == Max(LogStart(r), LogStart(s))
+        IN  /\ SubSeq(log[r], start + 1, Min(lower, LogEnd(r)))
+                  = SubSeq(log[s], start + 1, Min(lower, LogEnd(s)))
             /\ \A i \in 1 .. Min(LogEnd(r), LogEnd(s)) :
                   log[r][i].epoch = log[s][i].epoch => log[r][i].value = log[s][i].value
 
@@ -493,5 +577,10 @@ OneLeader ==
 HwMono ==
     \A i, j \in DOMAIN listed :
         (i < j /\ listed[i].epoch <= listed[j].epoch) => listed[i].end <= listed[j].end
+
+\* HW-BOUNDS: log start offset <= high watermark <= log end offset, at each replica that runs.
+HwBounds ==
+    \A r \in Replicas :
+        leader[r] # Down => LogStart(r) <= highWatermark[r] /\ highWatermark[r] <= LogEnd(r)
 
 =============================================================================

@@ -1,15 +1,15 @@
 """Constants and states of the controller model, between Python (controller_state.py) and TLA+ (Controller.tla).
 
-Owns: the one-to-one map, and the variants that are compared. Must not know how either side gets from state to state.
+Owns: the one-to-one map. Must not know how either side gets from state to state.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from attrs import evolve
-
 from fencepost.model.controller_state import (
+    NO_PARTITION,
     NONE,
+    PHASES,
     Admin,
     Batch,
     Constants,
@@ -22,7 +22,6 @@ from fencepost.model.controller_state import (
     State,
     members,
 )
-from fencepost.model.tla.variants import Row
 from fencepost.model.tlc.values import Function, Value, as_value, record, show
 
 INVARIANTS: Mapping[str, str] = {
@@ -34,10 +33,15 @@ INVARIANTS: Mapping[str, str] = {
     "IsrNonempty": "ISR-NONEMPTY",
     "Assign": "ASSIGN",
     "CommitSafe": "COMMIT-SAFE",
+    "CommitSafeSteps": "COMMIT-SAFE",
+    "DelComplete": "DEL-COMPLETE",
+    "StopSafe": "STOP-SAFE",
+    "Incarnation": "INCARNATION",
 }
 """TLA+'s name of an invariant or property -> the model's."""
 
-UNREAD = Partition(NONE, NONE, 0, NONE, NONE, NONE)
+DELETIONS = ("none", "under way", "overlooked")
+"""TLA+'s words for a deletion in a controller's context, in the order of the numbers."""
 
 
 def constants_to_tla(constants: Constants) -> dict[str, str]:
@@ -50,44 +54,11 @@ def constants_to_tla(constants: Constants) -> dict[str, str]:
         "CrashCount": show(constants.crashes),
         "SpareCount": show(constants.spare),
         "ReassignmentCount": show(constants.reassignments),
+        "DeletionCount": show(constants.deletions),
+        "ShutdownCount": show(constants.shutdowns),
+        "UnheardCount": show(constants.unheard),
         "Drop": show(frozenset(constants.drop)),
     }
-
-
-CONTROL = (
-    "fenced_zookeeper_write", "controller_epoch_fencing", "epoch_read_in_election_only", "leader_epoch_fencing",
-)  # fmt: skip
-"""What can be missed without a crash."""
-
-PROCESSES = ("broker_epoch_fencing", "re_elect", "keep_last_isr_member")
-"""What needs another process, or nobody left."""
-
-
-def variants(size: str) -> tuple[Row, ...]:
-    """small: every state counted; medium: a third broker."""
-    bases: tuple[tuple[Constants, tuple[str, ...]], ...]
-    if size == "small":
-        bases = (
-            (Constants(sessions=2, writes=1), CONTROL),
-            (Constants(epochs=1, crashes=1), PROCESSES),
-            (
-                Constants(spare=1, epochs=1, writes=4, sessions=0, reassignments=1),
-                ("assigned_replicas_only",),
-            ),
-            (Constants(spare=1, epochs=1, writes=5, sessions=0, reassignments=2), ("stop_replica_fencing",)),
-            (Constants(spare=1, epochs=3, writes=0, sessions=2, reassignments=1), ("reset_on_resign",)),
-            (Constants(spare=1, writes=4, reassignments=1), ()),
-        )
-    else:
-        bases = (
-            (Constants(brokers=3, sessions=2, writes=1), CONTROL),
-            (Constants(brokers=3, epochs=1, crashes=1, writes=1), PROCESSES[:2]),
-        )
-    return tuple(
-        Row(constants=evolve(base, drop=drop), count=size == "small")
-        for base, names in bases
-        for drop in (frozenset[str](), *(frozenset({name}) for name in names))
-    )
 
 
 # ---- to TLA+
@@ -96,7 +67,7 @@ def variants(size: str) -> tuple[Row, ...]:
 def state_to_tla(state: State) -> dict[str, Value]:
     """The variables of Controller.tla in this state."""
     count, membership = len(state.hosts), state.membership
-    nothing = Context(UNREAD, (NONE,) * count, 0, 0, 0)
+    nothing = Context(NO_PARTITION, (NONE,) * count, 0, 0, NONE, 0, (0,) * count, (NONE,) * count, 0)
 
     def some(brokers: int) -> Value:
         return frozenset(members(brokers, count))
@@ -115,6 +86,7 @@ def state_to_tla(state: State) -> dict[str, Value]:
                 leader=replica.leader,
                 version=replica.version,
                 replicas=some(replica.replicas),
+                leaving=some(replica.leaving),
             )
             for replica in state.replicas
         ),
@@ -123,6 +95,7 @@ def state_to_tla(state: State) -> dict[str, Value]:
         "controllerEpoch": membership.epoch,
         "registration": _each(membership.registrations),
         "registered": membership.registered,
+        "unheard": membership.unheard,
         "partition": _partition_to_tla(state.partition, count),
         "sent": frozenset(
             record(
@@ -132,6 +105,7 @@ def state_to_tla(state: State) -> dict[str, Value]:
                 version=batch.version,
                 replicas=some(batch.replicas),
                 live=_each(batch.live),
+                leaving=some(batch.leaving),
             )
             for batch in state.sent
         ),
@@ -143,6 +117,10 @@ def state_to_tla(state: State) -> dict[str, Value]:
         "target": some(state.admin.target),
         "completed": some(state.admin.completed),
         "asked": state.admin.asked,
+        "deleting": state.admin.deleting,
+        "stopping": frozenset(
+            record(broker=broker, incarnation=incarnation) for broker, incarnation in state.stopping
+        ),
     }
 
 
@@ -169,6 +147,10 @@ def _context_to_tla(context: Context) -> Value:
         assignment=frozenset(members(context.assignment, count)),
         target=frozenset(members(context.target, count)),
         step=context.step,
+        deletion=DELETIONS[context.deletion],
+        phases=_each(PHASES[phase] for phase in context.phases),
+        leaving=_each(context.leaving),
+        out=frozenset(members(context.out, count)),
     )
 
 
@@ -181,7 +163,6 @@ def state_from_tla(variables: Mapping[str, object]) -> State:
     def of(name: str) -> list[int]:
         return _numbers(variables[name])
 
-    told = [_record(value) for value in _values(variables["told"])]
     return State(
         hosts=tuple(
             Host(bool(running), incarnation, born)
@@ -193,22 +174,13 @@ def state_from_tla(variables: Mapping[str, object]) -> State:
                 of("holds"), _values(variables["knows"]), _values(variables["kept"]), strict=True
             )
         ),
-        replicas=tuple(
-            Replica(
-                obeyed,
-                last["leaderEpoch"],
-                last["leader"],
-                last["version"],
-                _some(last["replicas"]),
-                bool(stored),
-            )
-            for obeyed, last, stored in zip(of("obeyed"), told, of("stored"), strict=True)
-        ),
+        replicas=_replicas(variables),
         membership=Membership(
             cast(int, variables["controller"]),
             cast(int, variables["controllerEpoch"]),
             tuple(of("registration")),
             cast(int, variables["registered"]),
+            cast(int, variables["unheard"]),
         ),
         partition=_partition(variables["partition"]),
         sent=tuple(
@@ -226,7 +198,31 @@ def state_from_tla(variables: Mapping[str, object]) -> State:
             _some(variables["target"]),
             _some(variables["completed"]),
             cast(int, variables["asked"]),
+            bool(variables["deleting"]),
         ),
+        stopping=tuple(
+            sorted(
+                (one["broker"], one["incarnation"])
+                for one in map(_record, cast(frozenset[Value], variables["stopping"]))
+            )
+        ),
+    )
+
+
+def _replicas(variables: Mapping[str, object]) -> tuple[Replica, ...]:
+    told = [_record(value) for value in _values(variables["told"])]
+    obeyed, stored = _numbers(variables["obeyed"]), _numbers(variables["stored"])
+    return tuple(
+        Replica(
+            obeyed=highest,
+            leader_epoch=last["leaderEpoch"],
+            leader=last["leader"],
+            version=last["version"],
+            replicas=_some(last["replicas"]),
+            stored=bool(has_log),
+            leaving=_some(last["leaving"]),
+        )
+        for highest, last, has_log in zip(obeyed, told, stored, strict=True)
     )
 
 
@@ -257,15 +253,18 @@ def _partition(value: object) -> Partition:
 
 def _context(value: object) -> Context | tuple[()]:
     fields = cast(Mapping[str, object], value)
-    partition = _partition(fields["partition"])
-    if partition == UNREAD:
+    if fields["step"] == NONE:
         return ()
     return Context(
-        partition,
+        _partition(fields["partition"]),
         tuple(_numbers(fields["live"])),
         _some(fields["assignment"]),
         _some(fields["target"]),
         cast(int, fields["step"]),
+        DELETIONS.index(cast(str, fields["deletion"])),
+        tuple(PHASES.index(cast(str, phase)) for phase in _values(fields["phases"])),
+        tuple(_numbers(fields["leaving"])),
+        _some(fields["out"]),
     )
 
 
@@ -279,4 +278,5 @@ def _batch(value: Function) -> Batch:
         fields["version"],
         _some(fields["replicas"]),
         live,
+        _some(fields["leaving"]),
     )

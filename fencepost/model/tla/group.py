@@ -33,6 +33,7 @@ INVARIANTS: Mapping[str, str] = {
     "GenerationMonoSteps": "GENERATION-MONO",
     "OneConsumer": "ONE-CONSUMER",
     "OneCoordinator": "ONE-COORDINATOR",
+    "OneInstance": "ONE-INSTANCE",
 }
 """TLA+'s name of an invariant or property -> the model's."""
 
@@ -49,6 +50,7 @@ def constants_to_tla(constants: Constants) -> dict[str, str]:
         "CommitCount": show(constants.commits),
         "LastEpoch": show(constants.epochs),
         "ExpiryCount": show(constants.expiries),
+        "StaticCount": show(constants.statics),
         "Drop": show(frozenset(constants.drop)),
     }
 
@@ -102,6 +104,7 @@ def _group_to_tla(group: Group) -> Value:
         joined=_set(group.joined),
         assignment=_numbered(group.assignment),
         offsets=_numbered(group.offsets),
+        static=group.static,
     )
 
 
@@ -114,12 +117,12 @@ def _sent_to_tla(member: Member) -> Value:
 
 def _log_record(record: Record, partitions: int) -> Value:
     """Every record has every field: TLC compares values of one shape."""
-    kind, generation, members, partition, number = record[0], NONE, 0, NONE, NONE
+    kind, generation, members, partition, number, static = record[0], NONE, 0, NONE, NONE, NONE
     assignment: tuple[int, ...] = (NONE,) * partitions
     if kind == COMMIT:
         _, generation, partition, number = record
     elif kind == METADATA:
-        _, generation, members, assignment = record
+        _, generation, members, assignment, static = record
     elif kind == EXPIRED:
         _, partition = record
     return _record(
@@ -129,6 +132,7 @@ def _log_record(record: Record, partitions: int) -> Value:
         assignment=_numbered(assignment),
         partition=partition,
         number=number,
+        static=static,
     )
 
 
@@ -183,6 +187,7 @@ def _group_from_tla(group: Any) -> Group:
         _bits(group["joined"]),
         tuple(_in_order(group["assignment"])),
         tuple(_in_order(group["offsets"])),
+        group["static"],
     )
 
 
@@ -196,5 +201,6 @@ def _log_record_from(record: Any) -> Record:
             record["generation"],
             _bits(record["members"]),
             tuple(_in_order(record["assignment"])),
+            record["static"],
         )
     return (EXPIRED, record["partition"]) if kind == "expired" else (REMOVED,)

@@ -17,6 +17,7 @@ INVARIANTS: Mapping[str, str] = {
     "EpochMonoSteps": "EPOCH-MONO",
     "OneLeader": "ONE-LEADER",
     "HwMono": "HW-MONO",
+    "HwBounds": "HW-BOUNDS",
 }
 """TLA+'s name of an invariant or property -> the model's."""
 
@@ -31,6 +32,8 @@ def constants_to_tla(constants: Constants) -> dict[str, str]:
         "CrashCount": show(constants.crashes),
         "LossCount": show(constants.losses),
         "ListCount": show(constants.lists),
+        "LastLogStart": show(constants.log_starts),
+        "OldFormat": show(bool(constants.old_format)),
         "Drop": show(frozenset(constants.drop)),
     }
 

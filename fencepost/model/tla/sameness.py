@@ -15,6 +15,7 @@ from attrs import frozen
 
 from fencepost.model.explore import Limits, explore
 from fencepost.model.explore import Outcome as Explored
+from fencepost.model.explore.slotted import steps
 from fencepost.model.registry import model_of
 from fencepost.model.tla import files_of
 from fencepost.model.tlc import Outcome, RunOptions, Spec, check
@@ -129,16 +130,18 @@ def compare(
 def states_of_explorer(constants: Any) -> frozenset[Any]:
     """Every reachable state, kept whole: small constants only. Needs no fingerprints, so it checks those too."""
     system = model_of(constants).system(constants, ())
-    seen = set(system.initial())
+    seen = set(map(system.slots_of, system.initial()))
     frontier = list(seen)
     while frontier:
-        state = frontier.pop()
-        for action in system.actions(state):
-            after = system.apply(state, action)
-            if after not in seen:
-                seen.add(after)
-                frontier.append(after)
-    return frozenset(seen)
+        slots = frontier.pop()
+        for rule in system.rules:
+            for _, written in steps(rule, slots):
+                put = dict(zip(rule.writes, written, strict=True))
+                after = tuple(put.get(slot, value) for slot, value in enumerate(slots))
+                if after not in seen:
+                    seen.add(after)
+                    frontier.append(after)
+    return frozenset(map(system.state_of, seen))
 
 
 def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozenset[Any]:
@@ -153,6 +156,7 @@ def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozense
     )
     if result.outcome is not Outcome.HOLDS:
         raise _undecided("TLC", constants, result.reason)
+    assert len(found) == result.distinct, "the map from TLA+ takes two states for one"
     return frozenset(found)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from fencepost.model.controller_state import Constants as ControllerConstants
 from fencepost.model.group_state import OF_GROUPS
 from fencepost.model.group_state import Constants as GroupConstants
 from fencepost.model.replication_state import Constants
@@ -17,6 +18,9 @@ DATA_PATH_CONTROL = (
     "fetch_fencing", "isr_expand_after_epoch_start", "leader_epoch_fencing",
 )  # fmt: skip
 """What can be missed in the replication model without a crash."""
+
+RETENTION = ("below_high_watermark", "high_watermark_within_log", "high_watermark_follows_log_start")
+"""What can be missed once records are deleted."""
 
 
 @frozen(kw_only=True)
@@ -40,6 +44,7 @@ def of_replication(size: str) -> tuple[Row, ...]:
             (Constants(replicas=2, epochs=1, crashes=1), ("broker_epoch_fencing", "truncate_by_epoch")),
             (Constants(replicas=3, epochs=1), ("truncate_by_epoch", "fetch_fencing")),
             (Constants(replicas=2, epochs=1, lists=2), ("offset_not_available",)),
+            (Constants(replicas=2, epochs=1, log_starts=1), RETENTION),
         )
         return tuple(
             Row(
@@ -71,6 +76,10 @@ def of_group(size: str) -> tuple[Row, ...]:
             (GroupConstants(members=1, generations=1, commits=0, epochs=2), ("coordinator_epoch_order",)),
             (GroupConstants(members=2, brokers=1), ("generation_fencing",)),
             (GroupConstants(members=2, brokers=1, partitions=2, generations=1), ()),
+            (
+                GroupConstants(members=2, generations=1, commits=0, epochs=1, statics=1),
+                ("persist_static_member", "replace_static_member"),
+            ),
         )
         return tuple(
             Row(constants=evolve(base, drop=drop))
@@ -78,14 +87,68 @@ def of_group(size: str) -> tuple[Row, ...]:
             for drop in (frozenset[str](), *(frozenset({name}) for name in names))
         )
     base = GroupConstants(members=2, epochs=1, expiries=1)
+    static = GroupConstants(members=2, commits=0, epochs=1, statics=1)
     others = {
+        "persist_static_member": static,
+        "replace_static_member": static,
         "commit_async_not_retried": evolve(base, commits=2, generations=1, epochs=0, brokers=1),
         "coordinator_epoch_order": evolve(base, commits=0, generations=1, epochs=2),
     }
     return (
         Row(constants=GroupConstants(members=2, epochs=1)),
+        Row(constants=static),
         *(
             Row(constants=evolve(others.get(name, base), drop=frozenset({name})), count=False)
             for name in sorted(OF_GROUPS)
         ),
+    )
+
+
+CONTROL = (
+    "fenced_zookeeper_write", "controller_epoch_fencing", "epoch_read_in_election_only", "leader_epoch_fencing",
+)  # fmt: skip
+"""What can be missed in the controller model without a crash."""
+PROCESSES = ("broker_epoch_fencing", "re_elect", "keep_last_isr_member")
+"""What needs another process, or nobody left."""
+DELETIONS = ("resume_deletions", "offline_without_state")
+SHUTDOWNS = ("last_in_sync_stays", "staying_isr_members_only", "shutdown_fencing")
+
+
+def of_controller(size: str) -> tuple[Row, ...]:
+    """small: each protection where it is missed soonest, every state counted; medium: deletion, shutdown and a crash together, reassignments with
+    fail-over, three brokers."""
+    bases: tuple[tuple[ControllerConstants, tuple[str, ...]], ...]
+    if size == "small":
+        reassigned = ControllerConstants(spare=1, epochs=1, writes=4, sessions=0, reassignments=1)
+        bases = (
+            (ControllerConstants(sessions=2, writes=1), CONTROL),
+            (ControllerConstants(epochs=1, crashes=1), PROCESSES),
+            (reassigned, ("assigned_replicas_only",)),
+            (evolve(reassigned, writes=5, reassignments=2), ("stop_replica_fencing",)),
+            (evolve(reassigned, epochs=3, writes=0, sessions=2), ("reset_on_resign",)),
+            (ControllerConstants(spare=1, writes=4, reassignments=1), ()),
+            (ControllerConstants(writes=0, deletions=1), DELETIONS),
+            (ControllerConstants(epochs=1, writes=0, crashes=1, deletions=1), ()),
+            (ControllerConstants(epochs=1, shutdowns=1), SHUTDOWNS),
+        )
+    else:
+        everything = ControllerConstants(writes=1, crashes=1, deletions=1, shutdowns=1)
+        bases = (
+            (everything, (*CONTROL, *PROCESSES, *DELETIONS, "shutdown_fencing")),
+            (ControllerConstants(epochs=1, deletions=1, shutdowns=1), SHUTDOWNS[:2]),
+            (
+                ControllerConstants(spare=1, epochs=1, writes=5, reassignments=2),
+                ("assigned_replicas_only", "stop_replica_fencing"),
+            ),
+            (ControllerConstants(spare=1, writes=5, reassignments=1), ()),
+            (
+                ControllerConstants(spare=1, epochs=3, writes=2, sessions=2, reassignments=1),
+                ("reset_on_resign",),
+            ),
+            (ControllerConstants(brokers=3, sessions=2, writes=1), CONTROL),
+        )
+    return tuple(
+        Row(constants=evolve(base, drop=drop), count=size == "small")
+        for base, names in bases
+        for drop in (frozenset[str](), *(frozenset({name}) for name in names))
     )

@@ -132,7 +132,7 @@ def _run(
         for message in frames.feed(line):
             transcript.add(message)
 
-    with _private_folder() as folder:
+    with private_folder() as folder:
         (folder / "run.cfg").write_text(config.text, encoding="utf-8")
         command = (
             toolbox.java,
@@ -192,7 +192,7 @@ def processors() -> int:
 
 
 @contextmanager
-def _private_folder() -> Iterator[Path]:
+def private_folder() -> Iterator[Path]:
     """A folder of this run alone: TLC names its own by the second, and two runs would meet."""
     with tempfile.TemporaryDirectory(prefix="fencepost-tlc-", ignore_cleanup_errors=True) as name:
         yield Path(name)

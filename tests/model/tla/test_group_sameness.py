@@ -14,21 +14,21 @@ from fencepost.model.group_state import OF_GROUPS, Constants
 from fencepost.model.tla import FOLDER, SIZES, files_of
 from fencepost.model.tla.group import constants_to_tla, state_from_tla, state_to_tla
 from fencepost.model.tla.sameness import by_explorer, by_tlc, compare, states_of_explorer, states_of_tlc
-from fencepost.model.tlc import Outcome, RunOptions, Spec, check, show
+from fencepost.model.tlc import Outcome, Spec, check, show
+from tests.model.tla.reaching import QUICK, reaches_all
 
-QUICK = RunOptions(java_options=("-XX:TieredStopAtLevel=1",))
-"""One worker, as ever; a JVM that is not worth warming up."""
 FAIL_OVER = Constants(members=1, generations=1, epochs=1, drop={"apply_whole_load", "not_coordinator"})
 RETENTION = Constants(
     members=1, brokers=1, commits=2, expiries=1,
     drop={"generation_fencing", "commit_async_not_retried", "no_expiry_while_rebalancing"},
 )  # fmt: skip
+STATIC = Constants(generations=1, brokers=1, statics=1)
 
 
 @pytest.mark.parametrize(
     "constants",
-    [RETENTION, FAIL_OVER, Constants(brokers=1, partitions=2, generations=1)],
-    ids=["retention", "fail-over", "two partitions"],
+    [RETENTION, STATIC, Constants(brokers=1, partitions=2, generations=1)],
+    ids=["retention", "a static member", "two partitions"],
 )
 def test_a_state_has_one_form_on_each_side(constants):
     """Rule: the map between states of Python and TLA+ loses nothing, and fingerprints lose no state."""
@@ -40,10 +40,12 @@ def test_a_state_has_one_form_on_each_side(constants):
 
 @pytest.mark.java
 @pytest.mark.parametrize(
-    ("constants", "distinct"), [(RETENTION, 1_875), (FAIL_OVER, 1_201)], ids=["retention", "fail-over"]
+    ("constants", "distinct"),
+    [(RETENTION, 1_875), (FAIL_OVER, 1_201), (STATIC, 368)],
+    ids=["retention", "fail-over", "a static member"],
 )
 def test_the_very_same_states(constants, distinct):
-    """Rule: TLC's dump of Group.tla and the Python model's states are one set, with five of the six protections dropped."""
+    """Rule: TLC's dump of Group.tla and the Python model's states are one set, with five protections dropped, and with a static member."""
     assert (states_of_tlc(constants, QUICK), distinct) == (
         states := states_of_explorer(constants),
         len(states),
@@ -83,6 +85,12 @@ def test_an_assignment_handed_out_early_has_two_owners(tmp_path):
     constants = Constants(members=2, generations=1, commits=0, epochs=1)
     found = check(Spec.at(mine, config, constants_to_tla(constants)), QUICK)
     assert (found.outcome, found.violation.name) == (Outcome.VIOLATED, "OneConsumer")
+
+
+@pytest.mark.java
+def test_what_a_useful_set_of_constants_reaches(tmp_path):
+    """Rule: the small configuration is not vacuous: each of the module's `never` is refuted."""
+    assert reaches_all("Group", tmp_path)
 
 
 def test_protections_have_one_name():

@@ -10,18 +10,37 @@ from fencepost.model.controller_state import CONTROL_PLANE, Constants
 from fencepost.model.tla import FOLDER, SIZES, files_of, sameness
 from fencepost.model.tla.controller import constants_to_tla, state_from_tla, state_to_tla
 from fencepost.model.tla.sameness import compare, states_of_explorer, states_of_tlc
-from fencepost.model.tlc import Outcome, RunOptions, Spec, check, show
+from fencepost.model.tlc import show
+from tests.model.tla.reaching import QUICK, reaches_all
 
-QUICK = RunOptions(java_options=("-XX:TieredStopAtLevel=1",))
-"""One worker, as ever; a JVM that is not worth warming up."""
-TINY = Constants(epochs=1, writes=1)
-REASSIGNED = Constants(spare=1, epochs=1, sessions=0, writes=3, reassignments=1)
-CRASH = Constants(epochs=1, writes=1, crashes=1)
+ZOMBIES = Constants(epochs=2, writes=1, drop={"fenced_zookeeper_write", "leader_epoch_fencing"})
+REASSIGNED = Constants(
+    spare=1, epochs=1, sessions=0, writes=4, reassignments=1, deletions=1,
+    drop={"assigned_replicas_only", "stop_replica_fencing"},
+)  # fmt: skip
+DELETED = Constants(writes=0, deletions=1, drop={"offline_without_state"})
+UNHEARD = Constants(epochs=1, writes=1, unheard=1)
+NOT_AGAIN = Constants(epochs=1, writes=1, unheard=1, drop={"resend_until_answered"})
+STOPPED = Constants(
+    epochs=1, writes=1, shutdowns=1, crashes=0,
+    drop={"last_in_sync_stays", "staying_isr_members_only", "shutdown_fencing"},
+)  # fmt: skip
+CRASHED = Constants(epochs=1, writes=0, crashes=1, deletions=1, drop={"resume_deletions", "broker_epoch_fencing"})  # fmt: skip
+ALL = {
+    "zombies": ZOMBIES,
+    "reassigned": REASSIGNED,
+    "deleted": DELETED,
+    "stopped": STOPPED,
+    "crashed": CRASHED,
+    "unheard": UNHEARD,
+    "not again": NOT_AGAIN,
+}
 
 
-def test_a_state_has_one_form_on_each_side():
+@pytest.mark.parametrize("constants", [REASSIGNED, evolve(STOPPED, writes=0)], ids=["reassigned", "stopped"])
+def test_a_state_has_one_form_on_each_side(constants):
     """Rule: the map between states of Python and TLA+ loses nothing."""
-    states = states_of_explorer(evolve(CRASH, drop={"broker_epoch_fencing"}))
+    states = states_of_explorer(constants)
     told = {show(tuple(state_to_tla(state).values())) for state in states}
     assert len(told) == len(states)
     assert all(state_from_tla(state_to_tla(state)) == state for state in states)
@@ -29,36 +48,48 @@ def test_a_state_has_one_form_on_each_side():
 
 @pytest.mark.java
 @pytest.mark.parametrize(
-    ("constants", "distinct"),
+    ("name", "distinct"),
     [
-        (CRASH, 1_661),
-        (REASSIGNED, 88),
-        (evolve(TINY, epochs=2, drop={"fenced_zookeeper_write", "leader_epoch_fencing"}), 3_301),
+        ("zombies", 3_301),
+        ("reassigned", 299),
+        ("deleted", 4_069),
+        ("stopped", 6_029),
+        ("crashed", 3_237),
+        ("unheard", 1_797),
+        ("not again", 4_639),
     ],
-    ids=["nothing dropped, a crash", "a reassignment", "a zombie writes, requests unfenced"],
 )
-def test_the_very_same_states(constants, distinct):
+def test_the_very_same_states(name, distinct):
     """Rule: TLC's dump of Controller.tla and the Python model's states are one set."""
-    states = states_of_explorer(constants)
+    states = states_of_explorer(ALL[name])
     assert len(states) == distinct
-    assert states_of_tlc(constants, QUICK) == states
+    assert states_of_tlc(ALL[name], QUICK) == states
 
 
 @pytest.mark.java
 @pytest.mark.parametrize(
-    ("constants", "result", "steps", "distinct", "depth"),
+    ("constants", "invariant", "steps"),
     [
-        (TINY, "holds", 0, 683, 10),
-        (evolve(CRASH, drop={"re_elect"}), "violated", 6, 1_672, 11),
-        (Constants(drop={"epoch_read_in_election_only"}, writes=1), "violated", 4, 2_722, 14),
+        (Constants(epochs=1, writes=1, crashes=1, drop={"re_elect"}), "EPOCH-MONO", 6),
+        (Constants(epochs=1, shutdowns=1, drop={"staying_isr_members_only"}), "STOP-SAFE", 8),
+        (Constants(writes=0, deletions=1, drop={"offline_without_state"}), "DEL-COMPLETE", 12),
     ],
-    ids=["tiny", "restarted leader", "KAFKA-1096"],
+    ids=["a restarted leader", "KAFKA-14140", "KAFKA-6650"],
 )
-def test_counts_depth_and_verdict(constants, result, steps, distinct, depth):
-    """Rule: both find as many distinct states and as deep a graph, and a shortest counterexample of the same length exactly where a protection is missed."""
+def test_a_missed_protection_is_missed_by_both(constants, invariant, steps):
+    """Rule: a shortest counterexample is as long on both sides, and breaks the same invariant."""
+    comparison = compare(constants, time.monotonic, QUICK, count=False)
+    assert comparison.same
+    assert (comparison.tlc.invariant, comparison.explorer.invariant, comparison.tlc.steps) == (invariant, invariant, steps)  # fmt: skip
+
+
+@pytest.mark.java
+def test_counts_and_depth():
+    """Rule: with a protection dropped and no invariant looked at, both find as many states and as deep a graph."""
+    constants = Constants(epochs=1, writes=1, drop={"re_elect"})
     comparison = compare(constants, time.monotonic, QUICK)
     assert comparison.same
-    assert comparison.explorer.compared == (result, steps, distinct, depth)
+    assert comparison.explorer.compared == ("holds", 0, 684, 10)
 
 
 @pytest.mark.java
@@ -67,19 +98,14 @@ def test_a_twin_that_differs_is_caught(monkeypatch):
     monkeypatch.setattr(
         sameness, "constants_to_tla", lambda constants: constants_to_tla(evolve(constants, drop={"re_elect"}))
     )
-    assert not compare(CRASH, time.monotonic, QUICK, count=False).same
+    assert not compare(Constants(epochs=1, writes=1, crashes=1), time.monotonic, QUICK, count=False).same
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("never", ["NeverTwoControllersAtOnce", "SomebodyAlwaysLeads"])
-def test_what_a_useful_set_of_constants_reaches(never, tmp_path):
-    """Rule: the small configuration is not vacuous: such a `never` of the module is refuted."""
-    module, config = files_of("Controller")
-    mine = tmp_path / "Mine.cfg"
-    text = config.read_text()
-    mine.write_text(text[: text.index("INVARIANTS")] + f"INVARIANT {never}\nCHECK_DEADLOCK FALSE\n")
-    found = check(Spec.at(module, mine), QUICK)
-    assert (found.outcome, found.violation.name) == (Outcome.VIOLATED, never)
+@pytest.mark.parametrize(("constants", "all_of_them"), [({}, True), ({"LastEpoch": "0"}, False)])
+def test_what_a_useful_set_of_constants_reaches(constants, all_of_them, tmp_path):
+    """Rule: the small configuration is not vacuous: each `never` of the module is refuted; and of one without controllers not all are."""
+    assert reaches_all("Controller", tmp_path, constants) is all_of_them
 
 
 def test_protections_have_one_name():

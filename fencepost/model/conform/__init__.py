@@ -1,0 +1,10 @@
+"""Recorded runs as behaviours of ReplicationTrace.tla: TLC answers what checkers/conformance answers in Python.
+
+recorded.py     a trace's protocol events, partition by partition, as TLA+ values with small numbers
+validation.py   the generated module, one run of TLC for many partitions, and its answers
+"""
+
+from fencepost.model.conform.recorded import Recorded, recorded
+from fencepost.model.conform.validation import Answer, Validation, validate
+
+__all__ = ["Answer", "Recorded", "Validation", "recorded", "validate"]

@@ -1,0 +1,145 @@
+"""Trace validation by TLC: a module with the recorded runs as literals, one run of TLC, an answer for each.
+
+Owns: the generated module, and how its printed answers read. Must not know how events became steps.
+
+Each run is one behaviour of ReplicationTrace.tla, so one JVM answers for many. An answer counts only if TLC visited every state
+without an error and spoke about each run exactly once; with one worker, so that the order of what it prints is that of the steps.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from fencepost.model.conform.recorded import Recorded
+from fencepost.model.tla import FOLDER
+from fencepost.model.tlc.result import Outcome, TlcResult
+from fencepost.model.tlc.run import OnProgress, RunOptions, Spec, check, private_folder
+from fencepost.model.tlc.values import show
+from fencepost.traces.errors import FencepostError
+
+MODULE, CONFIG = "ReplicationTrace.tla", "ReplicationTrace.cfg"
+GUARDS, RUNS = "ReplicationGuards.tla", "RecordedRuns.tla"
+STEPS_AT_ONCE = 20_000
+"""Of all runs in one run of TLC: a module of a few megabytes, and a queue of states that a small heap holds."""
+RUNS_AT_ONCE = 400
+"""Each prints a line, and no more than a thousand lines are kept."""
+_TOLD = re.compile(
+    r'"(?:explained (?P<run>\d+)|unexplained (?P<unexplained>\d+) (?P<step>\d+) (?P<guard>.*))"'
+)
+
+
+@frozen(kw_only=True)
+class Answer:
+    """What TLC says of one run. step: index into its steps of the first that no action explains, or -1; guard: what stands against it, in words."""
+
+    step: int = -1
+    guard: str = ""
+
+    @property
+    def explained(self) -> bool:
+        """Every step is one that the protocol allows."""
+        return self.step < 0
+
+
+@frozen(kw_only=True)
+class Validation:
+    """answers: of each run, in order; empty if a limit came first (outcome UNDECIDED). states: that TLC visited; seconds: of its runs, Java's start included.
+    last: the last run of TLC."""
+
+    answers: tuple[Answer, ...]
+    states: int
+    seconds: float
+    last: TlcResult
+
+    @property
+    def decided(self) -> bool:
+        """Whether TLC answered."""
+        return self.last.outcome is Outcome.HOLDS
+
+
+def validate(
+    runs: Sequence[Recorded], options: RunOptions | None = None, on_progress: OnProgress | None = None
+) -> Validation:
+    """Ask TLC about these runs. Raises FencepostError if TLC itself fails."""
+    answers: list[Answer] = []
+    states, seconds = 0, 0.0
+    batches = _batches(runs)
+    assert batches, "nothing to validate"
+    for batch in batches:
+        result, told = _validate(batch, options or RunOptions(), on_progress)
+        states, seconds = states + max(result.distinct, 0), seconds + result.seconds
+        if result.outcome is Outcome.UNDECIDED:
+            return Validation(answers=(), states=states, seconds=seconds, last=result)
+        answers += told
+    return Validation(answers=tuple(answers), states=states, seconds=seconds, last=result)
+
+
+def _batches(runs: Sequence[Recorded]) -> list[list[Recorded]]:
+    batches: list[list[Recorded]] = []
+    steps = 0
+    for run in runs:
+        if not batches or len(batches[-1]) == RUNS_AT_ONCE or steps + len(run.steps) > STEPS_AT_ONCE:
+            batches.append([])
+            steps = 0
+        batches[-1].append(run)
+        steps += len(run.steps)
+    return batches
+
+
+def module_of(runs: Sequence[Recorded]) -> str:
+    """The generated module."""
+    brokers = max(run.brokers for run in runs)
+    traces = ",\n".join(_run_text(run) for run in runs)
+    return (
+        f"---- MODULE {Path(RUNS).stem} ----\n"
+        "EXTENDS Integers, Sequences\n\n"
+        f"Brokers == -1 .. {brokers - 1}\n\n"
+        f"Traces == <<\n{traces}\n>>\n"
+        "====\n"
+    )
+
+
+def _run_text(run: Recorded) -> str:
+    events = ",\n".join(f"    {show(step)}" for step in run.steps)
+    flags = f"unclean |-> {show(run.unclean)}, compacted |-> {show(run.compacted)}"
+    return f"  \\* {run.topic}-{run.partition} of trace {run.trace_id}\n  [{flags}, events |-> <<\n{events}\n  >>]"
+
+
+def _validate(
+    runs: Sequence[Recorded], options: RunOptions, on_progress: OnProgress | None
+) -> tuple[TlcResult, list[Answer]]:
+    with private_folder() as folder:
+        for shipped in (MODULE, CONFIG, GUARDS):
+            (folder / shipped).write_text((FOLDER / shipped).read_text(encoding="utf-8"), encoding="utf-8")
+        (folder / RUNS).write_text(module_of(runs), encoding="utf-8")
+        result = check(Spec.at(folder / MODULE), evolve(options, workers=1), on_progress)
+    if result.outcome is Outcome.UNDECIDED:
+        return result, []
+    if result.outcome is not Outcome.HOLDS:
+        raise FencepostError(
+            expected="TLC to replay the recorded runs", seen=result.reason, where="ReplicationTrace.tla"
+        )
+    return result, _answers(result, len(runs))
+
+
+def _answers(result: TlcResult, count: int) -> list[Answer]:
+    """From the printed sentences; each run must be spoken of once."""
+    told: dict[int, Answer] = {}
+    for line in result.output:
+        match = _TOLD.fullmatch(line.strip())
+        if match is None:
+            continue
+        number = int(match["run"] or match["unexplained"])
+        assert number not in told, line
+        told[number] = (
+            Answer(step=int(match["step"]) - 1, guard=match["guard"]) if match["step"] else Answer()
+        )
+    if sorted(told) != list(range(1, count + 1)):
+        raise FencepostError(
+            expected=f"an answer of TLC for each of {count} runs",
+            seen=f"{len(told)} answers",
+            where="ReplicationTrace.tla",
+        )
+    return [told[number] for number in range(1, count + 1)]

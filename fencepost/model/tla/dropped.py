@@ -1,0 +1,53 @@
+"""TLC's shortest counterexample when a protection of the data path is dropped.
+
+Owns: which statements of Replication.tla are looked at for the invariant that a protection keeps. Must not know what becomes of the counterexample.
+"""
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from fencepost.model.replication_state import Constants
+from fencepost.model.tla import files_of
+from fencepost.model.tla.replication import constants_to_tla
+from fencepost.model.tlc.result import TlcResult
+from fencepost.model.tlc.run import OnProgress, RunOptions, Spec, check, private_folder
+from fencepost.traces.errors import FencepostError
+
+STATEMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "COMMIT-SAFE": (("CommitSafe", "LogMatch"), ("CommitSafeSteps",)),
+    "LOG-MATCH": (("CommitSafe", "LogMatch"), ("CommitSafeSteps",)),
+    "HW-MONO": (("HwMono",), ()),
+    "EPOCH-MONO": (("EpochMono", "OneLeader"), ("EpochMonoSteps",)),
+}
+"""Invariant -> (invariants, properties) of Replication.tla. Logs that part and records that are lost are one story, told to its first bad state."""
+
+
+def shortest_counterexample(
+    constants: Constants,
+    breaks: str,
+    options: RunOptions | None = None,
+    on_progress: OnProgress | None = None,
+) -> TlcResult:
+    """Run TLC with one worker, so that the counterexample is a shortest one. breaks: the invariant that should fall.
+
+    Raises FencepostError where that needs more than the data path of a log that keeps all its records (HW-BOUNDS: retention, of which no plan is drafted).
+    """
+    if breaks not in STATEMENTS:
+        raise FencepostError(
+            expected=f"a protection that keeps one of {', '.join(sorted(STATEMENTS))}",
+            seen=f"{', '.join(sorted(constants.drop))}, which keeps {breaks}",
+            where="a counterexample of Replication.tla",
+        )
+    invariants, properties = STATEMENTS[breaks]
+    module, _ = files_of("Replication")
+    with private_folder() as folder:
+        config = folder / "Dropped.cfg"
+        assigned = "\n".join(f"    {name} = {value}" for name, value in constants_to_tla(constants).items())
+        looked_at = f"INVARIANTS {' '.join(invariants)}\n"
+        if properties:
+            looked_at += f"PROPERTIES {' '.join(properties)}\n"
+        config.write_text(
+            f"SPECIFICATION Spec\nCONSTANTS\n{assigned}\n{looked_at}CHECK_DEADLOCK FALSE\n", encoding="utf-8"
+        )
+        return check(Spec.at(module, config), evolve(options or RunOptions(), workers=1), on_progress)
