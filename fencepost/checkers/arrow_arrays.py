@@ -1,8 +1,10 @@
-"""Arrow columns as NumPy arrays: integers, strings as codes, lists as slices of flat children.
+"""Columns as NumPy arrays, of Arrow or of objects: integers, strings as codes, lists as slices of flat children.
 
-Owns the reading of single Arrow columns. Must not know which columns an operations table has or what they mean.
+Owns the reading of single columns. Must not know which columns an operations table has or what they mean.
 """
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,15 @@ def struct_field(structs: Arrow, name: str) -> Arrow:
     if structs.type.get_field_index(name) < 0:
         raise TraceError(expected=f"a field {name}", seen=str(structs.type), where="operations table")
     return arrow.struct_field(structs, name)
+
+
+def object_integers(items: Sequence[Any], name: str, null: int = NONE) -> Array:
+    """An attribute of each item as 64-bit integers, with `null` for None. Most columns of a history are all None, or never."""
+    told = list(map(attrgetter(name), items))
+    missing = told.count(None)
+    if missing == len(told):
+        return np.full(len(told), null, np.int64)
+    return np.array([null if one is None else one for one in told] if missing else told, np.int64)
 
 
 def integer_array(array: Arrow, null: int = NONE) -> Array:

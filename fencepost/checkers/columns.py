@@ -20,6 +20,7 @@ from fencepost.checkers.arrow_arrays import (
     enum_codes,
     integer_array,
     list_children,
+    object_integers,
     recoded,
     slice_starts,
     string_codes,
@@ -32,6 +33,8 @@ from fencepost.traces.trace import Trace
 
 FUNCTIONS = tuple(Function)
 OUTCOMES = tuple(Outcome)
+_FUNCTION_CODES = {function: code for code, function in enumerate(FUNCTIONS)}
+_OUTCOME_CODES = {outcome: code for code, outcome in enumerate(OUTCOMES)}
 _TXN = FUNCTIONS.index(Function.TXN)
 
 
@@ -101,37 +104,36 @@ def columns_of_traces(traces: Sequence[Trace]) -> OperationColumns:
     codes: dict[str | None, int] = {topic: code for code, topic in enumerate(topics)}
     codes[None] = NONE
 
-    def column(items: Sequence[Any], name: str) -> Array:
-        return np.array([NONE if (v := getattr(item, name)) is None else v for item in items], np.int64)
-
     def topic(items: Sequence[Any]) -> Array:
         return np.array([codes[item.topic] for item in items], np.int64)
 
     def starts(name: str) -> Array:
         return slice_starts(np.array([len(getattr(operation, name)) for operation in operations], np.int64))
 
-    integers = {name: column(operations, name) for name in (*_PLAIN, *_OPTIONAL)}
-    completion = column(operations, "completion_time")
-    completion[[operation.completion_time is None for operation in operations]] = NEVER
+    integers = {name: object_integers(operations, name) for name in (*_PLAIN, *_OPTIONAL)}
+    completion = object_integers(operations, "completion_time", null=NEVER)
     return OperationColumns(
         traces=tuple(traces),
         topics=topics,
         trace=np.repeat(np.arange(len(traces)), [len(trace.operations) for trace in traces]),
-        function=np.array([FUNCTIONS.index(operation.function) for operation in operations], np.int8),
-        outcome=np.array([OUTCOMES.index(operation.outcome) for operation in operations], np.int8),
+        function=np.array([_FUNCTION_CODES[operation.function] for operation in operations], np.int8),
+        outcome=np.array([_OUTCOME_CODES[operation.outcome] for operation in operations], np.int8),
         completion_time=completion,
         topic=topic(operations),
         strong=np.array([operation.strong for operation in operations], np.bool_),
         records=RecordColumns(
             start=starts("records"),
             topic=topic(records),
-            **{name: column(records, name) for name in ("partition", "offset", "value", "leader_epoch")},
+            **{
+                name: object_integers(records, name)
+                for name in ("partition", "offset", "value", "leader_epoch")
+            },
         ),
         positions=PositionColumns(
             start=starts("positions"),
             topic=topic(positions),
             **{
-                name: column(positions, name)
+                name: object_integers(positions, name)
                 for name in ("partition", "offset", "end_offset", "leader_epoch")
             },
         ),

@@ -14,24 +14,20 @@ from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
 
 CHECK = "conformance"
+UNCLEAN = '"unclean.leader.election.enable":"true"'
+"""In the detail of a topic_configured event, which is JSON without blanks."""
 
-_REPLICA_EVENTS = frozenset(ACTIONS) - {Name.PARTITION_STATE, Name.BROKER_STARTED, Name.FAULT_BEGAN}
+REPLICA_EVENTS = frozenset(ACTIONS) - {Name.PARTITION_STATE, Name.BROKER_STARTED, Name.FAULT_BEGAN}
+"""Names of which a trace has one or more where it claims anything of replicas."""
 
 
 def judge(trace: Trace) -> Verdict:
     """The first event of each partition that no action of the model explains."""
-    names = {event.name for event in trace.events}
-    if not names & _REPLICA_EVENTS:
-        return Verdict(decision=Decision.OK, check=CHECK, reason="the trace has no replica events")
-    if trace.claims.assumption_broken:
-        return Verdict(
-            decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
-        )
-    if Name.PARTITION_STATE not in names:
-        reason = "the trace shows replicas but none of ZooKeeper's partition states"
-        return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
+    claims = has_replica_events(trace)
+    if not claims or why_undecided(trace):
+        return of_unmapped(trace, claims=claims)
     refinement = Refinement(
-        allows_unclean=lambda topic: topic in _unclean_topics(trace),
+        allows_unclean=lambda topic: topic in unclean_topics(trace),
         compacted=frozenset(trace.claims.compacted),
     )
     findings = []
@@ -46,12 +42,36 @@ def judge(trace: Trace) -> Verdict:
     return Verdict(decision=decision, check=CHECK, findings=tuple(findings))
 
 
-def _unclean_topics(trace: Trace) -> frozenset[str]:
-    """From the plan's cluster options; none for a foreign trace. Reading a plan costs as much as judging a trace, so it waits until it matters."""
+def of_unmapped(trace: Trace, *, claims: bool) -> Verdict:
+    """The verdict on a trace that is not replayed. claims: it has replica events, which cannot be mapped."""
+    if not claims:
+        return Verdict(decision=Decision.OK, check=CHECK, reason="the trace has no replica events")
+    return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=why_undecided(trace))
+
+
+def has_replica_events(trace: Trace) -> bool:
+    """Whether the trace claims anything of replicas."""
+    return any(event.name in REPLICA_EVENTS for event in trace.events)
+
+
+def why_undecided(trace: Trace) -> str:
+    """Why the replica events of a trace cannot be mapped; "" if they can."""
+    if trace.claims.assumption_broken:
+        return trace.claims.assumption_broken
+    if not any(event.name is Name.PARTITION_STATE for event in trace.events):
+        return "the trace shows replicas but none of ZooKeeper's partition states"
+    return ""
+
+
+def unclean_topics(trace: Trace) -> frozenset[str]:
+    """From the plan's cluster options, and from what brokers applied later; none for a foreign trace. Reading a plan costs as much as judging a trace, so it
+    waits until it matters."""
     if not trace.plan:
         return frozenset()
     plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")
-    return frozenset(topic.name for topic in plan.cluster.topics if topic.unclean_leader_election)
+    planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
+    applied = (event for event in trace.events if event.name is Name.TOPIC_CONFIGURED)
+    return frozenset(planned | {event.topic or "" for event in applied if UNCLEAN in event.detail})
 
 
 def _finding(mismatch: Mismatch, event: Event) -> Finding:

@@ -8,6 +8,8 @@ Judges are imported on first use, because some of them compile.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from attrs import evolve, frozen
@@ -15,6 +17,11 @@ from attrs import evolve, frozen
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from fencepost.checkers.columns import OperationColumns
+    from fencepost.checkers.events import EventTables
+    from fencepost.traces.tables import Tables
 
 PROFILES = ("default", "session", "strong", "content")
 """What may be asked of a log in real time (LOG_CHECK); a trace's claims name one."""
@@ -24,6 +31,12 @@ def _log(trace: Trace) -> Verdict:
     from fencepost.checkers.log import judge_trace
 
     return judge_trace(trace)
+
+
+def _log_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
+    from fencepost.checkers.log import judge_columns, log_columns
+
+    return dict(judge_columns(log_columns(operations))).get(trace.trace_id) or _ok("log")
 
 
 def _log_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
@@ -37,6 +50,12 @@ def _kafka(trace: Trace) -> Verdict:
     from fencepost.checkers.kafka import judge_trace
 
     return judge_trace(trace)
+
+
+def _kafka_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
+    from fencepost.checkers.kafka import judge_operations
+
+    return dict(judge_operations(operations, (trace,))).get(trace.trace_id) or _ok("kafka")
 
 
 def _kafka_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
@@ -63,25 +82,52 @@ def _invariants(trace: Trace) -> Verdict:
     return judge_events(trace)
 
 
+def _invariants_of_events(events: "EventTables") -> dict[int, Verdict]:
+    from fencepost.checkers.events import judge_invariants
+
+    return judge_invariants(events)
+
+
 def _conformance(trace: Trace) -> Verdict:
     from fencepost.checkers.conformance import judge as judge_events
 
     return judge_events(trace)
 
 
+def _conformance_of_events(events: "EventTables") -> dict[int, Verdict]:
+    from fencepost.checkers.events import judge_conformance
+
+    return judge_conformance(events)
+
+
+def event_tables(tables: "Tables", traces: Sequence[Trace]) -> "EventTables":
+    """What `judge_events` takes, for all checks of a row group. traces: its traces, without operations and events."""
+    from fencepost.checkers.events import EventTables
+
+    return EventTables(tables=tables, headers=traces)
+
+
+def _ok(check: str) -> Verdict:
+    return Verdict(decision=Decision.OK, check=check)
+
+
 @frozen(kw_only=True)
 class Check:
-    """One check. judge: of one whole trace; reads_events: it looks at events, and not at operations.
+    """One check. judge: of one whole trace; reads_events: it looks at events. judge_columns: the same where the trace's operations
+    stand in columns already, which several checks share.
 
     judge_table: the same over the rows of an `operations` table, for many traces at once: the verdicts that are not Ok, by
-    trace id; the traces given with it lack operations and events. operation_columns: the columns that this form reads.
+    trace id; the traces given with it lack operations and events. judge_events: the same of a check that reads events, over whole tables.
+    operation_columns: the columns that these forms read.
     beside: checks that are asked whenever this one is, because it leaves to them what they decide.
     """
 
     name: str
     judge: Callable[[Trace], Verdict]
     reads_events: bool
+    judge_columns: Callable[["OperationColumns", Trace], Verdict] | None = None
     judge_table: Callable[[pa.Table, Sequence[Trace]], dict[int, Verdict]] | None = None
+    judge_events: Callable[["EventTables"], dict[int, Verdict]] | None = None
     operation_columns: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
 
@@ -92,6 +138,21 @@ _LOG_COLUMNS = (
     *("strong", "records", "positions"),
     *("key", "argument", "isolation", "last_stable_offset", "log_start_offset"),
 )
+SHOWN_COLUMNS = (
+    *("trace_id", "op_id", "process", "clock_id", "function", "outcome", "invoke_time", "completion_time"),
+    *(
+        "topic",
+        "partition",
+        "key",
+        "argument",
+        "offset",
+        "end_offset",
+        "leader_epoch",
+        "records",
+        "positions",
+    ),
+)
+"""What the invariants read of operations: ends that clients were shown, and the keys of records."""
 
 CHECKS: dict[str, Check] = {
     check.name: check
@@ -100,6 +161,7 @@ CHECKS: dict[str, Check] = {
             name="log",
             judge=_log,
             reads_events=False,
+            judge_columns=_log_of_columns,
             judge_table=_log_of_table,
             operation_columns=_LOG_COLUMNS,
         ),
@@ -107,6 +169,7 @@ CHECKS: dict[str, Check] = {
             name="kafka",
             judge=_kafka,
             reads_events=False,
+            judge_columns=_kafka_of_columns,
             judge_table=_kafka_of_table,
             operation_columns=(*_LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
             beside=("log",),
@@ -116,13 +179,25 @@ CHECKS: dict[str, Check] = {
             judge=_groups,
             reads_events=False,
             judge_table=_groups_of_table,
-            operation_columns=(*_LOG_COLUMNS, "group", "member", "generation"),
+            operation_columns=(*_LOG_COLUMNS, "group", "member", "generation", "attempts"),
         ),
-        Check(name="invariants", judge=_invariants, reads_events=True),
-        Check(name="conformance", judge=_conformance, reads_events=True),
+        Check(
+            name="invariants",
+            judge=_invariants,
+            reads_events=True,
+            judge_events=_invariants_of_events,
+            operation_columns=SHOWN_COLUMNS,
+        ),
+        Check(
+            name="conformance",
+            judge=_conformance,
+            reads_events=True,
+            judge_events=_conformance_of_events,
+        ),
     )
 }
-DEFAULT_CHECKS = ("log", "invariants", "conformance")
+DEFAULT_CHECKS = tuple(CHECKS)
+"""Whatever applies: a check that has nothing to look at in a trace says so at next to no cost."""
 
 
 def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
@@ -156,12 +231,28 @@ def under_profile(trace: Trace, profile: str | None) -> Trace:
 
 def guarded(check: Check, trace: Trace) -> Verdict:
     """The verdict of one check; a trace that the judge cannot make sense of is Assumption broken, not an exception."""
-    try:
-        return check.judge(trace)
-    except FencepostError as error:
-        return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=check.name, reason=str(error))
+    return _guarded(check, lambda: check.judge(trace))
 
 
 def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdict, ...]:
     """One verdict per check, in the order of `checks_by_name`. Raises FencepostError only for an unknown check."""
-    return tuple(guarded(check, trace) for check in checks_by_name(checks))
+    columns: list[OperationColumns] = []
+
+    def shared() -> "OperationColumns":
+        if not columns:
+            from fencepost.checkers.columns import columns_of_traces
+
+            columns.append(columns_of_traces((trace,)))
+        return columns[0]
+
+    def answer(check: Check) -> Verdict:
+        return check.judge(trace) if check.judge_columns is None else check.judge_columns(shared(), trace)
+
+    return tuple(_guarded(check, partial(answer, check)) for check in checks_by_name(checks))
+
+
+def _guarded(check: Check, answer: Callable[[], Verdict]) -> Verdict:
+    try:
+        return answer()
+    except FencepostError as error:
+        return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=check.name, reason=str(error))

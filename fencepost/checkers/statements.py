@@ -5,6 +5,7 @@ read_committed reads (nor asks for log starts), has none, and costs nothing. Mus
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from fencepost.checkers.arrow_arrays import (
     Array,
     Arrow,
     integer_array,
+    object_integers,
     recoded,
     string_codes,
     struct_field,
@@ -49,26 +51,26 @@ def statements_of_operations(
     traces: Sequence[Trace], operations: Sequence[Operation], positions: Sequence[Position]
 ) -> Statements | None:
     """The statements of these operations and their positions; None where no judge would look at them."""
-    stable = _said(operations, "last_stable_offset")
-    position_stable = _said(positions, "last_stable_offset")
+    stable = object_integers(operations, "last_stable_offset")
+    position_stable = object_integers(positions, "last_stable_offset")
     claimed = _claimed(traces)
-    committed = any(operation.isolation == ISOLATIONS[READ_COMMITTED] for operation in operations)
-    transactions = any(operation.function is Function.TXN for operation in operations)
-    earliest = any(operation.argument == EARLIEST for operation in operations)
+    committed = ISOLATIONS[READ_COMMITTED] in map(attrgetter("isolation"), operations)
+    transactions = Function.TXN in map(attrgetter("function"), operations)
+    earliest = EARLIEST in map(attrgetter("argument"), operations)
     if not (claimed or committed or transactions or earliest or _any(stable) or _any(position_stable)):
         return None
     names = sorted({operation.key for operation in operations if operation.key is not None})
     codes: dict[str | None, int] = {name: code for code, name in enumerate(names)}
     isolations: dict[str | None, int] = {name: code for code, name in enumerate(ISOLATIONS)}
     return Statements(
-        log_start_offset=_said(operations, "log_start_offset"),
+        log_start_offset=object_integers(operations, "log_start_offset"),
         last_stable_offset=stable,
         isolation=np.array([isolations.get(o.isolation, NONE) for o in operations], np.int8),
         key=np.array([codes.get(o.key, NONE) for o in operations], np.int64),
         keys=len(names),
         tombstone=np.array([o.argument == TOMBSTONE for o in operations], np.bool_),
         earliest=np.array([o.argument == EARLIEST for o in operations], np.bool_),
-        position_log_start_offset=_said(positions, "log_start_offset"),
+        position_log_start_offset=object_integers(positions, "log_start_offset"),
         position_last_stable_offset=position_stable,
     )
 
@@ -109,10 +111,6 @@ def _claimed(traces: Sequence[Trace]) -> bool:
 
 def _any(offsets: Array) -> bool:
     return bool((offsets >= 0).any())
-
-
-def _said(items: Sequence[Operation] | Sequence[Position], name: str) -> Array:
-    return np.array([NONE if (v := getattr(item, name)) is None else v for item in items], np.int64)
 
 
 def _coded(table: pa.Table, name: str, known: tuple[str, ...]) -> Array:

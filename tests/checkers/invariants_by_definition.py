@@ -185,6 +185,8 @@ def epoch_mono(trace: Trace, found: Found) -> None:
             for last in of(past, Name.BECAME_LEADER, Name.BECAME_FOLLOWER, key=key, node=event.node)[-1:]:
                 if last > started and event.leader_epoch < events[last].leader_epoch:
                     found.setdefault(("leader_epoch_regressed", *key), (-1, (last, position)))
+                if last > started and event.leader_epoch == events[last].leader_epoch:
+                    found.setdefault(("leader_epoch_repeated", *key), (-1, (last, position)))
 
 
 def ctrl_fence(trace: Trace, found: Found) -> None:
@@ -196,7 +198,11 @@ def ctrl_fence(trace: Trace, found: Found) -> None:
             epochs = [-1, *(events[at].leader_epoch for at in of(past, Name.PARTITION_STATE, key=key))]
             for last in of(past, Name.CONTROLLER_EPOCH)[-1:]:
                 fenced = event.controller_epoch < events[last].controller_epoch
-                if event.leader_epoch > epochs[-1] and fenced:
+                elected = event.controller_epoch == events[last].controller_epoch
+                stolen = (
+                    elected and event.node != events[last].node and -1 not in (event.node, events[last].node)
+                )
+                if event.leader_epoch > epochs[-1] and (fenced or stolen):
                     found.setdefault(("fenced_controller_wrote", *key), (-1, (last, position)))
         if event.name is Name.CONTROL_REQUEST_APPLIED:
             started = max(of(past, Name.BROKER_STARTED, node=event.node), default=-1)

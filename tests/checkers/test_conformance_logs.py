@@ -1,5 +1,8 @@
 """checkers/conformance.py: logs and high watermarks: each guard has a trace that it convicts, and the nearest legal one."""
 
+from attrs import evolve
+
+from fencepost.traces.events import Event, Name
 from tests.checkers.conformance_by_hand import NEW_LEADER, START, accept, convict
 from tests.checkers.traces_by_hand import (
     appends,
@@ -55,6 +58,22 @@ def test_a_follower_appends_to_a_prefix_of_its_leaders_log() -> None:
     assert convict(*forked, copies(1, 1, 3, 21)).offset == 2
     assert convict(*forked, hears(1, 1, 3)).offset == 2
     accept(*forked, cuts(1, 2, 1, end=3, to=2, hw=2), copies(1, 1, 2, 20, 21), hears(1, 1, 4))
+
+
+def test_what_a_follower_gave_up_is_not_compared() -> None:
+    """Rule: a follower whose own log starts behind the fork (retention, deleted records, and a cut below it) holds nothing that its leader could lack."""
+    forked = [
+        *START,
+        appends(1, 0, 2, 12),
+        state(9, 2, 1, 2, 3, version=1),
+        leads(2, 1, 2, 3, end=2, hw=2),
+        follows(3, 2, 1, end=2, hw=2),
+        appends(2, 1, 2, 20, 21),
+        follows(1, 2, 1, end=3, hw=2),
+    ]
+    begins = Event(time=0, name=Name.LOG_START, node=1, topic="t", partition=0, leader_epoch=1)
+    convict(*forked, evolve(begins, log_start_offset=2), copies(1, 1, 3, 21))
+    accept(*forked, evolve(begins, log_start_offset=3), copies(1, 1, 3, 21))
 
 
 def test_a_late_answer_of_a_deposed_leader_is_legal() -> None:

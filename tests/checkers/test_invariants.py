@@ -321,4 +321,6 @@ def test_each_anomaly_is_reported_once_in_a_partition() -> None:
     """Rule: the number of findings is bounded; the first one stands."""
     story = [*START, *(leads(2, 0, end=2) for _ in range(5))]
     verdict = invariants.judge(trace(*story))
-    assert [finding.events for finding in verdict.findings] == [(1, 10)]
+    found = {finding.anomaly: finding.events for finding in verdict.findings}
+    assert found == {"two_leaders_one_epoch": (1, 10), "leader_epoch_repeated": (2, 10)}
+    assert len(verdict.findings) == 2

@@ -215,7 +215,7 @@ def test_every_anomaly_is_met() -> None:
         name for seed in range(400) for name, _, _ in by_definition(events_trace(Random(f"events {seed}")))
     ]
     for name in (
-        "committed_record_lost", "committed_record_truncated", "log_divergence", "leader_epoch_regressed",
+        "committed_record_lost", "committed_record_truncated", "log_divergence", "leader_epoch_regressed", "leader_epoch_repeated",
         "two_leaders_one_epoch", "fenced_controller_wrote", "fenced_controller_obeyed", "no_progress",
     ):  # fmt: skip
         assert met.count(name) >= 5, name

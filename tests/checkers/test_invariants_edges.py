@@ -7,6 +7,7 @@ from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Claims
 from tests.checkers.traces_by_hand import (
+    ON,
     appends,
     copies,
     dump,
@@ -134,3 +135,18 @@ def test_overlapping_losses_excuse_their_union() -> None:
     assert found(*lost, claims=Claims(loss=loss(0, 1).loss))["committed_record_lost"].offset == 1
     verdict = invariants.judge(trace(*lost, claims=Claims(loss=(evolve(ranges[1], topic="u"),))))
     assert verdict.decision is Decision.ILLEGAL
+
+
+def test_a_replica_that_is_assigned_no_more_may_keep_what_is_lost() -> None:
+    """Rule (LOG-MATCH): a broker that was away when its replica was to be deleted still has what an unclean election lost: within the allowed loss it is
+    excused, beyond it, or while the partition is assigned to it, it is a finding."""
+    logs = (appends(1, 0, 0, 10), appends(2, 1, 0, 20))
+    ends = (dump(1, 0, 0, 10, end=1, hw=1), dump(2, 1, 0, 20, end=1, hw=1))
+
+    def judged(replicas: tuple[int, ...], lost: int) -> set[str]:
+        assigned = event(Name.ASSIGNMENT, node=-1, replicas=replicas, **ON)
+        verdict = invariants.judge(trace(*logs, assigned, *ends, claims=loss(0, lost)))
+        return {finding.anomaly for finding in verdict.findings} & {"log_divergence"}
+
+    assert judged((2, 3), 1) == set()
+    assert judged((1, 2), 1) == judged((2, 3), 0) == {"log_divergence"}

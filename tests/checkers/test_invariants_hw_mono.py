@@ -5,12 +5,13 @@ from hypothesis import strategies as st
 
 from fencepost.checkers import invariants
 from fencepost.checkers.verdict import Decision, Finding
-from fencepost.traces.events import Event
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position
 from fencepost.traces.trace import Claims
 from tests.checkers.traces_by_hand import leads, loss, read, trace
 
 POLL, LIST = Function.POLL, Function.LIST_OFFSETS
+RESTARTED = Event(time=0, name=Name.BROKER_STARTED, node=1)
 
 
 def findings(
@@ -68,21 +69,21 @@ def test_allowed_loss_excuses_an_end_over_exactly_these_offsets() -> None:
 
 def test_a_leader_that_restarted_in_its_epoch_may_show_its_checkpoint() -> None:
     """Rule: polls across a second BECAME_LEADER of the epoch are not compared (an accepted hazard); ListOffsets are."""
-    again = (leads(1, 0), leads(1, 0))
+    again = (leads(1, 0), RESTARTED, leads(1, 0))
     before = read(1, POLL, 0, 0, end=5)
     assert not findings(before, read(2, POLL, 10, 20, end=4), events=again)
     assert findings(before, read(2, LIST, 10, 20, end=4), events=again)
     assert findings(before, read(2, POLL, 10, 20, end=4), events=again[:1])
-    assert findings(read(1, POLL, 2, 5, end=5), read(2, POLL, 10, 20, end=4), events=again)
+    assert findings(read(1, POLL, 3, 5, end=5), read(2, POLL, 10, 20, end=4), events=again)
 
 
 def test_what_was_shown_since_the_restart_counts() -> None:
     """Rule: a restart excuses what it lies between; a lower end that was shown after it still binds."""
-    again = (leads(1, 0), leads(1, 0))
-    before, since, later = read(1, POLL, 0, 0, end=9), read(2, POLL, 2, 3, end=6), read(3, POLL, 4, 5, end=5)
+    again = (leads(1, 0), RESTARTED, leads(1, 0))
+    before, since, later = read(1, POLL, 0, 0, end=9), read(2, POLL, 3, 4, end=6), read(3, POLL, 5, 6, end=5)
     (finding,) = findings(before, since, later, events=again)
     assert finding.operations == (2, 3)
-    assert not findings(before, since, later, events=(*again, leads(1, 0), leads(1, 0), leads(1, 0)))
+    assert not findings(before, since, later, events=(*again, *(RESTARTED, leads(1, 0)) * 3))
 
 
 def test_clock_uncertainty_widens_pairs_of_two_clocks() -> None:

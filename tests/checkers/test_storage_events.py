@@ -7,7 +7,7 @@ from fencepost.checkers import conformance, invariants
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.trace import Claims
+from fencepost.traces.trace import Claims, LossRange
 from tests.checkers.traces_by_hand import (
     ON,
     copies,
@@ -177,6 +177,22 @@ def test_compaction_takes_what_a_later_committed_record_supersedes() -> None:
     assert both(*START, *gap, claims=COMPACTED, operations=KEYS) == {"committed_record_truncated"}
     deleted = (KEYS[0], keyed(2, "b", 11, argument="tombstone"), *KEYS[2:])
     assert both(*START, *gap, claims=COMPACTED, operations=deleted) == set()
+
+
+def test_a_compacted_log_may_lose_the_tail_that_claims_allow() -> None:
+    """Rule (COMMIT-SAFE): a compacted log that ends before what was committed owes nothing where that loss is allowed, and its gaps are still judged."""
+    loss = (LossRange(topic="t", partition=0, start=3, end=4, reason="power loss"),)
+    claims = evolve(COMPACTED, loss=loss)
+    short = [dump(1, 0, 1, 11, 12, end=3, hw=3)]
+    names = {
+        f.anomaly for f in invariants.judge(trace(*START, *short, claims=claims, operations=KEYS)).findings
+    }
+    assert names == set()
+    gap = [dump(1, 0, 2, 12, end=3, hw=3)]
+    names = {
+        f.anomaly for f in invariants.judge(trace(*START, *gap, claims=claims, operations=KEYS)).findings
+    }
+    assert names == {"committed_record_truncated"}
 
 
 def test_a_follower_of_a_compacted_log_takes_gaps() -> None:

@@ -1,8 +1,9 @@
 """Committed offsets: once acknowledged, a commit is what is read back, until another one replaces it.
 
-Owns committed_offset_lost, committed_offset_unexplained, committed_offset_not_linearizable and the fact older_commit_won. The first two are necessary
-conditions with short proofs; what passes them is decided exactly: first by two orders that are usually right, otherwise by the general
-linearizability engine with `CommittedOffset`, within limits. Nothing is taken to be committed when the trace begins.
+Owns committed_offset_lost, committed_offset_unexplained, committed_offset_not_linearizable, commit_sent_again and the fact older_commit_won. The first
+two are necessary conditions with short proofs; what passes them is decided exactly: first by two orders that are usually right, otherwise by the general
+linearizability engine with `CommittedOffset`, and with `ReloadedOffset` where a later coordinator may have shown what an earlier one had not waited for,
+within limits. Nothing is taken to be committed when the trace begins.
 """
 
 from bisect import bisect_left
@@ -12,12 +13,21 @@ import msgspec
 
 from fencepost.checkers.columns import NEVER
 from fencepost.checkers.groups.findings import GroupFact, finding
-from fencepost.checkers.groups.history import NOTHING, Commit, Fetch, Group, GroupHistory, Partition
-from fencepost.checkers.groups.register import CommittedOffset
+from fencepost.checkers.groups.history import (
+    NO_EPOCH,
+    NOTHING,
+    Commit,
+    Fetch,
+    Group,
+    GroupHistory,
+    Join,
+    Partition,
+)
+from fencepost.checkers.groups.register import CommittedOffset, ReloadedOffset
 from fencepost.checkers.linearizability.judge import judge_counted
 from fencepost.checkers.linearizability.limits import Limits
-from fencepost.checkers.models.base import IMPOSSIBLE, Call
-from fencepost.checkers.verdict import Decision, Finding
+from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model
+from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -31,17 +41,25 @@ _LONG_AGO = -(1 << 62)
 def committed_findings(history: GroupHistory, group: Group, partition: Partition) -> Iterator[Finding]:
     """The first fetch of a partition that a short proof convicts."""
     commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
-    replaced = _newest_before(commits, history.slack)
+    replaced = {
+        epoch: _newest_before([commit for commit in commits if answers(epoch, commit)], history.slack)
+        for epoch in {fetch.epoch for fetch in fetches}
+    }
     writers: dict[int, list[Commit]] = {}
     for commit in commits:
         writers.setdefault(commit.offset, []).append(commit)
     for fetch in fetches:
         found = _unexplained(fetch, writers, history.slack, partition) or _lost(
-            fetch, writers, replaced(fetch.invoke), history.slack, partition
+            fetch, writers, replaced[fetch.epoch](fetch.invoke), history.slack, partition
         )
         if found is not None:
             yield found
             return
+
+
+def answers(epoch: int, commit: Commit) -> bool:
+    """Whether a coordinator of this epoch must know the commit: not if a later one has acknowledged it."""
+    return epoch == NO_EPOCH or commit.epoch <= epoch
 
 
 def _newest_before(commits: list[Commit], slack: int) -> Callable[[int], Commit | None]:
@@ -98,8 +116,9 @@ def exact(history: GroupHistory, group: Group, partition: Partition) -> tuple[Fi
     operations = _operations(history, group, partition)
     if any(_legal(sorted(operations, key=order)) for order in (_by_completion, _by_invocation)):
         return None, ""
-    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
-    verdict = judge_counted(trace, CommittedOffset(), LIMITS).verdict
+    verdict = _judged(operations, CommittedOffset())
+    if verdict.decision is Decision.ILLEGAL and _may_be_reloaded(group, partition):
+        verdict = _judged(_operations(history, group, partition, told=True), ReloadedOffset())
     if verdict.decision is not Decision.ILLEGAL:
         return None, verdict.reason
     proof = verdict.findings[0]
@@ -112,8 +131,24 @@ def exact(history: GroupHistory, group: Group, partition: Partition) -> tuple[Fi
     ), ""
 
 
-def _operations(history: GroupHistory, group: Group, partition: Partition) -> list[Operation]:
-    """The commits, joins and fetches as operations of the model; op ids keep the original's above the lowest 32 bits."""
+def _judged(operations: list[Operation], model: Model) -> Verdict:
+    trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
+    return judge_counted(trace, model, LIMITS).verdict
+
+
+def _may_be_reloaded(group: Group, partition: Partition) -> bool:
+    """Whether a commit of unknown outcome may have been loaded by another coordinator than the one that wrote it."""
+    commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
+    epochs = {commit.epoch for commit in commits} | {fetch.epoch for fetch in fetches}
+    epochs |= {joined.epoch for joined in group.joins}
+    return len(epochs - {NO_EPOCH}) > 1 and not all(commit.ok for commit in commits)
+
+
+def _operations(
+    history: GroupHistory, group: Group, partition: Partition, *, told: bool = False
+) -> list[Operation]:
+    """The commits, joins and fetches as operations of the model; op ids keep the original's above the lowest 32 bits. told: with the epochs of their
+    coordinators and whether their outcome is unknown, as `ReloadedOffset` asks for."""
 
     def made(
         op_id: int, function: Function, invoke: int, completion: int, argument: object, result: object = None
@@ -132,7 +167,7 @@ def _operations(history: GroupHistory, group: Group, partition: Partition) -> li
 
     operations: list[Operation] = []
     for commit in group.commits.get(partition, []):
-        argument = [commit.generation, commit.offset]
+        argument = [commit.generation, commit.offset, *((commit.epoch, not commit.ok) if told else ())]
         operations.append(
             made(
                 commit.op_id,
@@ -142,13 +177,59 @@ def _operations(history: GroupHistory, group: Group, partition: Partition) -> li
                 argument,
             )
         )
-    for join in group.joins:
-        operations.append(made(join.op_id, Function.JOIN, join.invoke, join.completion, join.generation))
-    for fetch in group.fetches.get(partition, []):
+    present = _present(group, partition, history.slack)
+    for join in filter(present, group.joins):
+        known = [join.generation, join.epoch] if told else join.generation
+        operations.append(made(join.op_id, Function.JOIN, join.invoke, join.completion, known))
+    for fetch in filter(present, group.fetches.get(partition, [])):
+        asked, read = fetch.epoch if told else None, fetch.offset
         operations.append(
-            made(fetch.op_id, Function.FETCH_COMMITTED, fetch.invoke, fetch.completion, None, fetch.offset)
+            made(fetch.op_id, Function.FETCH_COMMITTED, fetch.invoke, fetch.completion, asked, read)
         )
     return operations
+
+
+def _present(group: Group, partition: Partition, slack: int) -> Callable[[Join | Fetch], bool]:
+    """Whether a join or a fetch was not answered by a coordinator of the past: none of a later epoch had answered before it began."""
+    answered: tuple[Commit | Fetch | Join, ...] = (
+        *(commit for commit in group.commits.get(partition, []) if commit.ok),
+        *group.fetches.get(partition, []),
+        *group.joins,
+    )
+    told = [(each.completion, each.epoch) for each in answered]
+
+    def present(one: Join | Fetch) -> bool:
+        return one.epoch == NO_EPOCH or all(
+            epoch <= one.epoch or when + slack >= one.invoke for when, epoch in told
+        )
+
+    return present
+
+
+def regressed_commits(history: GroupHistory, group: Group, partition: Partition) -> Iterator[Finding]:
+    """A commit that a member sends again when a later one, of a higher offset, is acknowledged already (commitSync waits, commitAsync is sent once)."""
+    newest: dict[tuple[tuple[int, int], str, int], Commit] = {}
+    commits = group.commits.get(partition, [])
+    done = sorted((c for c in commits if c.ok and c.generation >= 0), key=lambda c: c.completion)
+    at = 0
+    for commit in sorted(commits, key=lambda c: (c.invoke, c.op_id)):
+        while at < len(done) and done[at].completion < commit.invoke:
+            key = (done[at].who, done[at].member, done[at].generation)
+            if key not in newest or newest[key].offset < done[at].offset:
+                newest[key] = done[at]
+            at += 1
+        before = newest.get((commit.who, commit.member, commit.generation))
+        again = commit.attempts > 1 and commit.generation >= 0
+        if again and before is not None and NOTHING < commit.offset < before.offset:
+            yield finding(
+                "commit_sent_again",
+                partition=partition,
+                offset=commit.offset,
+                operations=(commit.op_id, before.op_id),
+                expected=f"member {commit.member} to let go of older commits once operation {before.op_id} had committed {before.offset}",
+                seen=f"operation {commit.op_id} committed {commit.offset} after that, by attempt {commit.attempts}",
+            )
+            return
 
 
 def _by_completion(operation: Operation) -> tuple[int, int]:

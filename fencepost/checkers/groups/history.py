@@ -16,6 +16,8 @@ from fencepost.traces.trace import Trace
 Partition = tuple[str, int]
 """Topic and partition."""
 NO_GENERATION = -1
+NO_EPOCH = -1
+"""The coordinator epoch of an answer that does not say it."""
 NOTHING = -1
 """The committed offset where none is committed."""
 _OF_GROUPS = frozenset({Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED, Function.POLL})
@@ -31,12 +33,13 @@ class Join:
     invoke: int
     completion: int
     partitions: dict[Partition, int]
+    epoch: int = NO_EPOCH
 
 
 @frozen(kw_only=True)
 class Commit:
     """A commit of one partition. latest: when it can have taken effect at the latest: its completion if it was acknowledged, otherwise when a higher
-    generation was known (NEVER if none was)."""
+    generation was known (NEVER if none was). epoch: in which its coordinator answered. who: process and session. attempts: how often it was sent by then."""
 
     op_id: int
     member: str
@@ -46,16 +49,21 @@ class Commit:
     completion: int
     ok: bool
     latest: int
+    epoch: int = NO_EPOCH
+    who: tuple[int, int] = (0, 0)
+    attempts: int = 1
 
 
 @frozen(kw_only=True)
 class Fetch:
-    """What was read back as the committed offset of one partition (-1: none)."""
+    """What was read back as the committed offset of one partition (-1: none). epoch: in which the coordinator answered; one that has not heard of its
+    successor may answer what was true in its own, and Kafka accepts that."""
 
     op_id: int
     offset: int
     invoke: int
     completion: int
+    epoch: int = NO_EPOCH
 
 
 @frozen(kw_only=True)
@@ -134,18 +142,30 @@ def _add(group: Group, operation: Operation) -> None:
     ok = operation.outcome is Outcome.OK and completion != NEVER
     generation = NO_GENERATION if operation.generation is None else operation.generation
     common = {"op_id": operation.op_id, "invoke": operation.invoke_time, "completion": completion}
+    epoch = NO_EPOCH if operation.leader_epoch is None else operation.leader_epoch
+    made_by = (operation.process, operation.session)
     who = {"member": operation.member or "", "generation": generation}
     if operation.function is Function.COMMIT:
         for partition, offset in _named(operation):
-            commit = Commit(**common, **who, offset=offset, ok=ok, latest=completion if ok else NEVER)  # type: ignore[arg-type]
+            latest = completion if ok else NEVER
+            commit = Commit(
+                **common,  # type: ignore[arg-type]
+                **who,  # type: ignore[arg-type]
+                offset=offset,
+                ok=ok,
+                latest=latest,
+                epoch=epoch,
+                who=made_by,
+                attempts=operation.attempts,
+            )
             group.commits.setdefault(partition, []).append(commit)
     if not ok:
         return
     if operation.function is Function.JOIN:
-        group.joins.append(Join(**common, **who, partitions=dict(_named(operation))))  # type: ignore[arg-type]
+        group.joins.append(Join(**common, **who, partitions=dict(_named(operation)), epoch=epoch))  # type: ignore[arg-type]
     elif operation.function is Function.FETCH_COMMITTED:
         for partition, offset in _named(operation):
-            group.fetches.setdefault(partition, []).append(Fetch(**common, offset=offset))
+            group.fetches.setdefault(partition, []).append(Fetch(**common, offset=offset, epoch=epoch))
     elif operation.function is Function.POLL:
         for partition, offsets in _offsets(operation).items():
             got = Got(

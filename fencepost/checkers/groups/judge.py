@@ -10,7 +10,7 @@ import pyarrow as pa
 from attrs import evolve
 
 from fencepost.checkers.arrow_arrays import arrow, table_column
-from fencepost.checkers.groups.committed import committed_findings, exact, older_commits
+from fencepost.checkers.groups.committed import committed_findings, exact, older_commits, regressed_commits
 from fencepost.checkers.groups.findings import CHECK, GroupFact
 from fencepost.checkers.groups.history import Group, GroupHistory, history_of
 from fencepost.checkers.groups.membership import membership_findings
@@ -19,10 +19,12 @@ from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.trace import Trace
 
+OFFSETS_TOPIC = "__consumer_offsets"
+"""Where groups and committed offsets are kept."""
 COLUMNS = (
     *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
     *("completion_time", "topic", "partition", "acks", "offset", "records", "positions"),
-    *("group", "member", "generation"),
+    *("group", "member", "generation", "leader_epoch", "attempts"),
 )
 """Columns of the `operations` table that the judge reads."""
 
@@ -35,6 +37,10 @@ def judge_trace(trace: Trace) -> Verdict:
         )
     if not any(operation.group is not None for operation in trace.operations):
         return Verdict(decision=Decision.OK, check=CHECK)
+    if any(loss.topic == OFFSETS_TOPIC for loss in trace.claims.loss):
+        return Verdict(
+            decision=Decision.OK, check=CHECK
+        )  # what groups knew may be gone, generations included
     history = history_of(trace)
     findings: list[Finding] = []
     undecided: list[str] = []
@@ -62,6 +68,7 @@ def _offset_findings(
     broken = {(f.topic, f.partition) for f in before if f.anomaly == "stale_commit_accepted"}
     generations_broken = any(f.anomaly == "generation_regressed" for f in before)
     for partition in group.partitions:
+        findings += regressed_commits(history, group, partition)
         short = list(committed_findings(history, group, partition))
         findings += short
         if short or partition in broken or generations_broken:

@@ -6,7 +6,7 @@ Owns partition_assigned_twice, generation_regressed, unassigned_poll and stale_c
 from collections.abc import Iterator
 
 from fencepost.checkers.groups.findings import finding
-from fencepost.checkers.groups.history import Group, GroupHistory, Join, Partition
+from fencepost.checkers.groups.history import NO_EPOCH, Group, GroupHistory, Join, Partition
 from fencepost.checkers.verdict import Finding
 
 
@@ -39,12 +39,14 @@ def _assigned_twice(group: Group) -> Iterator[Finding]:
 def _regressed(history: GroupHistory, group: Group) -> Iterator[Finding]:
     """Joins in order of invocation, against the highest generation that was known before each."""
     highest, op_id, at = -1, -1, 0
+    epochs = {join.op_id: join.epoch for join in group.joins}
     for join in group.joins:
         while at < len(group.known) and group.known[at][0] + history.slack < join.invoke:
             if group.known[at][1] > highest:
                 highest, op_id = group.known[at][1:]
             at += 1
-        if join.generation < highest:
+        of_the_past = NO_EPOCH < join.epoch < epochs.get(op_id, NO_EPOCH)
+        if join.generation < highest and not of_the_past:
             yield finding(
                 "generation_regressed",
                 operations=(join.op_id, op_id),

@@ -64,7 +64,7 @@ def processed(history: GroupHistory, group: Group, partition: Partition, claims:
     findings = [
         found
         for found in (
-            _again(history, group, partition, tally),
+            _again(history, group, partition, claims, tally),
             _gaps(history, group, partition, claims, tally),
         )
         if found is not None
@@ -72,8 +72,12 @@ def processed(history: GroupHistory, group: Group, partition: Partition, claims:
     return Processed(findings=tuple(findings), facts=tuple(tally.facts(group.name, partition)))
 
 
-def _again(history: GroupHistory, group: Group, partition: Partition, tally: Tally) -> Finding | None:
-    """Polls that returned what an earlier poll of the group had returned."""
+def _again(
+    history: GroupHistory, group: Group, partition: Partition, claims: Claims, tally: Tally
+) -> Finding | None:
+    """Polls that returned what an earlier poll of the group had returned. Where records below a position may be lost, it may be beyond the log,
+    and is reset."""
+    losses = loss_in(claims, *partition)
     last: dict[int, Got] = {}
     convicted: Finding | None = None
     for got in group.got.get(partition, []):
@@ -81,7 +85,8 @@ def _again(history: GroupHistory, group: Group, partition: Partition, tally: Tal
         if again:
             earlier, offset = last[again[0]], again[0]
             beyond = _committed_beyond(history, group, partition, got, offset)
-            if beyond is not None:
+            lost = beyond is not None and any(start < beyond.offset for start, _ in losses)
+            if beyond is not None and not lost:
                 convicted = convicted or finding(
                     "reprocessed_after_commit",
                     partition=partition,
@@ -91,7 +96,7 @@ def _again(history: GroupHistory, group: Group, partition: Partition, tally: Tal
                     seen=f"operation {got.op_id} got offset {offset} again, after operation {earlier.op_id}",
                 )
             else:
-                cause = _cause(history, earlier, got)
+                cause = "loss" if lost else _cause(history, earlier, got)
                 tally.add("reprocessed", cause, offset, (got.op_id, earlier.op_id), len(again))
         last.update(dict.fromkeys(got.offsets, got))
     return convicted

@@ -1,13 +1,14 @@
 """The committed offset of one partition as a sequential model: a register that a stale generation cannot write.
 
-Owns the model for the general linearizability engine. Must not know histories.
+Owns the two models for the general linearizability engine: the register, and the register whose coordinator may have given up waiting for a write that the
+next one reads from the log. Must not know histories.
 """
 
 from typing import Any, ClassVar
 
 from attrs import frozen
 
-from fencepost.checkers.groups.history import NO_GENERATION, NOTHING
+from fencepost.checkers.groups.history import NO_EPOCH, NO_GENERATION, NOTHING
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model
 from fencepost.traces.operations import Function
 
@@ -40,3 +41,61 @@ class CommittedOffset(Model):
             return IMPOSSIBLE
         highest = max(highest, generation)
         return (offset, highest) if call.function == Function.JOIN else (call.argument[1], highest)
+
+
+_NONE_HIDDEN = -2
+"""No commit stands in the log that its coordinator does not show."""
+_States = tuple[tuple[int, int], ...]
+"""Every (committed offset, offset that stands behind it in the log unseen) that is possible, in order."""
+
+
+@frozen
+class ReloadedOffset(Model):
+    """A `CommittedOffset` whose coordinators time out. What took longer than offsets.commit.timeout.ms to replicate is in the log, but its coordinator has
+    answered REQUEST_TIMED_OUT and never shows it; the next one shows what it loads, unless a later commit stands behind it. So a commit of unknown outcome
+    is written once, within its generation, and then seen at once or from a later coordinator epoch on.
+
+    State: (coordinator epoch, highest generation, what is possible). A commit's argument is [generation, offset, epoch, whether its outcome is
+    unknown], a join's [generation, epoch], a fetch's its epoch.
+    """
+
+    name: ClassVar[str] = "committed-offset-reloaded"
+    functions: ClassVar[frozenset[str]] = CommittedOffset.functions
+    effects: ClassVar[frozenset[str]] = CommittedOffset.effects
+
+    def init(self) -> Any:
+        """Nothing is committed, and neither generation nor coordinator is known."""
+        return (NO_EPOCH, NO_GENERATION, ((NOTHING, _NONE_HIDDEN),))
+
+    def step(self, state: Any, call: Call) -> Any:
+        """The state after a call, or IMPOSSIBLE."""
+        epoch, highest, possible = state
+        if call.function == Function.COMMIT:
+            generation, offset, told, unknown = call.argument
+            if NO_GENERATION < generation < highest:
+                return IMPOSSIBLE
+            written: _States = ((offset, _NONE_HIDDEN),)
+            if unknown:
+                written = tuple(sorted({*written, *((visible, offset) for visible, _ in possible)}))
+            return max(epoch, told), max(highest, generation), written
+        generation, told = call.argument if call.function == Function.JOIN else (NO_GENERATION, call.argument)
+        if NO_GENERATION < generation < highest:
+            return IMPOSSIBLE
+        if told > epoch:
+            possible = _loaded(possible)
+        if call.function == Function.FETCH_COMMITTED:
+            possible = tuple(each for each in possible if each[0] == call.result)
+        return (max(epoch, told), max(highest, generation), possible) if possible else IMPOSSIBLE
+
+    def describe(self, call: Call) -> str:
+        """A call as the register tells it."""
+        if call.function == Function.FETCH_COMMITTED:
+            return f"{call.function}() -> {call.result}"
+        generation = call.argument[0]
+        return f"{call.function}({f'[{generation} {call.argument[1]}]' if call.function == Function.COMMIT else generation})"
+
+
+def _loaded(possible: _States) -> _States:
+    """What is possible once another coordinator has read the log: it may have done so before the write that nobody has seen."""
+    seen = {(hidden, _NONE_HIDDEN) for _, hidden in possible if hidden != _NONE_HIDDEN}
+    return tuple(sorted({*possible, *seen}))

@@ -1,4 +1,5 @@
-"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, EPOCH-MONO, CTRL-FENCE, and progress after the faults.
+"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, EPOCH-MONO, CTRL-FENCE, those of ISR, assignment and deletion, and
+progress after the faults.
 
 Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets only the events that it names. Must not know which
 system is judged, nor what was planted in it. Linear in events and records (HW-MONO: n log n in operations).
@@ -8,12 +9,16 @@ A finding is the first of its anomaly in its partition; its certificate is the t
 
 from collections.abc import Callable
 
+from fencepost.checkers.invariants.assign import Assign
 from fencepost.checkers.invariants.commit_safe import CommitSafe, keys_of
 from fencepost.checkers.invariants.ctrl_fence import CtrlFence
+from fencepost.checkers.invariants.deletion import Deletion
 from fencepost.checkers.invariants.epoch_mono import EpochMono
 from fencepost.checkers.invariants.findings import CHECK, Findings
 from fencepost.checkers.invariants.hw_bounds import HighWatermarkBounds
 from fencepost.checkers.invariants.hw_mono import HighWatermarkMono
+from fencepost.checkers.invariants.in_sync import InSync
+from fencepost.checkers.invariants.incarnation import Incarnation
 from fencepost.checkers.invariants.live import Live
 from fencepost.checkers.invariants.log_match import LogMatch
 from fencepost.checkers.invariants.replicas import Replicas
@@ -44,6 +49,10 @@ def judge(trace: Trace) -> Verdict:
         HighWatermarkBounds(findings),
         EpochMono(findings),
         CtrlFence(findings),
+        InSync(findings),
+        Incarnation(findings),
+        Assign(findings),
+        Deletion(findings),
         Live(findings),
     )
     handlers: dict[Name, list[Handler]] = {}

@@ -155,7 +155,8 @@ class CommitSafe:
             if committed.values[offset] not in self.keys:
                 continue
             name, tombstone = self.keys[committed.values[offset]]
-            gone = final.log.epochs[offset] == UNKNOWN_EPOCH and not tombstone
+            cut = offset >= final.log.end_offset  # a loss that is allowed
+            gone = (cut or final.log.epochs[offset] == UNKNOWN_EPOCH) and not tombstone
             if gone and name not in latest and end_of_loss(self.loss, key, offset) == offset:
                 lost = offset
             latest.add(name)

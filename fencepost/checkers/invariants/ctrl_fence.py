@@ -2,7 +2,7 @@
 
 Owns fenced_controller_wrote and fenced_controller_obeyed. In ZooKeeper the fence is /controller_epoch, in commit order; a partition's state that raises the
 leader epoch is a controller's write (a leader's ISR change repeats the controller epoch that it was told, which may be old). A broker forgets the
-highest controller epoch when it restarts.
+highest controller epoch when it restarts. An epoch is of the broker that wrote /controller_epoch; another one that uses it has read it somewhere (KAFKA-1096).
 """
 
 from collections.abc import Callable, Mapping
@@ -16,11 +16,12 @@ from fencepost.traces.events import Event, Name
 
 @define
 class CtrlFence:
-    """controller_epoch, epoch_position: the last write of /controller_epoch. leader_epochs: ZooKeeper's, by partition. obeyed: a broker's highest
-    (controller epoch, position) in this incarnation."""
+    """controller_epoch, owner, epoch_position: the last write of /controller_epoch, and by whom. leader_epochs: ZooKeeper's, by partition. obeyed: a
+    broker's highest (controller epoch, position) in this incarnation."""
 
     findings: Findings
     controller_epoch: int = -1
+    owner: int = -1
     epoch_position: int = -1
     leader_epochs: dict[Key, int] = field(factory=dict)
     obeyed: dict[int, tuple[int, int]] = field(factory=dict)
@@ -36,6 +37,7 @@ class CtrlFence:
 
     def _controller_epoch(self, position: int, event: Event) -> None:
         self.controller_epoch, self.epoch_position = event.controller_epoch, position
+        self.owner = event.node
 
     def _broker_started(self, position: int, event: Event) -> None:
         self.obeyed.pop(event.node, None)
@@ -44,7 +46,11 @@ class CtrlFence:
         key = event.topic, event.partition
         before = self.leader_epochs.get(key, -1)
         self.leader_epochs[key] = event.leader_epoch
-        if event.leader_epoch > before and event.controller_epoch < self.controller_epoch:
+        if event.leader_epoch <= before:
+            return
+        if event.controller_epoch == self.controller_epoch and -1 not in (self.owner, event.node):
+            self._by_its_owner(position, event)
+        if event.controller_epoch < self.controller_epoch:
             self.findings.add(
                 "fenced_controller_wrote",
                 expected=f"no write by a controller of an epoch below {self.controller_epoch}, once /controller_epoch had become that",
@@ -52,6 +58,17 @@ class CtrlFence:
                     f"controller {event.node} of epoch {event.controller_epoch} wrote leader {event.leader}, "
                     f"leader epoch {event.leader_epoch} to ZooKeeper"
                 ),
+                topic=event.topic,
+                partition=event.partition,
+                events=(self.epoch_position, position),
+            )
+
+    def _by_its_owner(self, position: int, event: Event) -> None:
+        if event.node != self.owner:
+            self.findings.add(
+                "fenced_controller_wrote",
+                expected=f"controller epoch {self.controller_epoch} to be used by broker {self.owner}, which was elected in it",
+                seen=f"broker {event.node} wrote leader {event.leader}, leader epoch {event.leader_epoch} to ZooKeeper with it",
                 topic=event.topic,
                 partition=event.partition,
                 events=(self.epoch_position, position),

@@ -1,7 +1,7 @@
 """EPOCH-MONO: leader epochs grow, and each has one leader.
 
-Owns two_leaders_one_epoch and leader_epoch_regressed. A broker that restarts has forgotten its leader epochs (Kafka keeps them in memory), so its own are
-compared within one incarnation.
+Owns two_leaders_one_epoch, leader_epoch_regressed and leader_epoch_repeated. A broker that restarts has forgotten its leader epochs (Kafka keeps them in
+memory), so its own are compared within one incarnation.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,6 +13,8 @@ from fencepost.checkers.invariants.replicas import Key
 from fencepost.traces.events import Event, Name
 
 NOBODY = -1
+DELETED = "replica_deleted"
+"""The mark of a broker that deleted its replica."""
 
 
 @define
@@ -32,10 +34,16 @@ class EpochMono:
             Name.BROKER_STARTED: self._broker_started,
             Name.BECAME_LEADER: self._became_leader,
             Name.BECAME_FOLLOWER: self._learned,
+            Name.MARK: self._mark,
         }
 
     def _broker_started(self, position: int, event: Event) -> None:
         self.known.pop(event.node, None)
+
+    def _mark(self, position: int, event: Event) -> None:
+        """A replica that is deleted is forgotten; one that comes later is another."""
+        if event.cause == DELETED:
+            self.known.get(event.node, {}).pop((event.topic, event.partition), None)
 
     def _partition_state(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
@@ -58,7 +66,16 @@ class EpochMono:
         key = event.topic, event.partition
         epoch, before = known.get(key, (-1, -1))
         known[key] = event.leader_epoch, position
-        if event.leader_epoch < epoch:
+        if event.leader_epoch == epoch:
+            self.findings.add(
+                "leader_epoch_repeated",
+                expected=f"broker {event.node} to take a role once in leader epoch {epoch}, as it remembers having done",
+                seen=f"it took one again: {event.name.value.replace('_', ' ')}",
+                topic=event.topic,
+                partition=event.partition,
+                events=(before, position),
+            )
+        elif event.leader_epoch < epoch:
             told = f"broker {event.node} had learned leader epoch {epoch}"
             self._regressed(position, event, before, told, f"broker {event.node}")
 

@@ -1,8 +1,8 @@
 """LOG-MATCH: (offset, leader epoch) names one record for ever, and replicas agree below the lower of their high watermarks.
 
 Owns log_divergence. Claims do not excuse it: once loss is allowed, content is keyed by epoch and offset, which is what this invariant compares;
-and at the end every replica that was dumped has cut what is lost. Only if the liveness phase failed may one not have come to that: then, and for the
-allowed offsets only, the second half is excused.
+and at the end every replica that was dumped has cut what is lost. Only if the liveness phase failed may one not have come to that, or one that its
+partition is not assigned to any more (its broker was away when it was to be deleted): then, and for the allowed offsets only, the second half is excused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,8 @@ class Names:
 
 @define
 class LogMatch:
-    """events: the whole trace, to find the first of two convicting events; loss: what the claims allow; partitions: what each (epoch, offset) names."""
+    """events: the whole trace, to find the first of two convicting events; loss: what the claims allow; partitions: what each (epoch, offset) names;
+    assigned: replicas of a partition, where the trace tells."""
 
     replicas: Replicas
     findings: Findings
@@ -35,10 +36,19 @@ class LogMatch:
     loss: tuple[LossRange, ...]
     liveness_failed: bool = False
     partitions: dict[Key, Names] = field(factory=dict)
+    assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """The events that say what a log holds."""
-        return {Name.APPENDED: self._holds, Name.REPLICA_LOG: self._holds, Name.LIVENESS_FAILED: self._failed}
+        return {
+            Name.APPENDED: self._holds,
+            Name.ASSIGNMENT: self._assignment,
+            Name.REPLICA_LOG: self._holds,
+            Name.LIVENESS_FAILED: self._failed,
+        }
+
+    def _assignment(self, position: int, event: Event) -> None:
+        self.assigned[event.topic, event.partition] = event.replicas
 
     def _failed(self, position: int, event: Event) -> None:
         self.liveness_failed = True
@@ -89,11 +99,11 @@ class LogMatch:
         )
 
     def _first_difference(
-        self, key: Key, one: ReplicaLog, other: ReplicaLog, start: int, end: int
+        self, key: Key, one: ReplicaLog, other: ReplicaLog, start: int, end: int, *, excused: bool
     ) -> int | None:
         while start < end:
             offset = one.first_difference(start, other.epochs[start:end], other.values[start:end])
-            if offset is None or not self.liveness_failed:
+            if offset is None or not excused:
                 return offset
             start = end_of_loss(self.loss, key, offset)
             if start == offset:
@@ -111,7 +121,10 @@ class LogMatch:
     def _agree(self, key: Key, node: int, final: FinalLog, other_node: int, other: FinalLog) -> None:
         end = min(final.high_watermark, other.high_watermark, final.log.end_offset, other.log.end_offset)
         start = max(final.log_start_offset, other.log_start_offset, 0)
-        offset = self._first_difference(key, final.log, other.log, start, end)
+        assigned = self.assigned.get(key, ())
+        stray = bool(assigned) and not {node, other_node} <= set(assigned)
+        excused = stray or self.liveness_failed
+        offset = self._first_difference(key, final.log, other.log, start, end, excused=excused)
         if offset is None:
             return
         one, two = ((log.epochs[offset], log.values[offset]) for log in (final.log, other.log))

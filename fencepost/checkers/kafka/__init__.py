@@ -4,7 +4,7 @@
 """
 
 from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns_of_table, kafka_columns_of_traces
-from fencepost.checkers.kafka.judge import judge_table, judge_trace, judge_traces
+from fencepost.checkers.kafka.judge import judge_operations, judge_table, judge_trace, judge_traces
 from fencepost.checkers.kafka.lags import Lags
 from fencepost.checkers.kafka.measurements import Measurements, Unseen, measure_columns, measure_trace
 
@@ -13,6 +13,7 @@ __all__ = [
     "Lags",
     "Measurements",
     "Unseen",
+    "judge_operations",
     "judge_table",
     "judge_trace",
     "judge_traces",

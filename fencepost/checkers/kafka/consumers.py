@@ -3,6 +3,12 @@
 Owns poll_skip, position_regressed, and what the polls of one transaction add to skipped_offset and unordered_read. Must not know how a single
 poll's records must stand (the log judge). Only consumers are judged: polls that do not say where they began, polls of members, and polls of
 processes that assigned, subscribed or joined; who names the offset itself may read where it likes.
+
+A consumer may go back without being moved when the log was cut behind its back (Kafka's OFFSET_OUT_OF_RANGE, and truncation detection, KIP-320):
+
+    1. it reads up to offset 3: its position is 4
+    2. the leader dies; the next one has lost what it had from offset 1 on: the log ends at 1
+    3. it asks for offset 4, which is out of range, and begins anew: at the log's first record (earliest), or at the log's end (latest, KIP-320)
 """
 
 import numpy as np
@@ -24,6 +30,7 @@ from fencepost.checkers.kafka.walks import (
     WITHIN,
     consumer_walk,
 )
+from fencepost.checkers.log.rules import loss_in
 
 
 @frozen(kw_only=True, eq=False)
@@ -174,7 +181,14 @@ def consumer_findings(columns: KafkaColumns, placements: Placements, steps: Step
     ):
         asked = steps.how == how
         yield from _skips(columns, placements, steps, np.flatnonzero(asked & (steps.skipped >= 0)), skip)
-        behind = np.flatnonzero(asked & steps.back)
+        behind = np.array(
+            [
+                i
+                for i in np.flatnonzero(asked & steps.back).tolist()
+                if not _began_anew(columns, placements, steps, i)
+            ],
+            np.int64,
+        )
         for i in behind[np.unique(steps.log[behind], return_index=True)[1]].tolist():
             yield finding(
                 columns,
@@ -191,7 +205,9 @@ def _skips(columns: KafkaColumns, placements: Placements, steps: Steps, rows: Ar
     occupied, done = placements.occupied, set()
     for i in rows.tolist():
         g = int(steps.log[i])
-        missing = -1 if g in done else _unexcused(columns, placements, steps, i)
+        if g in done:
+            continue
+        missing = _unexcused(columns, placements, g, int(steps.skipped[i]), int(steps.first[i]))
         if missing < 0:
             continue
         done.add(g)
@@ -208,15 +224,31 @@ def _skips(columns: KafkaColumns, placements: Placements, steps: Steps, rows: Ar
         )
 
 
-def _unexcused(columns: KafkaColumns, placements: Placements, steps: Steps, i: int) -> int:
-    """The first occupied row that step `i` skipped and that no claim excuses; -1 if there is none."""
-    occupied, g = placements.occupied, int(steps.log[i])
-    row = int(steps.skipped[i])
-    while row < len(occupied.log) and occupied.log[row] == g and occupied.offset[row] < steps.first[i]:
+def _unexcused(columns: KafkaColumns, placements: Placements, g: int, row: int, before: int) -> int:
+    """The first occupied row of log `g`, from `row` on and below the offset `before`, that no claim excuses; -1 if there is none."""
+    occupied = placements.occupied
+    while row < len(occupied.log) and occupied.log[row] == g and occupied.offset[row] < before:
         if not excused(columns, placements, g, int(occupied.offset[row])):
             return row
         row += 1
     return -1
+
+
+def _began_anew(columns: KafkaColumns, placements: Placements, steps: Steps, i: int) -> bool:
+    """Whether step `i` went back because the last record that the consumer had read may be lost, so that its position lay beyond the log's end.
+
+    It may then begin where the loss left the log's end, or above, or at the log's first record; anywhere between these it has no business.
+    """
+    g, first, last = int(steps.log[i]), int(steps.first[i]), int(steps.last[i])
+    claims = columns.traces[columns.log_trace[g]].claims
+    topic = columns.operations.topics[columns.log_topic[g]]
+    starts = [
+        start for start, end in loss_in(claims, topic, int(columns.log_partition[g])) if start <= last < end
+    ]
+    if not starts or starts[0] <= first:
+        return bool(starts)
+    lowest = int(np.searchsorted(placements.occupied.log, g))
+    return _unexcused(columns, placements, g, lowest, first) < 0
 
 
 def allowed_steps(steps: Steps) -> tuple[Array, Array]:

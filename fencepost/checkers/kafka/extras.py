@@ -16,6 +16,7 @@ from fencepost.checkers.arrow_arrays import (
     arrow,
     integer_array,
     list_children,
+    object_integers,
     string_codes,
     struct_field,
     table_column,
@@ -49,24 +50,22 @@ class Extras:
 def extras_of_traces(traces: Sequence[Trace]) -> Extras:
     """The extras of the operations of traces, in order."""
     operations = [operation for trace in traces for operation in trace.operations]
+    positions = [position for operation in operations for position in operation.positions]
+    keys = [operation.key for operation in operations]
     codes: dict[str | None, int] = {None: NONE}
-    for operation in operations:
-        codes.setdefault(operation.key, len(codes))
-
-    def column(name: str) -> Array:
-        return np.array([NONE if (v := getattr(o, name)) is None else v for o in operations], np.int64)
-
-    starts = [position.log_start_offset for operation in operations for position in operation.positions]
+    for key in dict.fromkeys(keys):
+        codes.setdefault(key, len(codes))
+    arguments = [operation.argument for operation in operations]
     return Extras(
         member=np.array([operation.group is not None for operation in operations], np.bool_),
-        generation=column("generation"),
-        producer_id=column("producer_id"),
-        producer_epoch=column("producer_epoch"),
-        log_start=column("log_start_offset"),
-        key=np.array([codes[operation.key] for operation in operations], np.int64),
-        seeks=np.array([operation.argument == SEEK for operation in operations], np.bool_),
-        tombstone=np.array([operation.argument == TOMBSTONE for operation in operations], np.bool_),
-        position_log_start=np.array([NONE if start is None else start for start in starts], np.int64),
+        generation=object_integers(operations, "generation"),
+        producer_id=object_integers(operations, "producer_id"),
+        producer_epoch=object_integers(operations, "producer_epoch"),
+        log_start=object_integers(operations, "log_start_offset"),
+        key=np.array([codes[key] for key in keys], np.int64),
+        seeks=np.array([argument == SEEK for argument in arguments], np.bool_),
+        tombstone=np.array([argument == TOMBSTONE for argument in arguments], np.bool_),
+        position_log_start=object_integers(positions, "log_start_offset"),
     )
 
 

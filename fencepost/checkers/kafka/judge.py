@@ -40,7 +40,12 @@ def judge_trace(trace: Trace) -> Verdict:
 
 def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
     """(trace id, verdict) of each trace that is not Ok, in order; every other one is Ok."""
-    return _judge(columns_of_traces(traces), extras_of_traces(traces))
+    return judge_operations(columns_of_traces(traces), traces)
+
+
+def judge_operations(operations: OperationColumns, traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
+    """As `judge_traces`, where the operations of these traces stand in columns already."""
+    return _judge(operations, extras_of_traces(traces))
 
 
 def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:

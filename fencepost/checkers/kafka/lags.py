@@ -170,8 +170,8 @@ def _bounds(columns: KafkaColumns, placements: Placements) -> tuple[Array, Array
 def _running_maximum(log: Array, value: Array) -> Array:
     """The maximum so far within each run of equal `log`."""
     highest = value.copy()
-    heads = np.flatnonzero(np.diff(log, prepend=log[:1] - 1)) if len(log) else np.empty(0, np.int64)
-    for start, end in zip(heads.tolist(), [*heads[1:].tolist(), len(log)], strict=True):
+    heads = np.flatnonzero(np.diff(log, prepend=log[:1] - 1))
+    for start, end in pairwise([*heads.tolist(), len(log)]):
         np.maximum.accumulate(highest[start:end], out=highest[start:end])
     return highest
 

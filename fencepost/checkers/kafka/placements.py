@@ -42,11 +42,11 @@ class Occupied:
 
 @frozen(kw_only=True, eq=False)
 class Placements:
-    """occupied: as above. offset: of each record sent (-1: not known); read: some poll showed it there; unread: no poll showed the record anywhere."""
+    """occupied: as above. offset: of each record sent, as a firm acknowledgement told it or else a poll showed it (-1: not known); unread: no poll showed
+    the record anywhere."""
 
     occupied: Occupied
     offset: Array
-    read: Array
     unread: Array
 
 
@@ -61,7 +61,6 @@ def placements_of(columns: KafkaColumns) -> Placements:
     return Placements(
         occupied=_occupied(columns),
         offset=offset,
-        read=(at_value >= 0) & (at_value == offset),
         unread=(by_value < 0),
     )
 

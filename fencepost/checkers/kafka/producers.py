@@ -2,8 +2,11 @@
 
 Owns nonmonotonic_send. What stands below an earlier record that was acknowledged with acks=all is the log judge's (append_inversion); what remains
 are earlier records with acks=1 that were read, and unknown outcomes of an idempotent producer: the sequence numbers leave them no later moment. An unknown
-outcome without idempotence may happen at any later time; acks=0 says nothing; retries without idempotence (the claim `duplicates`) may place
-a record again.
+outcome without idempotence may happen at any later time; acks=0 says nothing. Where the claim `duplicates` says that records may stand twice, nothing
+is asked: retries without idempotence place them anew, and a log that forgot its producers takes late retries.
+
+Where a process has several sends in flight, only what ended before is earlier; those of an idempotent producer keep the order in which they were sent all the
+same (KAFKA-5494), acknowledged ones among themselves too, which the log judge takes for concurrent.
 """
 
 import numpy as np
@@ -22,7 +25,9 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
     first, last = _spans(columns, placements)
     sent = columns.sent
     rows = np.flatnonzero(_asked(columns, placements))
-    if not may_be_first(columns.operations, columns.extras)[sent.row[rows]].any():
+    ordered = _in_order_of_sending(columns)
+    counts = may_be_first(columns.operations, columns.extras) | (ordered & (columns.operations.outcome == OK))
+    if not counts[sent.row[rows]].any():
         return
     heads, tails = first[rows], last[rows]
     rows, low, high = (
@@ -35,15 +40,17 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
     identity = np.array((columns.process[row], log, extras.producer_id[row], extras.producer_epoch[row]))
     _, key = np.unique(identity, axis=1, return_inverse=True)
     order = np.lexsort((row, operations.invoke_time[row], key.reshape(-1)))
-    concurrent = np.array([trace.concurrent_processes for trace in columns.traces], np.bool_)
+    over = np.where(ordered, operations.invoke_time, operations.completion_time)  # numbered as soon as sent
+    key = key.reshape(-1)[order]
     before = producer_walk(
-        key.reshape(-1)[order],
+        key,
         low[order],
         high[order],
-        may_be_first(operations, extras)[row][order],
+        counts[row][order],
         operations.invoke_time[row][order],
-        operations.completion_time[row][order],
-        concurrent[operations.trace[row]][order],
+        over[row][order],
+        _overlapping(columns)[row][order],
+        np.lexsort((over[row][order], key)),
     )
     bad = np.flatnonzero(before >= 0)
     for n in bad[np.unique(log[order][bad], return_index=True)[1]].tolist():
@@ -57,6 +64,18 @@ def producer_findings(columns: KafkaColumns, placements: Placements) -> Found:
             expected=f"offsets above {high[earlier]}, where {op(columns, int(row[earlier]))} of the same process stands",
             seen=f"{op(columns, int(row[later]))}, sent after it, stands at offset {low[later]}",
         )
+
+
+def _overlapping(columns: KafkaColumns) -> Array:
+    """Which rows are of processes that may have several operations in flight."""
+    concurrent = np.array([trace.concurrent_processes for trace in columns.traces], np.bool_)
+    return concurrent[columns.operations.trace]
+
+
+def _in_order_of_sending(columns: KafkaColumns) -> Array:
+    """Which rows are appends of an idempotent producer that has several in flight."""
+    numbered: Array = (columns.operations.function == APPEND) & (columns.extras.producer_id >= 0)
+    return numbered & _overlapping(columns)
 
 
 def may_be_first(operations: OperationColumns, extras: Extras) -> Array:
@@ -80,10 +99,10 @@ def _asked(columns: KafkaColumns, placements: Placements) -> Array:
     """Which records have a place that the rule may use: whole appends only."""
     sent, operations = columns.sent, columns.operations
     first, last = _spans(columns, placements)
-    placed = (placements.offset >= 0) & (placements.read | sent.firm)
+    placed = placements.offset >= 0
     placed &= (operations.acks[sent.row] != ACKS_NONE) & (operations.outcome[sent.row] != FAIL)
     placed &= ~loss_allowed(columns, sent.log, placements.offset)
     retried = np.array([trace.claims.duplicates for trace in columns.traces], np.bool_)
-    placed &= ~retried[operations.trace[sent.row]] | (columns.extras.producer_id[sent.row] >= 0)
+    placed &= ~retried[operations.trace[sent.row]]
     whole: Array = placed[first] & placed[last] if len(placed) else placed
     return whole

@@ -8,7 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from fencepost.checkers.kafka.columns import FAIL, OK, KafkaColumns
+from fencepost.checkers.columns import NONE, Array
+from fencepost.checkers.kafka.columns import FAIL, KafkaColumns
 from fencepost.checkers.kafka.findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, loss_allowed
 
@@ -51,29 +52,24 @@ def _precommitted(columns: KafkaColumns) -> Found:
         )
 
 
-def pairs_sent(columns: KafkaColumns, placements: Placements) -> list[tuple[int, int, int]]:
-    """(log, i, j): records of one transaction and log that it sent one after the other, by their rows in `sent`; both have a known place."""
+def _sent_together(columns: KafkaColumns, placements: Placements) -> list[tuple[int, list[int]]]:
+    """(log, records of one transaction there, in the order in which it sent them, by their rows in `sent`); all have a known place."""
     sent, operations = columns.sent, columns.operations
     txn = columns.txn[sent.row]
-    committed = (txn >= 0) & (operations.outcome[sent.row] == OK) & (sent.told >= 0)
     offset = placements.offset
-    usable = (
-        (txn >= 0)
-        & (operations.outcome[sent.row] != FAIL)
-        & (offset >= 0)
-        & (placements.read | sent.firm | committed)
-    )
+    usable = (txn >= 0) & (operations.outcome[sent.row] != FAIL) & (offset >= 0)
     usable &= ~loss_allowed(columns, sent.log, offset)
     by_txn: dict[tuple[int, int], list[int]] = defaultdict(list)
     for i in np.flatnonzero(usable).tolist():
         by_txn[int(txn[i]), int(sent.log[i])].append(i)
-    return [(g, i, j) for (_, g), members in by_txn.items() for i, j in pairwise(members)]
+    return [(g, members) for (_, g), members in by_txn.items()]
 
 
 def _nonmonotonic(columns: KafkaColumns, placements: Placements) -> Found:
     sent, offset, done = columns.sent, placements.offset, set()
-    for g, i, j in pairs_sent(columns, placements):
-        if offset[j] > offset[i] or sent.row[i] == sent.row[j] or g in done:
+    for g, members in _sent_together(columns, placements):
+        i, j = (NONE, NONE) if g in done else _at_or_below_earlier(sent.row, offset, members)
+        if j == NONE:
             continue
         done.add(g)
         earlier, later = int(sent.row[i]), int(sent.row[j])
@@ -88,9 +84,24 @@ def _nonmonotonic(columns: KafkaColumns, placements: Placements) -> Found:
         )
 
 
+def _at_or_below_earlier(row: Array, offset: Array, members: list[int]) -> tuple[int, int]:
+    """(i, j): the first of these records, j, that stands at or below one of an earlier append, i the highest of those; NONE twice if there is none."""
+    before = here = NONE  # the highest record of earlier appends, and of the append at hand so far
+    for j in members:
+        if here != NONE and row[here] != row[j]:
+            before = here if before == NONE or offset[here] > offset[before] else before
+            here = NONE
+        if before != NONE and offset[j] <= offset[before]:
+            return before, j
+        if here == NONE or offset[j] > offset[here]:
+            here = j
+    return NONE, NONE
+
+
 def skipped_sends(columns: KafkaColumns, placements: Placements) -> list[int]:
     """The log of each pair of a transaction's records between which somebody else's is known to stand (int_send_skip)."""
-    pairs = pairs_sent(columns, placements) if (columns.txn >= 0).any() else []
+    together = _sent_together(columns, placements) if (columns.txn >= 0).any() else []
+    pairs = [(g, i, j) for g, members in together for i, j in pairwise(members)]
     if not pairs:
         return []
     log, i, j = (np.array(column) for column in zip(*pairs, strict=True))

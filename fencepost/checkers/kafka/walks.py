@@ -6,7 +6,7 @@ Owns the loops over turns in process order. Must not know offsets' occupants, cl
 import numpy as np
 
 from fencepost.checkers.columns import Array
-from fencepost.checkers.log.kernels import compiled
+from fencepost.checkers.compiled import compiled
 
 POLLED, ASSIGNED, SUBSCRIBED, KEPT, JOINED, CRASHED = range(6)
 """Kinds of turns. KEPT follows an assignment, once for each log that it names."""
@@ -81,24 +81,25 @@ def producer_walk(
     invoke: Array,
     completion: Array,
     overlapping: Array,
+    ending: Array,
 ) -> Array:
     """For each send, in the order of `key` (producer and log) and time: an earlier one that stands at or above it, -1 if there is none.
 
-    counts: the send may be the earlier one. Where sends of a process overlap, only what completed before is earlier, as far as one buffer of
-    overlapping sends tells.
+    counts: the send may be the earlier one; ending: the sends in the order of key and completion. Where sends of a process overlap, only what
+    completed before is earlier.
     """
     before = np.full(len(key), -1, np.int64)
-    best, waiting, wait_until = -1, -1, -1
+    best, ended = -1, 0
     for n in range(len(key)):
         if n == 0 or key[n] != key[n - 1]:
-            best, waiting, wait_until = -1, -1, -1
-        if not overlapping[n] or wait_until < invoke[n]:
-            if waiting >= 0 and (best < 0 or offset_last[waiting] > offset_last[best]):
-                best = waiting
-            waiting, wait_until = -1, -1
+            best, ended = -1, n
+        while ended < n:  # what completed before is among those that began before
+            m = ending[ended] if overlapping[n] else ended
+            if overlapping[n] and completion[m] >= invoke[n]:
+                break
+            if counts[m] and (best < 0 or offset_last[m] > offset_last[best]):
+                best = m
+            ended += 1
         if best >= 0 and offset_last[best] >= offset_first[n]:
             before[n] = best
-        wait_until = max(wait_until, completion[n])
-        if counts[n] and (waiting < 0 or offset_last[n] > offset_last[waiting]):
-            waiting = n
     return before

@@ -74,7 +74,8 @@ def _minimal(
     """Those of the convicting operations that are needed, and whether no bound got in the way."""
     of = {one.operation.op_id: one for one in part}
     scope = [of[prefix[op].operation.op_id] for op in decided.scope]
-    needed = [of[one.operation.op_id] for one in convicting if one.known]
+    # by the whole part: what a prefix cuts off need not happen in it, but what it answered may be what convicts
+    needed = [told for one in convicting if (told := of[one.operation.op_id]).known]
     others = {one.operation.op_id for one in scope} - {one.operation.op_id for one in needed}
     shrinking = Shrinking(scope, needed, table, guard, relaxed=others)
     try:

@@ -41,12 +41,11 @@ class Asked:
 
 def asked_of(model: Model, operation: Operation, widen: int = 0) -> Asked | None:
     """The operation as the model sees it; None if it says nothing. widen: by how much each stamp may err. Raises TraceError."""
-    where = f"operation {operation.op_id}"
     if operation.function not in model.functions:
         raise TraceError(
             expected=f"functions of the model {model.name or type(model).__name__}: {', '.join(sorted(model.functions))}",
             seen=operation.function.value,
-            where=where,
+            where=f"operation {operation.op_id}",
         )
     if operation.outcome is Outcome.FAIL:
         return None
@@ -55,28 +54,26 @@ def asked_of(model: Model, operation: Operation, widen: int = 0) -> Asked | None
         return None
     complete = NEVER
     if operation.outcome is Outcome.OK:
-        if operation.completion_time is None or operation.completion_time < operation.invoke_time:
+        completion = operation.completion_time
+        if completion is None or completion < operation.invoke_time:
             raise TraceError(
-                expected="a completion after the invocation", seen=str(operation.completion_time), where=where
+                expected="a completion after the invocation",
+                seen=str(completion),
+                where=f"operation {operation.op_id}",
             )
-        complete = operation.completion_time + widen
+        complete = completion + widen
     return Asked(operation=operation, call=call, invoke=operation.invoke_time - widen, complete=complete)
 
 
 def split(model: Model, trace: Trace, widen: int = 0) -> dict[str, list[Asked]]:
     """The operations that count, by part, small parts first. Raises TraceError."""
     parts: dict[str, list[Asked]] = defaultdict(list)
-    whole = False
-    everything = []
-    for operation in trace.operations:
-        asked = asked_of(model, operation, widen)
-        if asked is not None:
-            everything.append(asked)
-            name = model.partition(asked.call)
-            whole |= name is None
-            parts[name or ""].append(asked)
-    if whole:
-        return {"": everything}
+    everything = [asked for one in trace.operations if (asked := asked_of(model, one, widen)) is not None]
+    for asked in everything:
+        name = model.partition(asked.call)
+        if name is None:
+            return {"": everything}
+        parts[name].append(asked)
     return dict(sorted(parts.items(), key=lambda item: (len(item[1]), item[0])))
 
 

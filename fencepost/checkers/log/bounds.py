@@ -10,9 +10,9 @@ import numpy as np
 from attrs import evolve, frozen
 
 from fencepost.checkers.columns import Array
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.columns import Kind
 from fencepost.checkers.log.group import Group
-from fencepost.checkers.log.kernels import compiled
 
 
 @frozen(kw_only=True, eq=False)

@@ -106,8 +106,10 @@ def placements_of(group: "Group") -> Placements:
     rows = np.flatnonzero(~seen.keyed & ~seen.soft)
     sender = seen.sender[rows]
     acknowledged = seen.row[rows] < 0
-    whole = (sender >= 0) & (acknowledged | (group.unique & group.standing[sender]))
-    if not group.unique:  # a read of a firm append's own offset names that append
+    known = sender >= 0
+    whole = np.zeros(len(rows), np.bool_)
+    whole[known] = acknowledged[known] | (group.unique & group.standing[sender[known]])
+    if not group.unique and len(appends.kind):  # a read of a firm append's own offset names that append
         whole |= (
             (sender >= 0)
             & (appends.base[sender] + seen.nth[rows] == seen.offset[rows])

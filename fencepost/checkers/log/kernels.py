@@ -1,19 +1,15 @@
-"""Compiled kernels: how they are declared, and the passes over the slots of one log.
+"""Compiled kernels: the passes over the slots of one log.
 
 Owns the arrays of slots, one entry per offset, and the loops over them. Must not know traces, claims or findings. A kernel answers
 only whether a log *may* break a rule; `examine` then decides and names. So a kernel may suspect too much but never too little.
-numba's cache on disk follows changes of the file that holds the outermost kernel only: after a change here, touch screen.py.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from fencepost.checkers.columns import NEVER, Array
-
-F = TypeVar("F", bound=Callable[..., object])
+from fencepost.checkers.compiled import compiled
 
 LONG_AGO = int(np.iinfo(np.int64).min)
 
@@ -21,14 +17,6 @@ VALUE, INVOKE, ACK, SHOWN, ENDED, EPOCH = range(6)
 """Columns of `Slots.slot`: the occupant's value; the invocation of its append (NEVER: the slot is empty); the earliest
 acknowledgement, and the earliest completion of a read, that shows the log longer than this offset; the latest invocation of a strong read
 that claimed this end; leader epoch (-1 unknown). One row of them is what a record read needs, so it is one cache line."""
-
-
-def compiled(function: F) -> F:
-    """Compile at the first call, kept on disk where the cache folder can be written."""
-    try:
-        return cast(F, numba.njit(cache=True)(function))
-    except (RuntimeError, OSError):  # numba found no place for its cache
-        return cast(F, numba.njit(function))
 
 
 class Slots(NamedTuple):

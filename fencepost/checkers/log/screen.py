@@ -5,61 +5,38 @@ LOG_CHECK; one that does not may still be legal, and `examine` decides it. Every
 below answers True as soon as anything looks wrong.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fencepost.checkers.columns import NEVER, Array
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.columns import Appends, Kind, Reads
 from fencepost.checkers.log.extras import Extras
 from fencepost.checkers.log.kernels import (
     ACK,
-    ENDED,
     EPOCH,
     INVOKE,
-    SHOWN,
     VALUE,
     Slots,
     batch_torn,
     chain_breaks,
     clear,
-    compiled,
     epochs_regress,
-    find_hashed,
-    find_sorted,
     hash_values,
     holes_unfilled,
     known_size,
 )
 from fencepost.checkers.log.rules import Profile, Rules
-from fencepost.checkers.log.special import Keys, known_beside, licence_of, side_chains_break, unexcused_jumps
+from fencepost.checkers.log.screen_reads import Senders, place, scan_reads
+from fencepost.checkers.log.spans import Span, spans_of
+from fencepost.checkers.log.special import Keys, known_beside, side_chains_break, unexcused_jumps
 
 FIRM, FAILED = int(Kind.FIRM), int(Kind.FAILED)
 CONTENT, STRONG = int(Profile.CONTENT), int(Profile.STRONG)
 
-SPARSEST = 16
-"""Offsets per record beyond which addressing by offset would waste memory; such logs are examined by sorting instead."""
-
-
-class Span(NamedTuple):
-    """The offsets that a log touches, [low, low + size); size -1: too sparse."""
-
-    low: int
-    size: int
-
-
-class Senders(NamedTuple):
-    """Where sent values are found: by bisection if they increase along the rows, else in a hash table."""
-
-    sorted: bool
-    begin: int
-    stop: int
-    table: Array
-
 
 def screen(appends: Appends, reads: Reads, rules: Rules, extras: Extras) -> Array:
     """For each group: may it break a rule?"""
-    low, size = _spans(appends, reads, rules, extras)
+    low, size = spans_of(appends, reads, rules, extras)
     largest = max(int(size.max(initial=0)), 0)
     slots = Slots(  # NumPy's own allocation, because it asks for huge pages and numba's does not
         slot=np.empty((largest, EPOCH + 1), np.int64),
@@ -69,15 +46,6 @@ def screen(appends: Appends, reads: Reads, rules: Rules, extras: Extras) -> Arra
     keys = Keys(next=np.empty(extras.keys, np.int64), unseen=np.empty(extras.keys, np.int64))
     suspect: Array = _screen(appends, reads, rules, extras, slots, keys, low, size)
     return suspect
-
-
-@compiled
-def _spans(appends: Appends, reads: Reads, rules: Rules, extras: Extras) -> tuple[Array, Array]:
-    groups = len(rules.profile)
-    low, size = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
-    for g in range(groups):
-        low[g], size[g] = _span(appends, reads, rules, extras, g)
-    return low, size
 
 
 @compiled
@@ -101,36 +69,6 @@ def _screen(
 
 
 @compiled
-def _span(appends: Appends, reads: Reads, rules: Rules, extras: Extras, g: int) -> Span:
-    low, high, batch = NEVER, -1, 1
-    begin, stop = appends.first[g], appends.first[g + 1]
-    items = 64 + appends.start[stop] - appends.start[begin]
-    for a in range(begin, stop):
-        base, count = appends.base[a], appends.start[a + 1] - appends.start[a]
-        batch = max(batch, count)
-        if base >= 0 and appends.kind[a] != FAILED:
-            low, high = min(low, base), max(high, base + count)
-    begin, stop = reads.first[g], reads.first[g + 1]
-    items += reads.start[stop] - reads.start[begin] + 2 * (stop - begin)
-    for r in range(begin, stop):
-        if reads.start[r + 1] > reads.start[r]:  # an ordered read lies between its first and its last record
-            low = min(low, reads.offset[reads.start[r]])
-            high = max(high, reads.offset[reads.start[r + 1] - 1] + 1)
-        if reads.end[r] >= 0 and (reads.strong[r] or rules.profile[g] == STRONG):
-            low, high = min(low, max(reads.end[r] - 1, 0)), max(high, reads.end[r] + 1)
-        if extras.special[g] and (reads.strong[r] or rules.profile[g] == STRONG):
-            for claim in (extras.log_start[r], extras.stable[r]):
-                if claim >= 0:
-                    low, high = min(low, max(claim - 1, 0)), max(high, claim + 1)
-    if high < 0:
-        return Span(0, 0)
-    low = 0 if rules.dense[g] else max(low - batch, 0)
-    if high > NEVER - batch or high - low > SPARSEST * items:
-        return Span(0, -1)
-    return Span(low, high + batch - low)
-
-
-@compiled
 def _suspect(
     appends: Appends, reads: Reads, rules: Rules, extras: Extras, g: int, slots: Slots, keys: Keys, span: Span
 ) -> bool:
@@ -145,7 +83,7 @@ def _suspect(
     senders = Senders(increasing, begin, stop, table)
     if _place_firm(appends, g, slots, span):
         return True
-    if _scan_reads(appends, reads, rules, extras, g, slots, span, senders):
+    if scan_reads(appends, reads, rules, extras, g, slots, span, senders):
         return True
     if extras.special[g] and side_chains_break(appends, reads, rules, extras, slots, g, span.low, span.size):
         return True
@@ -172,162 +110,19 @@ def _values_increase(appends: Appends, g: int) -> bool:
 
 
 @compiled
-def _place(appends: Appends, a: int, base: int, slots: Slots, span: Span) -> bool:
-    """Put the batch of append row `a` at offset `base`."""
-    begin, stop = appends.start[a], appends.start[a + 1]
-    k = base - span.low
-    if k < 0 or k > span.size - (stop - begin):
-        return True
-    for i in range(begin, stop):
-        if slots.slot[k, INVOKE] != NEVER and (
-            slots.slot[k, VALUE] != appends.value[i] or slots.joined[k] != (i > begin)
-        ):
-            return True
-        slots.slot[k, VALUE] = appends.value[i]
-        slots.slot[k, INVOKE] = appends.invoke[a]
-        slots.joined[k] = i > begin
-        k += 1
-    slots.placed[a] = base
-    return False
-
-
-@compiled
 def _place_firm(appends: Appends, g: int, slots: Slots, span: Span) -> bool:
     for a in range(appends.first[g], appends.first[g + 1]):
         if appends.kind[a] == FIRM:
             k = appends.base[a] - span.low
             if k >= 0 and k < span.size and slots.slot[k, INVOKE] != NEVER:
                 return True
-            if _place(appends, a, appends.base[a], slots, span):
+            if place(appends, a, appends.base[a], slots, span):
                 return True
             last = k + appends.start[a + 1] - appends.start[a] - 1
             slots.slot[last, ACK] = appends.completion[a]
             for at in range(k, last + 1):
                 slots.slot[at, EPOCH] = appends.epoch[a]
     return False
-
-
-@compiled
-def _scan_reads(
-    appends: Appends,
-    reads: Reads,
-    rules: Rules,
-    extras: Extras,
-    g: int,
-    slots: Slots,
-    span: Span,
-    senders: Senders,
-) -> bool:
-    """Steps 1 and 2 for all reads of the log. The inner loop is the hot one: one cache line and one branch per record, and no call
-    (passing this many arrays costs more than the rest)."""
-    dense, content, all_strong = rules.dense[g], rules.profile[g] == CONTENT, rules.profile[g] == STRONG
-    for r in range(reads.first[g], reads.first[g + 1]):
-        begin, stop = reads.start[r], reads.start[r + 1]
-        bound = NEVER - 1 if content else reads.completion[r]
-        position, end = reads.position[r], reads.end[r]
-        strong = end >= 0 and (reads.strong[r] or all_strong)
-        if stop > begin:
-            first, last = reads.offset[begin], reads.offset[stop - 1]
-            if (
-                first < position
-                or first < span.low
-                or last - span.low >= span.size
-                or (strong and last >= end)
-            ):
-                return True
-            begun = position
-            if extras.special[g]:
-                begun = max(begun, licence_of(reads, rules, extras, g, r))
-            if dense and position >= 0 and first > begun:
-                return True
-            if last - first != stop - 1 - begin:
-                if dense or _scan_gappy(appends, reads, rules, g, slots, span, senders, r):
-                    return True
-            else:
-                for n in range(stop - begin):
-                    i, k = begin + n, first - span.low + n
-                    if (
-                        (reads.offset[i] != first + n)
-                        | (slots.slot[k, VALUE] != reads.value[i])
-                        | (slots.slot[k, INVOKE] > bound)
-                    ) and _met(appends, reads, rules, g, slots, span, senders, i, first + n, bound):
-                        return True
-                    if slots.slot[k, EPOCH] != reads.record_epoch[i]:
-                        if slots.slot[k, EPOCH] >= 0 and reads.record_epoch[i] >= 0:
-                            return True
-                        slots.slot[k, EPOCH] = max(slots.slot[k, EPOCH], reads.record_epoch[i])
-            k = last - span.low
-            slots.slot[k, SHOWN] = min(slots.slot[k, SHOWN], reads.completion[r])
-        if strong:
-            k = end - span.low
-            if k < 0 or k >= span.size:
-                return True
-            slots.slot[k, ENDED] = max(slots.slot[k, ENDED], reads.invoke[r])
-            if k > 0:
-                slots.slot[k - 1, SHOWN] = min(slots.slot[k - 1, SHOWN], reads.completion[r])
-    return False
-
-
-@compiled
-def _scan_gappy(
-    appends: Appends, reads: Reads, rules: Rules, g: int, slots: Slots, span: Span, senders: Senders, r: int
-) -> bool:
-    """The records of a read whose offsets have gaps."""
-    bound = reads.completion[r] if rules.profile[g] != CONTENT else NEVER - 1
-    previous = span.low - 1
-    for i in range(reads.start[r], reads.start[r + 1]):
-        offset = reads.offset[i]
-        if offset <= previous or offset - span.low >= span.size:
-            return True
-        k, epoch = offset - span.low, reads.record_epoch[i]
-        unknown = slots.slot[k, VALUE] != reads.value[i] or slots.slot[k, INVOKE] > bound
-        if unknown and _met(appends, reads, rules, g, slots, span, senders, i, offset, bound):
-            return True
-        if slots.slot[k, EPOCH] >= 0 and epoch >= 0 and slots.slot[k, EPOCH] != epoch:
-            return True
-        slots.slot[k, EPOCH] = max(slots.slot[k, EPOCH], epoch)
-        previous = offset
-    return False
-
-
-@compiled
-def _met(
-    appends: Appends,
-    reads: Reads,
-    rules: Rules,
-    g: int,
-    slots: Slots,
-    span: Span,
-    senders: Senders,
-    i: int,
-    offset: int,
-    bound: int,
-) -> bool:
-    """Record `i`, expected at `offset`, is not what is known there: an unknown append that was written, a retry, or something wrong."""
-    value = reads.value[i]
-    if reads.offset[i] != offset or slots.slot[offset - span.low, INVOKE] != NEVER:
-        return True
-    if senders.sorted:
-        at = find_sorted(appends.value, senders.begin, senders.stop, value)
-    else:
-        at = find_hashed(senders.table, appends.value, value)
-    if at < 0:
-        return True
-    a = (
-        np.searchsorted(appends.start[appends.first[g] : appends.first[g + 1] + 1], at, side="right")
-        - 1
-        + appends.first[g]
-    )
-    if appends.kind[a] == FAILED or appends.invoke[a] > bound:
-        return True
-    if not rules.unique[g]:  # which append it was cannot be told: one record, no batch
-        slots.slot[offset - span.low, VALUE] = value
-        slots.slot[offset - span.low, INVOKE] = appends.invoke[a]
-        return False
-    base = offset - (at - appends.start[a])
-    if slots.placed[a] >= 0 and slots.placed[a] != base and not rules.duplicates[g]:
-        return True
-    return bool(_place(appends, a, base, slots, span))
 
 
 @compiled

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from fencepost.checkers.columns import NONE, Array
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.columns import LogColumns
 from fencepost.checkers.log.group import CHECK
-from fencepost.checkers.log.kernels import compiled
 from fencepost.checkers.log.rules import Profile, Rules
 from fencepost.checkers.verdict import Finding
 

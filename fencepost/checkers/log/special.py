@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fencepost.checkers.columns import NEVER, Array
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.columns import Appends, Kind, Reads
 from fencepost.checkers.log.extras import LONG_AGO, Extras, Fate
-from fencepost.checkers.log.kernels import ENDED, INVOKE, SHOWN, Slots, compiled
+from fencepost.checkers.log.kernels import ENDED, INVOKE, SHOWN, Slots
 from fencepost.checkers.log.rules import Profile, Rules
 from fencepost.checkers.statements import READ_COMMITTED
 

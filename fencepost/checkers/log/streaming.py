@@ -17,7 +17,8 @@ from fencepost.checkers.columns import NONE
 from fencepost.checkers.log.group import CHECK
 from fencepost.checkers.log.rules import loss_in
 from fencepost.checkers.log.streaming_findings import StreamFindings
-from fencepost.checkers.log.streaming_memory import Claimed, Sent, Shown, Slot, claimed_by, touches
+from fencepost.checkers.log.streaming_memory import Sent, Shown, Slot, claimed_by, touches
+from fencepost.checkers.log.streaming_replies import StreamReplies
 from fencepost.checkers.log.streaming_skips import StreamSkips
 from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
 from fencepost.checkers.verdict import Decision, Verdict
@@ -26,6 +27,8 @@ from fencepost.traces.trace import Claims, Trace
 
 HORIZON = 1_000_000
 """Slots, unseen sends and unsent values that are kept, each."""
+IN_FLIGHT = 1_000_000
+"""Operations in flight that are kept."""
 
 
 @define(kw_only=True)
@@ -34,13 +37,15 @@ class StreamingLogCheck:
 
     acknowledged, shown, log_start, stable: how far each is known to reach; slots: by offset; offset_of, sends: by value; early: values read before
     they were sent, with offset and read; in_flight: floors of unfinished operations by op id; transacting: (process, session) of open
-    transactions; forgotten: how much left the horizon undecided.
+    transactions; forgotten: how much left the horizon undecided; abandoned: operations that were in flight when there
+    were more than are kept.
     """
 
     topic: str
     partition: int
     claims: Claims = Factory(Claims)
     horizon: int = HORIZON
+    most_in_flight: int = IN_FLIGHT
     now: int = Factory(lambda: -(2**63))
     acknowledged: Shown = Factory(Shown)
     shown: Shown = Factory(Shown)
@@ -53,12 +58,14 @@ class StreamingLogCheck:
     in_flight: dict[int, Sent] = Factory(dict)
     transacting: set[tuple[int, int]] = Factory(set)
     forgotten: int = 0
+    abandoned: int = 0
     sends_forgotten: bool = False
     unique: bool = True
     broken: str = ""
     loss: list[tuple[int, int]] = field(init=False)
     findings: StreamFindings = field(init=False)
     skips: StreamSkips = field(init=False)
+    replies: StreamReplies = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         claims = self.claims
@@ -73,11 +80,7 @@ class StreamingLogCheck:
             unique=self.unique,
             horizon=self.horizon,
         )
-
-    @property
-    def timed(self) -> bool:
-        """Is anything demanded of real time?"""
-        return self.claims.check != "content"
+        self.replies = StreamReplies(claims=claims, loss=self.loss, findings=self.findings, skips=self.skips)
 
     def invoke(self, operation: Operation) -> None:
         """`operation` begins now; of its fields only those known at invocation are looked at."""
@@ -91,6 +94,8 @@ class StreamingLogCheck:
             stable=self.stable,
             transactional=process in self.transacting,
         )
+        if len(self.in_flight) >= self.most_in_flight:
+            self._abandon()
         self.in_flight[operation.op_id] = sent
         if operation.function is Function.TXN:
             self.transacting.add(process)
@@ -111,6 +116,11 @@ class StreamingLogCheck:
         """`operation` has its outcome now."""
         self._tick(operation.completion_time or operation.invoke_time, operation)
         sent = self.in_flight.pop(operation.op_id, None)
+        if operation.function is Function.TXN:
+            self.transacting.discard((operation.process, operation.session))
+        if sent is None and self.abandoned:
+            self.forgotten += 1
+            return
         if (
             sent is None
             or operation.completion_time is None
@@ -119,7 +129,6 @@ class StreamingLogCheck:
             self.broken = self.broken or f"operation {operation.op_id} completed but was not in flight"
             return
         if operation.function is Function.TXN:
-            self.transacting.discard((operation.process, operation.session))
             return
         told = claimed_by(operation, self.topic, self.partition)
         self.skips.claim(told.log_start)
@@ -181,7 +190,7 @@ class StreamingLogCheck:
         for n, record in enumerate(operation.records):
             self._content(operation.offset + n, record.value, operation)
         self._above_floors(sent, operation, operation.offset)
-        if not any(self._lossy(operation.offset + n) for n in range(len(operation.records))):
+        if not any(self.replies.lossy(operation.offset + n) for n in range(len(operation.records))):
             self.skips.placed(operation, operation.offset + len(operation.records) - 1)
         self.acknowledged = self._raised(
             self.acknowledged, operation.offset + len(operation.records), operation
@@ -192,11 +201,11 @@ class StreamingLogCheck:
         strong = operation.strong or self.claims.check == "strong"
         end, stable = (told.end, told.stable) if strong else (None, None)
         start = told.log_start if strong and self.claims.retention else None
-        self._claims(operation, told)
+        self.replies.of_one_moment(operation, told)
         for record in told.records:
             self._record(operation, record)
-        self._order(operation, told, start, end, stable)
-        self._not_below(sent, operation, end, start, stable)
+        self.replies.order(operation, told, (start, end, stable), self.slots, self.sends)
+        self.replies.not_below(sent, operation, end, start, stable)
         reach = max((record.offset + 1 for record in told.records), default=0)
         claimed = max(end or 0, start or 0, stable or 0)
         if claimed >= reach:
@@ -206,61 +215,7 @@ class StreamingLogCheck:
         shown = reach if operation.isolation == ISOLATIONS[READ_COMMITTED] else 0
         self.stable = self._raised(self.stable, max(stable or 0, shown), operation)
         if self.claims.check == "strong" and told.records:
-            self._above_log_start(sent, operation, min(record.offset for record in told.records))
-
-    def _claims(self, read: Operation, told: Claimed) -> None:
-        """What one reply claims is of one moment."""
-        if told.end is None:
-            return
-        start = told.log_start if self.claims.retention else None
-        for claim, anomaly in ((start, "log_start_above_end"), (told.stable, "last_stable_above_end")):
-            if claim is not None and claim > told.end:
-                self.findings.add(anomaly, claim, (read,), f"at most the end {told.end}", f"{claim}")
-
-    def _not_below(
-        self, sent: Sent, read: Operation, end: int | None, start: int | None, stable: int | None
-    ) -> None:
-        """Trusted claims must not lie below what was known when the read was invoked."""
-        for claim, floor, anomaly, what in (
-            (end, sent.acknowledged, "stale_read", "end"),
-            (end, sent.shown, "high_watermark_regressed", "end"),
-            (start, sent.log_start, "log_start_regressed", "log start"),
-            (stable, sent.stable, "last_stable_offset_regressed", "last stable offset"),
-        ):
-            if claim is None or not self.timed or self._lossy(claim):
-                continue
-            if claim < floor.end and floor.by is not None:
-                expected = f"a {what} of {floor.end} or more"
-                self.findings.timed(anomaly, claim, read, floor.by, expected, f"{what} {claim}")
-
-    def _above_log_start(self, sent: Sent, read: Operation, lowest: int) -> None:
-        floor = sent.log_start
-        if lowest < floor.end and floor.by is not None and not self._lossy(lowest):
-            expected = f"no record below the log start {floor.end}"
-            self.findings.timed("read_below_log_start", lowest, read, floor.by, expected, f"offset {lowest}")
-
-    def _order(
-        self, read: Operation, told: Claimed, start: int | None, end: int | None, stable: int | None
-    ) -> None:
-        """Step 1 within one read. start, end, stable: as claimed, where they may be trusted."""
-        begin = max(told.position, NONE if start is None else start)
-        committed = read.isolation == ISOLATIONS[READ_COMMITTED]
-        bounds = [claim for claim in (end, stable if committed else None) if claim is not None]
-        stop = min(bounds, default=None)
-        before = begin - 1 if told.position >= 0 else None
-        for n, record in enumerate(told.records):
-            offset = record.offset
-            if n and before is not None and offset <= before:
-                self.findings.add(
-                    "unordered_read", offset, (read,), f"an offset above {before}", f"offset {offset}"
-                )
-            if offset < begin or (stop is not None and offset >= stop):
-                what = f"offsets within [{max(begin, 0)}, {stop if stop is not None else 'any end'})"
-                self.findings.add("read_outside_bounds", offset, (read,), what, f"offset {offset}")
-            if before is not None and offset > before + 1:
-                waits = n == 0 and start is None and self.claims.retention
-                self.skips.passed(read, before + 1, offset, waits=waits, slots=self.slots, sends=self.sends)
-            before = offset
+            self.replies.above_log_start(sent, operation, min(record.offset for record in told.records))
 
     def _record(self, read: Operation, record: Record) -> None:
         known = self.slots.get(record.offset)
@@ -282,7 +237,7 @@ class StreamingLogCheck:
 
     def _content(self, offset: int, value: int, by: Operation) -> None:
         """Step 1: one value at each offset, one offset for each value (left to the batch form where loss is allowed)."""
-        if self._lossy(offset):
+        if self.replies.lossy(offset):
             return
         known = self.slots.get(offset)
         if known is not None and known.value != value:
@@ -306,18 +261,20 @@ class StreamingLogCheck:
             self._failed_visible(sent, value, Slot(value=value, by=read))
             return
         base = offset - [record.value for record in sent.operation.records].index(value)
-        if not self.unique or self._lossy(offset):
+        if not self.unique or self.replies.lossy(offset):
             return
         self.skips.placed(sent.operation, base + len(sent.operation.records) - 1)
         if sent.operation.op_id in self.in_flight:
             sent.stands.append(base)
+        elif sent.abandoned:
+            self.forgotten += 1  # it may have failed since
         else:
             self._above_floors(sent, sent.operation, base)
 
     def _above_floors(self, sent: Sent, append: Operation, base: int) -> None:
         """The append must not lie below what was known when it was invoked."""
         last = base + len(append.records) - 1
-        if not self.timed or self._lossy(base) or self._lossy(last):
+        if not self.replies.timed or self.replies.lossy(base) or self.replies.lossy(last):
             return
         expected, seen = "an offset of {0} or more", f"offset {base}"
         floor = sent.acknowledged
@@ -333,16 +290,13 @@ class StreamingLogCheck:
             )
 
     def _raised(self, known: Shown, end: int, by: Operation, by_record: bool = False) -> Shown:
-        while end > 0 and self._lossy(end - 1):
+        while end > 0 and self.replies.lossy(end - 1):
             end = min(start for start, stop in self.loss if start <= end - 1 < stop)
             by_record = False
         claims = (
             end == known.end and known.by_record and not by_record
         )  # a claim says more than a record does
         return Shown(end=end, by=by, by_record=by_record) if end > known.end or claims else known
-
-    def _lossy(self, offset: int) -> bool:
-        return any(start <= offset < end for start, end in self.loss)
 
     def _keep(self, table: dict[int, Any], key: int, value: Any) -> None:
         """Remember; the oldest entry leaves where the horizon is full."""
@@ -354,6 +308,13 @@ class StreamingLogCheck:
             del table[oldest]
         table[key] = value
 
+    def _abandon(self) -> None:
+        """The operation that is in flight for longest is not kept any longer: what became of it will not be judged."""
+        sent = self.in_flight.pop(next(iter(self.in_flight)))
+        sent.abandoned = True
+        self.abandoned += 1
+        self.forgotten += bool(sent.stands)
+
     def _failed_visible(self, sent: Sent, value: int, slot: Slot | None) -> None:
         hidden = slot is not None and slot.by.isolation != ISOLATIONS[READ_UNCOMMITTED]
         if slot is not None and (hidden or not sent.transactional):
@@ -363,7 +324,7 @@ class StreamingLogCheck:
             self.findings.add("failed_append_visible", offset, operations, *what)
 
     def _read_before_sent(self, sent: Sent, value: int, offset: int, read: Operation) -> None:
-        if self.timed:
+        if self.replies.timed:
             what = (
                 f"no read of value {value} before it was sent",
                 f"it at offset {offset} in operation {read.op_id}",

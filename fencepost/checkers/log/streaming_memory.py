@@ -23,8 +23,8 @@ class Shown:
 @define(kw_only=True)
 class Sent:
     """An operation that was invoked. acknowledged, shown, log_start, stable: the floors at that moment; transactional: its process was in a
-    transaction. Of an append: failed: it is known to have failed; stands: bases at which reads showed it while it was in flight (judged
-    once it is known not to have failed)."""
+    transaction; abandoned: too many others were in flight. Of an append: failed: it is known to have failed; stands: bases at which
+    reads showed it while it was in flight (judged once it is known not to have failed)."""
 
     operation: Operation
     acknowledged: Shown
@@ -33,6 +33,7 @@ class Sent:
     stable: Shown
     transactional: bool = False
     failed: bool = False
+    abandoned: bool = False
     stands: list[int] = Factory(list)
 
 

@@ -14,14 +14,18 @@ from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Claims
 
+MOST_UNPLACED = 64
+"""Appends of one key that are kept while nobody knows where they stand."""
+
 
 @define(kw_only=True)
 class KeyState:
     """What is known of a key. newest: the highest offset that holds a record of it; unplaced: appends of it that were invoked, did not fail, and
-    whose place is not known."""
+    whose place is not known; crowded: there were more of those than are kept, so that anything of this key may be gone."""
 
     newest: int = -1
     unplaced: set[int] = Factory(set)
+    crowded: bool = False
 
 
 @define(kw_only=True)
@@ -64,7 +68,11 @@ class StreamSkips:
             return
         if operation.key not in self.keys and len(self.keys) >= self.horizon:
             return  # a key that is not known excuses
-        self.keys.setdefault(operation.key, KeyState()).unplaced.add(operation.op_id)
+        state = self.keys.setdefault(operation.key, KeyState())
+        if len(state.unplaced) < MOST_UNPLACED:
+            state.unplaced.add(operation.op_id)
+        else:
+            state.crowded = True
 
     def placed(self, operation: Operation, last: int) -> None:
         """An append is known to stand, its last record at `last`; or (-1) to have failed."""
@@ -135,4 +143,4 @@ class StreamSkips:
             and not self.claims.clock_uncertainty_ns
             and not self.claims.duplicates
         )
-        return not exact or bool(state.unplaced) or state.newest > offset
+        return not exact or state.crowded or bool(state.unplaced) or state.newest > offset

@@ -14,7 +14,7 @@ import msgspec
 from attrs import field, frozen
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.operations import Operation, Outcome
+from fencepost.traces.operations import Function, Operation, Outcome
 
 
 class _Sentinel(Enum):
@@ -50,13 +50,19 @@ def frozen_value(value: Any) -> Any:
     return value
 
 
+_decoded = msgspec.json.Decoder().decode
+_NAMES = {function: function.value for function in Function}
+"""Looking a name up is cheaper than asking a member for it; every operation of a history needs one."""
+
+
 def value_of(operation: Operation, column: str) -> Any:
     """The JSON value in `argument` or `result` (None where the column is null). Raises TraceError if it is no JSON."""
-    text = getattr(operation, column)
+    text = operation.argument if column == "argument" else operation.result
     if text is None:
         return None
     try:
-        return frozen_value(msgspec.json.decode(text))
+        value = _decoded(text)
+        return frozen_value(value) if isinstance(value, list | dict) else value
     except msgspec.DecodeError as error:
         raise TraceError(
             expected="JSON text", seen=str(error), where=f"{column} of operation {operation.op_id}"
@@ -130,10 +136,13 @@ class Model:
 
     def call(self, operation: Operation) -> Call | None:
         """An operation (not a failed one) as a call; None if it says nothing. Raises TraceError for what makes no sense here."""
-        if operation.outcome is Outcome.UNKNOWN and operation.function in self.reads:
+        function = _NAMES[operation.function]
+        unknown = operation.outcome is Outcome.UNKNOWN
+        if unknown and function in self.reads:
             return None
-        argument, result = value_of(operation, "argument"), value_of(operation, "result")
-        if operation.function in self.effects:
+        argument = None if operation.argument is None else value_of(operation, "argument")
+        result = None if operation.result is None else value_of(operation, "result")
+        if function in self.effects:
             if result not in (None, argument):
                 raise TraceError(
                     expected=f"no result of {operation.function} for the model {self.name}",
@@ -141,9 +150,9 @@ class Model:
                     where=f"operation {operation.op_id}",
                 )
             result = None
-        elif operation.outcome is Outcome.UNKNOWN:
+        elif unknown:
             result = UNHEARD
-        return Call(function=operation.function.value, key=operation.key, argument=argument, result=result)
+        return Call(function=function, key=operation.key, argument=argument, result=result)
 
 
 def shown(value: Any) -> str:

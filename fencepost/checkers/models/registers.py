@@ -123,15 +123,15 @@ class KeyValue(Model):
         call = super().call(operation)
         if call is None:
             return None
-        expected = ""
+        writes, told = call.function in self.effects, call.result
         if call.key is None:
             expected, seen = "a key", "none"
-        elif call.function in self.effects and not isinstance(call.argument, str):
+        elif writes and not isinstance(call.argument, str):
             expected, seen = "a text as argument", str(operation.argument)
-        elif call.result is not UNHEARD and not isinstance(call.result, str | None):
+        elif told is not None and told is not UNHEARD and not isinstance(told, str):
             expected, seen = "a text as result", str(operation.result)
-        if expected:
-            raise TraceError(
-                expected=f"{expected} of {call.function}", seen=seen, where=f"operation {operation.op_id}"
-            )
-        return call
+        else:
+            return call
+        raise TraceError(
+            expected=f"{expected} of {call.function}", seen=seen, where=f"operation {operation.op_id}"
+        )

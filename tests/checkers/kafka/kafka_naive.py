@@ -1,16 +1,21 @@
-"""The kafka check as its definitions read: quadratic, object by object, without columns. It answers which anomalies stand in which partitions.
+"""The kafka check as its definitions read: quadratic, object by object, without columns. It answers which anomalies stand in which logs.
 
 Written from docs/anomalies.md, not from the checker: consumers look back over their own rows, occupied offsets are sets.
 """
 
 from collections import defaultdict
-from itertools import pairwise
+from itertools import combinations
 
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 OK, FAIL = Outcome.OK, Outcome.FAIL
 MOVES = (Function.ASSIGN, Function.SUBSCRIBE, Function.JOIN, Function.CRASH)
+SEEKS = "seek_to_beginning"
+Log = tuple[str, int]
+"""A topic and a partition."""
+Found = set[tuple[str, str, int]]
+"""(anomaly, topic, partition)."""
 
 
 class Naive:
@@ -20,10 +25,14 @@ class Naive:
         self.trace, self.rows = trace, trace.operations
         self.txn = {o.op_id: self.txn_of(o) for o in self.rows}
         self.shown = [
-            (o, r.partition, r.offset, r.value) for o in self.rows if self.answered(o) for r in o.records
+            (o, (r.topic, r.partition), r.offset, r.value)
+            for o in self.rows
+            if self.answered(o)
+            for r in o.records
+            if r.offset >= 0
         ]
         self.sent = [
-            (o, r.partition, r.value, None if o.offset is None else o.offset + nth)
+            (o, (r.topic, r.partition), r.value, None if o.offset is None else o.offset + nth)
             for o in self.rows
             if o.function is Function.APPEND
             for nth, r in enumerate(o.records)
@@ -37,38 +46,73 @@ class Naive:
     def answered(self, o: Operation) -> bool:
         return o.function is Function.POLL and o.outcome is OK and o.completion_time is not None
 
+    @staticmethod
+    def incarnation(o: Operation) -> tuple[int, int]:
+        return o.process, o.session
+
     def txn_of(self, o: Operation) -> Operation | None:
-        for t in reversed([t for t in self.rows if t.function is Function.TXN and t.process == o.process]):
-            if t is not o and t.invoke_time <= o.invoke_time and self.ends(o) <= self.ends(t):
-                return t
-        return None
+        """The last transaction of the process that began before the operation, if it ended after it."""
+        began = [
+            (t.invoke_time, at, t)
+            for at, t in enumerate(self.rows)
+            if t.function is Function.TXN and self.incarnation(t) == self.incarnation(o)
+        ]
+        here = (o.invoke_time, self.rows.index(o))
+        last = max((one for one in began if one[:2] < here), default=None)
+        if last is None or o.function is Function.TXN or self.ends(o) > self.ends(last[2]):
+            return None
+        return last[2]
 
     @staticmethod
     def ends(o: Operation) -> float:
         return float("inf") if o.completion_time is None else o.completion_time
 
-    def lossy(self, p: int, offset: int) -> bool:
-        return any(r.partition == p and r.start <= offset < r.end for r in self.trace.claims.loss)
+    def lossy(self, p: Log, offset: int) -> bool:
+        claims = self.trace.claims
+        return claims.content_by_epoch or any(
+            (r.topic, r.partition) == p and r.start <= offset < r.end for r in claims.loss
+        )
 
-    def seen_at(self, p: int, value: int) -> int | None:
+    def seen_at(self, p: Log, value: int) -> int | None:
+        if not self.trace.unique_values:
+            return None
         return min((o for _, q, o, v in self.shown if (q, v) == (p, value)), default=None)
+
+    def excused(self, p: Log, offset: int) -> bool:
+        """Below a log start that was claimed, or at all if none was; or its key may have a later record."""
+        claims = self.trace.claims
+        starts = [o.log_start_offset for o in self.rows if (o.topic, o.partition) == p]
+        starts += [x.log_start_offset for o in self.rows for x in o.positions if (x.topic, x.partition) == p]
+        known = [start for start in starts if start is not None]
+        if claims.retention and (not known or offset < max(known)):
+            return True
+        return p[0] in claims.compacted and self.compacted(p, offset)
+
+    def compacted(self, p: Log, offset: int) -> bool:
+        there = [i for i, (o, q, _, _) in enumerate(self.sent) if q == p and o.outcome is not FAIL]
+        here = next((i for i in there if self.place[i] == offset), None)
+        if here is None or self.sent[here][0].argument == "tombstone":
+            return True
+        key = self.sent[here][0].key
+        later = [i for i in there if i != here and (at := self.place[i], at is None or at > offset)[1]]
+        return key is not None and any(self.sent[i][0].key == key for i in later)
 
     def is_firm(self, o: Operation) -> bool:
         """Acknowledged with acks=all, or of an unknown transaction of which another operation than its own showed something."""
         if o.outcome is OK and o.acks == -1:
             return True
         t = self.txn[o.op_id]
-        if t is None or o.outcome is FAIL or t.outcome is not Outcome.UNKNOWN:
+        if t is None or o.outcome is FAIL or t.outcome is not Outcome.UNKNOWN or not self.trace.unique_values:
             return False
         mine = {
-            (r.partition, r.value)
+            ((r.topic, r.partition), r.value)
             for other in self.rows
             if other.function is Function.APPEND and self.txn[other.op_id] is t and other.outcome is not FAIL
             for r in other.records
         }
         return any((p, v) in mine for poll, p, _, v in self.shown if self.txn[poll.op_id] is not t)
 
-    def occupied(self, p: int) -> set[int]:
+    def occupied(self, p: Log) -> set[int]:
         told = {
             s[3]
             for s, firm in zip(self.sent, self.firm, strict=True)
@@ -76,15 +120,20 @@ class Naive:
         }
         return {o for o in told | {o for _, q, o, _ in self.shown if q == p} if not self.lossy(p, o)}
 
-    def anomalies(self) -> set[tuple[str, int]]:
-        """(anomaly, partition)."""
-        return self.lost() | self.unseen() | self.consumers() | self.producers() | self.transactions()
+    def anomalies(self) -> Found:
+        """All of them."""
+        found = self.lost() | self.unseen() | self.consumers() | self.producers() | self.transactions()
+        return {(anomaly, *p) for anomaly, p in found}
 
     @staticmethod
     def chooses(o: Operation) -> bool:
         return o.offset is not None or any(p.offset >= 0 for p in o.positions)
 
-    def missing(self, p: int) -> list[tuple[Operation, int]]:
+    def passes(self, o: Operation) -> bool:
+        """Whether the poll is taken to go on from the beginning of the log."""
+        return not self.chooses(o) and o.group is None
+
+    def missing(self, p: Log) -> list[tuple[Operation, int]]:
         """Firm records that nobody was shown, nor another one in their place."""
         there = {(q, o) for _, q, o, _ in self.shown}
         values = {(q, v) for _, q, _, v in self.shown}
@@ -94,43 +143,45 @@ class Naive:
             if firm and q == p and (p, v) not in values and (p, told) not in there and not self.lossy(p, told)
         ]
 
-    def highest(self, p: int) -> int:
-        return max((o for poll, q, o, _ in self.shown if q == p and not self.chooses(poll)), default=-1)
+    def highest(self, p: Log) -> int:
+        return max((o for poll, q, o, _ in self.shown if q == p and self.passes(poll)), default=-1)
 
-    def partitions(self) -> set[int]:
+    def partitions(self) -> set[Log]:
         return {p for _, p, _, _ in self.sent} | {p for _, p, _, _ in self.shown}
 
-    def lost(self) -> set[tuple[str, int]]:
+    def lost(self) -> set[tuple[str, Log]]:
         return {
             ("lost_write", p)
             for p in self.partitions()
-            if any(told < self.highest(p) for _, told in self.missing(p))
+            if any(told < self.highest(p) and not self.excused(p, told) for _, told in self.missing(p))
         }
 
-    def unseen(self) -> set[tuple[str, int]]:
+    def unseen(self) -> set[tuple[str, Log]]:
         found = set()
         for p in self.partitions():
             for append, told in self.missing(p):
-                if told < self.highest(p):
+                if told < self.highest(p) or self.excused(p, told):
                     continue
-                for process in {o.process for o in self.rows}:
-                    mine = [o for o in self.rows if o.process == process and o.outcome is OK]
+                for process in {self.incarnation(o) for o in self.rows}:
+                    mine = [o for o in self.rows if self.incarnation(o) == process and o.outcome is OK]
                     assigns = [o for o in mine if o.function is Function.ASSIGN]
                     polls = [o for o in mine if o.function is Function.POLL]
                     if not assigns or not polls:
                         continue
                     began, last = assigns[-1], polls[-1]
-                    if began.argument != "seek_to_beginning" or p not in {
-                        x.partition for x in began.positions
-                    }:
+                    if began.argument != SEEKS or p not in self.named(began):
                         continue
                     late = last.invoke_time >= self.ends(began) and self.ends(append) < began.invoke_time
-                    if late and p not in {r.partition for r in last.records}:
+                    if late and p not in {q for poll, q, _, _ in self.shown if poll is last}:
                         found.add(("unseen", p))
         return found
 
+    @staticmethod
+    def named(o: Operation) -> set[Log]:
+        return {(x.topic, x.partition) for x in o.positions}
+
     def before(
-        self, o: Operation, p: int, mine: list[Operation], consumer: bool
+        self, o: Operation, p: Log, mine: list[Operation], consumer: bool
     ) -> tuple[str, Operation] | None:
         """What a poll follows: a poll of the same transaction, or the last one that counted; None where it was forgotten."""
         for earlier in reversed(mine[: mine.index(o)]):
@@ -138,32 +189,35 @@ class Naive:
                 if earlier.outcome is not FAIL or earlier.function is Function.CRASH:
                     return None
             elif earlier.function in (Function.ASSIGN, Function.SUBSCRIBE):
-                kept = p in {x.partition for x in earlier.positions} and earlier.argument is None
+                kept = p in self.named(earlier) and earlier.argument != SEEKS
                 if earlier.outcome is not FAIL and not kept:
                     return None
-            elif self.chooses(earlier) and not consumer:
+            elif self.chooses(earlier) and not consumer and earlier.group is None:
                 continue
-            elif self.answered(earlier) and p in {r.partition for r in earlier.records}:
+            elif p in {q for poll, q, _, _ in self.shown if poll is earlier}:
                 t, same = self.txn[earlier.op_id], self.txn[o.op_id]
                 if t is not None and t is same:
                     return "within", earlier
                 if t is None or t.outcome is OK:
                     if self.trace.concurrent_processes and self.ends(earlier) >= o.invoke_time:
                         return None
+                    if earlier.generation != o.generation:
+                        return None
                     return "next", earlier
         return None
 
-    def consumers(self) -> set[tuple[str, int]]:
+    def consumers(self) -> set[tuple[str, Log]]:
         found = set()
-        for process in {o.process for o in self.rows}:
-            mine = sorted((o for o in self.rows if o.process == process), key=lambda o: o.invoke_time)
+        for process in {self.incarnation(o) for o in self.rows}:
+            mine = [o for o in self.rows if self.incarnation(o) == process]
+            mine.sort(key=lambda o: o.invoke_time)
             consumer = any(
                 o.function in MOVES and (o.outcome is not FAIL or o.function is Function.CRASH) for o in mine
             )
             for o in mine:
-                if not self.answered(o) or (self.chooses(o) and not consumer):
+                if self.chooses(o) and not consumer and o.group is None:
                     continue
-                for p in {r.partition for r in o.records}:
+                for p in {q for poll, q, _, _ in self.shown if poll is o}:
                     follows = self.before(o, p, mine, consumer)
                     if follows is None:
                         continue
@@ -173,53 +227,62 @@ class Naive:
                         for m in mine[: mine.index(o)]
                         if m.function in (Function.ASSIGN, Function.SUBSCRIBE) and m.outcome is not FAIL
                     ]
-                    if how == "next" and modes[-1:] == [Function.SUBSCRIBE]:
+                    if how == "next" and modes[-1:] == [Function.SUBSCRIBE] and o.generation is None:
                         continue
                     t = self.txn[o.op_id]
                     rebalanced = [
-                        {x.partition for x in j.positions}
+                        self.named(j)
                         for j in mine
                         if j.function is Function.JOIN and t is not None and self.txn[j.op_id] is t
                     ]
                     if how == "within" and any(p in named or not named for named in rebalanced):
                         continue
-                    last = [r.offset for r in earlier.records if r.partition == p][-1]
-                    first = next(r.offset for r in o.records if r.partition == p)
-                    if any(last < x < first for x in self.occupied(p)):
+                    last = [x for poll, q, x, _ in self.shown if poll is earlier and q == p][-1]
+                    first = next(x for poll, q, x, _ in self.shown if poll is o and q == p)
+                    if any(last < x < first and not self.excused(p, x) for x in self.occupied(p)):
                         found.add(("poll_skip" if how == "next" else "skipped_offset", p))
-                    if first <= last:
+                    if first <= last and not self.began_anew(p, first, last):
                         found.add(("position_regressed" if how == "next" else "unordered_read", p))
         return found
 
-    def producers(self) -> set[tuple[str, int]]:
+    def began_anew(self, p: Log, first: int, last: int) -> bool:
+        """The last record may be lost: then a consumer begins at the log's first record, or where the loss began, or above."""
+        if not self.lossy(p, last):
+            return False
+        while last >= 0 and self.lossy(p, last - 1):  # where the loss began
+            last -= 1
+        standing = [x for x in self.occupied(p) if not self.excused(p, x)]
+        return last <= first or first <= min(standing, default=first)
+
+    def producers(self) -> set[tuple[str, Log]]:
         found = set()
         spans = defaultdict(list)
-        for i, (o, p, v, _) in enumerate(self.sent):
-            spans[o.op_id].append((o, p, self.place[i], self.firm[i], self.seen_at(p, v)))
+        for i, (o, p, _, _) in enumerate(self.sent):
+            spans[o.op_id].append((o, p, self.place[i]))
         usable = []
         for records in spans.values():
             ends = (records[0], records[-1])
             o, p = records[0][0], records[0][1]
             good = o.acks != 0 and o.outcome is not FAIL
-            good &= o.producer_id is not None or not self.trace.claims.duplicates
-            good &= all(
-                at is not None and (firm or seen == at) and not self.lossy(p, at)
-                for _, _, at, firm, seen in ends
-            )
+            good &= not self.trace.claims.duplicates
+            good &= all(at is not None and not self.lossy(p, at) for _, _, at in ends)
             if good:
                 bounded = o.outcome is OK and o.acks == -1 and o.offset is not None
                 usable.append((o, p, ends[0][2], ends[1][2], bounded))
         for a, p, _, a_last, bounded in usable:
             for b, q, b_first, _, _ in usable:
-                same = (a.process, p, a.producer_id, a.producer_epoch) == (
-                    b.process,
+                same = (self.incarnation(a), p, a.producer_id, a.producer_epoch) == (
+                    self.incarnation(b),
                     q,
                     b.producer_id,
                     b.producer_epoch,
                 )
-                if a is b or not same or bounded:
+                ordered = self.trace.concurrent_processes and a.producer_id is not None
+                if a is b or not same or (bounded and not ordered):
                     continue
-                if self.trace.concurrent_processes:
+                if ordered:
+                    earlier = a.invoke_time < b.invoke_time
+                elif self.trace.concurrent_processes:
                     earlier = self.ends(a) < b.invoke_time
                 else:
                     earlier = (a.invoke_time, self.rows.index(a)) < (b.invoke_time, self.rows.index(b))
@@ -228,13 +291,13 @@ class Naive:
                     found.add(("nonmonotonic_send", p))
         return found
 
-    def transactions(self) -> set[tuple[str, int]]:
+    def transactions(self) -> set[tuple[str, Log]]:
         found = set()
         for t in self.rows:
             if t.function is not Function.TXN:
                 continue
             own = {
-                (r.partition, r.value)
+                ((r.topic, r.partition), r.value)
                 for o in self.rows
                 if self.txn[o.op_id] is t and o.function is Function.APPEND
                 for r in o.records
@@ -245,19 +308,13 @@ class Naive:
                 if self.txn[o.op_id] is t and (p, v) in own
             }
             for p in self.partitions():
-                placed = []
-                for i, (o, q, v, _) in enumerate(self.sent):
-                    at = self.place[i]
-                    trusted = self.firm[i] or (at is not None and at == self.seen_at(p, v))
-                    if (
-                        self.txn[o.op_id] is t
-                        and q == p
-                        and o.outcome is not FAIL
-                        and at is not None
-                        and trusted
-                    ):
-                        placed += [] if self.lossy(p, at) else [(o, at)]
-                for (a, x), (b, y) in pairwise(placed):
+                placed = [
+                    (o, at)
+                    for (o, q, _, _), at in zip(self.sent, self.place, strict=True)
+                    if self.txn[o.op_id] is t and q == p and o.outcome is not FAIL
+                    if at is not None and not self.lossy(p, at)
+                ]
+                for (a, x), (b, y) in combinations(placed, 2):
                     if a is not b and y <= x:
                         found.add(("int_nonmonotonic_send", p))
         return found

@@ -216,6 +216,7 @@ def test_jepsens_names_are_all_known() -> None:
 
 SKIPPING = (poll(5, [(0, 10)]), poll(7, [(2, 30)]))
 SEEN = poll(4, [(0, 10), (1, 20)], process=2)
+REREADING = (*THREE, poll(4, [(0, 10), (1, 20), (2, 30)]), poll(5, [(0, 10), (1, 50)]))
 ALLOWED: list[tuple[str, Trace]] = [
     ("an assignment to another partition between the polls", trace(*THREE, SEEN, SKIPPING[0], assign(6, 1), SKIPPING[1])),
     ("subscribed, and rebalances are not recorded", trace(*THREE, SEEN, subscribe(0, 0), *SKIPPING)),
@@ -232,6 +233,13 @@ ALLOWED: list[tuple[str, Trace]] = [
         7, [(2, 30)], log_start_offset=2, topic="t", partition=0), retention=True)),
     ("compaction: a later record of its key", trace(
         send(1, 10, 0, key="a"), send(2, 20, 1, key="b"), send(3, 30, 2, key="b"), SEEN, *SKIPPING, compacted=("t",))),
+    ("its position was lost: it begins anew at the first record", trace(*REREADING, loss=(1, 3))),
+    ("its position was lost: it begins anew where the log ended", trace(*REREADING[:4], poll(5, [(1, 50)]), loss=(1, 3))),
+    ("its position was lost, and content goes by epoch", trace(*REREADING, content_by_epoch=True)),
+    ("its position was lost: the first record that retention left", trace(*REREADING[:4], poll(
+        5, [(1, 20)], log_start_offset=1, topic="t", partition=0), retention=True, loss=(2, 3))),
+    ("its position was lost within a transaction", trace(
+        *THREE, txn(4, OK, poll(5, [(0, 10), (1, 20), (2, 30)]), poll(6, [(0, 10)])), loss=(1, 3))),
     ("lost with acks=1", trace(send(1, 10, 0, acks=1), send(2, 20, 1), poll(4, [(1, 20)]))),
     ("lost where loss is allowed", trace(*THREE[:2], poll(4, [(1, 20)]), loss=(0, 1))),
     ("who began above it has not passed it", trace(*THREE[:2], poll(4, [(1, 20)], topic="t", partition=0, offset=1))),
@@ -265,6 +273,19 @@ FORBIDDEN: list[tuple[str, str, Trace]] = [
         send(1, 10, 0, key="b"), send(2, 20, 1, key="b"), send(3, 30, 2, key="a"), SEEN, *SKIPPING, compacted=("t",))),
     ("an aborted transaction's poll goes on from the last committed one", "poll_skip", trace(
         *THREE, SEEN, txn(4, OK, poll(5, [(0, 10)])), txn(6, FAIL, poll(7, [(2, 30)])))),
+    ("no loss: it reads again", "position_regressed", trace(*REREADING[:4], poll(5, [(0, 10)]))),
+    ("loss above its position", "position_regressed", trace(*REREADING[:4], poll(5, [(0, 10)]), loss=(3, 5))),
+    ("loss below what it read last", "position_regressed", trace(*REREADING[:4], poll(5, [(0, 10)]), loss=(1, 2))),
+    ("its position was lost, but it begins in the middle of what is left", "position_regressed", trace(
+        *REREADING[:4], poll(5, [(1, 20)]), loss=(2, 3))),
+    ("its position was lost, but it begins above what retention left", "position_regressed", trace(*REREADING[:4], poll(
+        5, [(1, 20)], log_start_offset=0, topic="t", partition=0), retention=True, loss=(2, 3))),
+    ("the position of another partition was lost", "position_regressed", trace(
+        *THREE, poll(4, [(1, 0, 10), (1, 1, 20)]), poll(5, [(1, 0, 10)]), loss=(0, 9))),
+    ("its position was lost once, and it reads again twice: what stands below the loss", "position_regressed", trace(
+        *REREADING, poll(6, [(1, 60)]), poll(7, [(2, 70)]), poll(8, [(0, 10)], process=1), poll(9, [(0, 10)]), loss=(1, 3))),
+    ("in a transaction, without loss of the position", "unordered_read", trace(
+        *THREE, txn(4, OK, poll(5, [(0, 10), (1, 20), (2, 30)]), poll(6, [(0, 10)])), loss=(1, 2))),
     ("a transaction of which a record was read has committed as a whole", "lost_write", trace(
         txn(1, UNKNOWN, send(2, 10, None, outcome=UNKNOWN, partition=1), send(3, 20, 0, outcome=UNKNOWN)),
         send(5, 30, 1), poll(6, [(0, 1, 30), (1, 0, 10)]))),

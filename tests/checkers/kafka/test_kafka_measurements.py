@@ -3,9 +3,11 @@
 from random import Random
 
 import numpy as np
+from attrs import evolve
 from kafka_histories import FAIL, OK, UNKNOWN, assign, poll, send, subscribe, trace, txn
 
 from fencepost.checkers.kafka import kafka_columns_of_traces, measure_columns, measure_trace
+from fencepost.traces.trace import Trace
 
 
 def series(history):
@@ -40,6 +42,13 @@ def test_unseen_counts_what_was_acknowledged_and_not_yet_shown() -> None:
         send(7, 70, 0, partition=1),
     )
     assert series(history) == [(0, [(15, 2), (25, 1)], (1,)), (1, [(75, 1)], (7,))]
+
+
+def test_an_append_that_tells_its_records_offsets_shows_nothing() -> None:
+    """Some histories name the offset in the records of an append too; only a poll shows a record."""
+    append = send(1, 10, 0)
+    told = evolve(append, records=tuple(evolve(record, offset=0) for record in append.records))
+    assert series(trace(told)) == [(0, [(15, 1)], (1,))]
 
 
 def test_a_record_shown_before_its_acknowledgement_was_never_unseen() -> None:
@@ -142,3 +151,9 @@ def test_lag_agrees_with_its_definition_on_random_histories() -> None:
             assert (least, most) == naive_lag(history, op_id, stands)
         assert np.all(found.at_least_ns <= found.at_most_ns)
         assert len(found.op_id) == 5
+
+
+def test_a_trace_without_operations_measures_nothing() -> None:
+    """Where nothing was sent there is nothing unseen and no lag (found by drawing an empty trace)."""
+    measured = measure_trace(Trace(trace_id=1, plan="", seed=1, software_version="test"))
+    assert (measured.unseen, len(measured.lags.time), measured.allowed) == ((), 0, {})

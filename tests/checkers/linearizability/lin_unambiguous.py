@@ -27,6 +27,22 @@ def _cas(random: Random, number: int) -> Drawn:
     return Function.CAS, _asked([old, number]), _told(True, *([False] if random.random() < 0.2 else []))
 
 
+PIECES = ("a", "b", "ca", "cb", "da", "dbb", "dc", "e")
+"""None begins with another one."""
+
+
+def _key_value(random: Random, number: int) -> Drawn:
+    if random.random() < 0.45:
+        shown = ["", *PIECES[:7], *(one + other for one in PIECES[:4] for other in PIECES[:5])]
+        return (
+            Function.GET,
+            {"key": "k"},
+            _told(*shown, *("".join(random.sample(PIECES[:7], 3)) for _ in range(20))),
+        )
+    function = Function.PUT if random.random() < 0.3 else Function.APPEND
+    return function, {"key": "k"} | _asked(PIECES[number] if number < len(PIECES) else f"f{number:02}"), [{}]
+
+
 def _set(random: Random, number: int) -> Drawn:
     if number < 2 and random.random() < 0.8:
         answers = random.choice(([{}], _told(True, False)))
@@ -67,6 +83,7 @@ def _locks(
 DRAW: dict[str, Callable[[Random, int], Drawn]] = {
     "register": _register,
     "cas-register": _cas,
+    "key-value": _key_value,
     "set": _set,
     "queue": _queue,
 }

@@ -12,7 +12,7 @@ from lin_histories import opened
 from lin_unambiguous import NAMES, unambiguous
 
 from fencepost.checkers.linearizability import judge_counted
-from fencepost.checkers.linearizability.deciders import decide, locks, queues, registers, sets, zones
+from fencepost.checkers.linearizability.deciders import decide, locks, queues, registers, sets, texts, zones
 from fencepost.checkers.linearizability.engine import Answer, search
 from fencepost.checkers.linearizability.history import arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, Limits
@@ -98,7 +98,7 @@ def _prefixes(judged) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["register", "cas-register", "set"])
+@pytest.mark.parametrize("name", ["register", "cas-register", "key-value", "set"])
 def test_a_certificate_proves_whatever_the_others_did(name: str) -> None:
     """With all other operations unknown the convicting ones are still illegal; with any one of them unknown too, no longer."""
     model, checked = model_named(name), 0
@@ -139,11 +139,13 @@ def _convicted(name: str):
                 yield next(iter(split(model, trace).values())), finding
 
 
-def operation(op_id: int, function: str, argument=None, result=None, *, unknown: bool = False) -> Operation:
+def operation(
+    op_id: int, function: str, argument=None, result=None, *, unknown: bool = False, key: str | None = None
+) -> Operation:
     return Operation(
         op_id=op_id, process=0, function=Function(function), invoke_time=10 * op_id,
         completion_time=None if unknown else 10 * op_id + 5, outcome=Outcome.UNKNOWN if unknown else Outcome.OK,
-        argument=argument, result=result,
+        argument=argument, result=result, key=key,
     )  # fmt: skip
 
 
@@ -152,6 +154,10 @@ AMBIGUOUS = [
     ("register", [operation(0, "write", "null")]),
     ("cas-register", [operation(0, "write", "1"), operation(1, "cas", "[1, 1]", "true")]),
     ("cas-register", [operation(0, "write", "1"), operation(1, "cas", "[1, 2]", "false")]),
+    ("key-value", [operation(0, "put", '"x"', key="k"), operation(1, "append", '"x"', key="k")]),
+    ("key-value", [operation(0, "put", '"x"', key="k"), operation(1, "put", '"xy"', key="k")]),
+    ("key-value", [operation(0, "append", '""', key="k")]),
+    ("key-value", [operation(0, "get", None, "null", key="k")]),
     ("set", [operation(0, "add", "1"), operation(1, "add", "1")]),
     ("set", [operation(0, "add", "1"), operation(1, "read", None, "[1]")]),
     ("queue", [operation(0, "enqueue", "1"), operation(1, "enqueue", "1")]),
@@ -171,6 +177,17 @@ def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
     assert [decide(model, part) for part in split(model, trace).values()] == [None]
     judged = judge_counted(trace, model)
     assert (judged.parts, judged.decided) == (1, 0)
+
+
+def test_what_completes_behind_the_shortest_prefix_still_convicts() -> None:
+    """What an operation answered convicts it even where the shortest illegal prefix ends before its completion."""
+    add, contains = operation(0, "add", "1", "false"), operation(1, "contains", "1", "true")
+    operations = (evolve(add, completion_time=200), contains)
+    judged = judge_counted(
+        Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations), model_named("set")
+    )
+    assert judged.decided == 1
+    assert [set(finding.operations) for finding in judged.verdict.findings] == [{0}]
 
 
 def test_a_derived_model_is_left_to_the_search() -> None:
@@ -222,6 +239,11 @@ def _ends_exclude(clusters):
     return None
 
 
+def _first_only(found, root, count, makers, gets) -> None:
+    """What follows the first piece of a text is not looked at."""
+    found.chains[root].readers[0] += gets
+
+
 FAULTS = [
     ("register", registers, "in_turn", _nothing),
     ("register", zones.Cluster, "add", _late_last),
@@ -230,6 +252,10 @@ FAULTS = [
     ("register", registers, "_mark_needed", lambda values: values.needed.update(values.makers)),
     ("cas-register", registers, "_unmade", lambda *_: zones.LEGAL),
     ("cas-register", registers, "_taken_twice", lambda *_: zones.LEGAL),
+    ("key-value", texts, "in_turn", _nothing),
+    ("key-value", texts, "conflict", lambda *_: zones.LEGAL),
+    ("key-value", texts, "_continued", _first_only),
+    ("key-value", texts.Texts, "taken_apart", lambda self, text, begin=0: []),
     ("set", sets.Element, "changes_twice", lambda self: False),
     ("set", sets.Element, "changes_once", lambda self, idle: False),
     ("set", sets.Element, "can_answer", lambda self, op, changes: op >= 0),

@@ -1,5 +1,6 @@
 """The engine against a naive exhaustive search, for every model, on seeded random histories."""
 
+import math
 from random import Random
 
 import numpy as np
@@ -30,6 +31,25 @@ def mismatches(name: str, seeds: range) -> tuple[int, int]:
         expected = linearizable(model, trace.operations)
         decision = judge_counted(trace, model, deciders=False).verdict.decision
         wrong += decision is not (Decision.OK if expected else Decision.ILLEGAL)
+        illegal += not expected
+    return wrong, illegal
+
+
+def sweep(name: str, seeds: range) -> tuple[int, int]:
+    """As `mismatches`, of the search alone: without limits, deciders and proofs, which cost several times as much."""
+    model, guard = model_named(name), Guard(Limits(timeout_s=math.inf))
+    wrong = illegal = 0
+    for seed in seeds:
+        trace = history(name, Random(f"{name} {seed}"))
+        expected = linearizable(model, trace.operations)
+        table, legal = Table(model), True
+        for part in split(model, trace).values():
+            table.lens = model.lens([one.call for one in part])
+            legal = (
+                legal
+                and engine.search(arrays_of(part, table), table, guard).answer is not engine.Answer.ILLEGAL
+            )
+        wrong += legal is not expected
         illegal += not expected
     return wrong, illegal
 

@@ -11,12 +11,13 @@ from fencepost.checkers.linearizability.deciders.locks import decide_fenced_lock
 from fencepost.checkers.linearizability.deciders.queues import decide_queue
 from fencepost.checkers.linearizability.deciders.registers import decide_register
 from fencepost.checkers.linearizability.deciders.sets import decide_set
+from fencepost.checkers.linearizability.deciders.texts import decide_key_value
 from fencepost.checkers.linearizability.deciders.zones import Decided
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.models.containers import Queue, Set
 from fencepost.checkers.models.locks import FencedLock, Mutex
-from fencepost.checkers.models.registers import CasRegister, Register
+from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
 
 __all__ = ["DECIDERS", "Decided", "decide"]
 
@@ -25,6 +26,7 @@ Decider = Callable[[Any, Sequence[Asked]], Decided | None]
 DECIDERS: dict[type[Model], Decider] = {
     Register: decide_register,
     CasRegister: decide_register,
+    KeyValue: decide_key_value,
     Set: decide_set,
     Queue: decide_queue,
     Mutex: decide_mutex,

@@ -6,6 +6,7 @@ Owns rule 4 of `search`. Must not know steps.
 import numpy as np
 
 from fencepost.checkers.columns import Array
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.linearizability.kernel.arrays import (
     BEST,
     CHAIN,
@@ -18,7 +19,6 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     Part,
     Work,
 )
-from fencepost.checkers.linearizability.kernel.compiled import compiled
 from fencepost.checkers.linearizability.kernel.steps import mix
 
 

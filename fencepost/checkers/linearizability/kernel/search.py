@@ -19,6 +19,7 @@ What keeps it small, each without losing an answer:
 
 import numpy as np
 
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.linearizability.kernel.arrays import (
     ASKED,
     ASKED_STATE,
@@ -44,7 +45,6 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     Steps,
     Work,
 )
-from fencepost.checkers.linearizability.kernel.compiled import compiled
 from fencepost.checkers.linearizability.kernel.memory import insert, used
 from fencepost.checkers.linearizability.kernel.settle import ask, flip, move_to, settle
 from fencepost.checkers.linearizability.kernel.steps import find_step

@@ -6,6 +6,7 @@ Owns rules 1 and 3 of `search`. Must not know nodes.
 import numpy as np
 
 from fencepost.checkers.columns import Array
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.linearizability.kernel.arrays import (
     ASKED,
     ASKED_STATE,
@@ -16,7 +17,6 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     Steps,
     Work,
 )
-from fencepost.checkers.linearizability.kernel.compiled import compiled
 from fencepost.checkers.linearizability.kernel.steps import find_step
 
 

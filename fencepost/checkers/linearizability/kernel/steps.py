@@ -6,8 +6,8 @@ Owns a hash table with open addressing. Must not know states, calls or searches.
 import numpy as np
 
 from fencepost.checkers.columns import Array
+from fencepost.checkers.compiled import compiled
 from fencepost.checkers.linearizability.kernel.arrays import MISSING, Steps
-from fencepost.checkers.linearizability.kernel.compiled import compiled
 
 
 @compiled

@@ -1,0 +1,135 @@
+"""The event invariants over columns: may this trace break one? (checkers/invariants, one function for each name of events.)
+
+Owns the order in which an event is looked at. A kernel answers only *whether* a trace is suspicious; the plain code then decides and names.
+So it may suspect too much, but never too little. A run whose liveness phase failed, or that has compacted away what was committed, is
+always suspicious.
+"""
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.compiled import compiled, compiled_within
+from fencepost.checkers.events.kernels import column, words
+from fencepost.checkers.events.kernels.column import Events
+from fencepost.checkers.events.kernels.invariants_control import (
+    believes,
+    broker_started,
+    broker_znode,
+    controller_epoch,
+    mark,
+    partition_state,
+    proposed,
+    request_applied,
+)
+from fencepost.checkers.events.kernels.invariants_deletion import assignment, reassignment, topic_deletion
+from fencepost.checkers.events.kernels.invariants_fields import ALIVE, BROKER_EPOCH, FOUND_AT
+from fencepost.checkers.events.kernels.invariants_logs import (
+    at_the_end,
+    became,
+    dumped,
+    exposed,
+    holds_log,
+    recovered,
+    started_at,
+    truncated,
+)
+from fencepost.checkers.events.kernels.state import LIST, State, begin, given_up, new_item, partition
+
+
+@compiled_within
+def step_of_replica(state: State, events: Events, i: int) -> bool:
+    """An event that a replica's log, role or high watermark is in."""
+    name, key = events.of[column.NAME, i], partition(state, events.of[column.KEY, i])
+    if name == words.APPENDED:
+        return holds_log(state, events, i, key)
+    if name == words.HIGH_WATERMARK:
+        return exposed(state, events, i, key)
+    if name == words.REPLICA_LOG:
+        return dumped(state, events, i, key)
+    if name == words.LOG_RECOVERED:
+        return recovered(state, events, i, key)
+    if name == words.LOG_START:
+        return started_at(state, events, i, key)
+    if name == words.TRUNCATED:
+        return truncated(state, events, i, key)
+    if name == words.ISR_PROPOSED:
+        return proposed(state, events, i, key)
+    if name == words.ISR_UPDATED:
+        return believes(state, events, i, key)
+    return became(state, events, i, key) or (name == words.BECAME_LEADER and believes(state, events, i, key))
+
+
+@compiled_within
+def step_of_zookeeper(state: State, events: Events, i: int) -> bool:
+    """A fact of ZooKeeper about a topic."""
+    name = events.of[column.NAME, i]
+    if name == words.TOPIC_DELETION:
+        return topic_deletion(state, events, i)
+    key = partition(state, events.of[column.KEY, i])
+    if name == words.PARTITION_STATE:
+        return partition_state(state, events, i, key)
+    if name == words.ASSIGNMENT:
+        return assignment(state, events, i, key)
+    return reassignment(state, events, i, key)
+
+
+@compiled_within
+def step_of_broker(state: State, events: Events, i: int) -> bool:
+    """What a broker is told, what it is, and what a controller is."""
+    name, node = events.of[column.NAME, i], events.of[column.NODE, i]
+    if name == words.CONTROL_REQUEST_APPLIED:
+        return request_applied(state, events, i)
+    if name == words.LIVE_BROKERS:
+        state.host[node, ALIVE] = events.of[column.REPLICAS, i]
+    elif name == words.BROKER_ZNODE:
+        broker_znode(state, events, i)
+    elif name == words.BROKER_REGISTERED:
+        state.host[node, BROKER_EPOCH] = events.of[column.BROKER_EPOCH, i]
+    else:
+        broker_started(state, node)
+    return False
+
+
+@compiled_within
+def step(state: State, events: Events, i: int) -> bool:
+    """Take event `i`; whether it may break an invariant."""
+    name = events.of[column.NAME, i]
+    if name == words.CONTROLLER_EPOCH:
+        controller_epoch(state, events, i)
+    elif name == words.CONTROLLER_ELECTED:
+        state.run[LIST] = new_item(state, state.run[LIST], events.of[column.CONTROLLER_EPOCH, i])
+        state.item[state.run[LIST], FOUND_AT] = i
+    elif name == words.MARK:
+        return mark(state, events, i)
+    elif name == words.LIVENESS_FAILED:
+        return True
+    elif name in (words.PHASE, words.FAULT_BEGAN, words.LOG_DIRECTORY_FAILED, words.OTHER):
+        return False
+    elif name in (words.TOPIC_DELETION, words.PARTITION_STATE, words.ASSIGNMENT, words.REASSIGNMENT):
+        return events.of[column.TOPIC, i] < 0 or step_of_zookeeper(state, events, i)
+    elif events.of[column.NODE, i] < 0:
+        return True
+    elif name in (
+        words.CONTROL_REQUEST_APPLIED,
+        words.LIVE_BROKERS,
+        words.BROKER_ZNODE,
+        words.BROKER_REGISTERED,
+        words.BROKER_STARTED,
+    ):
+        return step_of_broker(state, events, i)
+    else:
+        return events.of[column.TOPIC, i] < 0 or step_of_replica(state, events, i)
+    return False
+
+
+@compiled
+def screen(state: State, events: Events, start: Array, capacity: Array, suspicious: Array) -> None:
+    """Mark the traces that may break an invariant; trace t has the events from start[t] to start[t + 1], and offsets up to capacity[t]."""
+    for trace in range(len(suspicious)):
+        if suspicious[trace]:
+            continue
+        begin(state, trace, capacity[trace])
+        wrong = given_up(state)
+        for i in range(start[trace], start[trace + 1]):
+            if wrong:
+                break
+            wrong = step(state, events, i) or given_up(state)
+        suspicious[trace] = wrong or at_the_end(state, events) or given_up(state)

@@ -1,0 +1,142 @@
+"""ASSIGN, ISR-IN-AR and DEL-COMPLETE over columns: the replicas that a topic's node names, what operators ask for, topics that go.
+
+Owns what assignments, reassignments and deletions change, and whether they may break one of the three. Must not know roles, logs or leader epochs.
+"""
+
+from fencepost.checkers.compiled import compiled_within
+from fencepost.checkers.events.kernels import column, words
+from fencepost.checkers.events.kernels.column import Events, same_replicas
+from fencepost.checkers.events.kernels.invariants_fields import (
+    ASKED,
+    ASKED_TO_GO,
+    ASSIGNED,
+    DELETING,
+    GONE,
+    HAS_REPLICAS,
+    ISR,
+    LAST_REPLICAS,
+    PENDING,
+    REFUSED,
+)
+from fencepost.checkers.events.kernels.state import (
+    ITEM,
+    KEYS,
+    NEXT,
+    NOTHING,
+    State,
+    new_item,
+    topic_of,
+)
+
+
+@compiled_within
+def replicas_at(events: Events, row: int) -> int:
+    """The replicas that a row names; none for NOTHING."""
+    return int(events.of[column.REPLICAS, row]) if row != NOTHING else 0
+
+
+@compiled_within
+def reign_began(state: State) -> None:
+    """CONTROLLER_EPOCH: of what was asked for, only the entries that stand count now."""
+    for key in range(state.run[KEYS]):
+        state.key[key, ASKED] = NOTHING
+        if state.key[key, PENDING] != NOTHING:
+            state.key[key, ASKED] = new_item(state, NOTHING, state.key[key, PENDING])
+
+
+@compiled_within
+def isr_outside(state: State, events: Events, key: int) -> bool:
+    """Is somebody in the ISR who is not among the replicas?"""
+    replicas = replicas_at(events, state.key[key, ASSIGNED])
+    return bool(replicas and state.key[key, ISR] & ~replicas)
+
+
+@compiled_within
+def asked_for(state: State, events: Events, key: int, before: int, i: int) -> bool:
+    """Are the replicas of event `i` the target of an entry, or that with those of `before` added?"""
+    item = state.key[key, ASKED]
+    while item != NOTHING:
+        target = state.item[item, ITEM]
+        both = events.of[column.REPLICAS, before] | events.of[column.REPLICAS, target]
+        if same_replicas(events, i, target) or events.of[column.REPLICAS, i] == both:
+            return True
+        item = state.item[item, NEXT]
+    return False
+
+
+@compiled_within
+def assignment(state: State, events: Events, i: int, key: int) -> bool:
+    """ASSIGNMENT."""
+    before, topic = state.key[key, ASSIGNED], topic_of(state, events.of[column.TOPIC, i])
+    state.key[key, ASSIGNED] = i
+    if events.of[column.REPLICAS, i] == 0:
+        if state.topic[topic, ASKED_TO_GO] and state.topic[topic, HAS_REPLICAS]:
+            state.topic[topic, GONE] = 1
+        return False
+    state.topic[topic, HAS_REPLICAS] = 1
+    state.topic[topic, GONE] = 0
+    state.key[key, LAST_REPLICAS] = i
+    if isr_outside(state, events, key):
+        return True
+    none_before = replicas_at(events, before) == 0
+    return not (events.of[column.NODE, i] < 0 or none_before or asked_for(state, events, key, before, i))
+
+
+@compiled_within
+def reassignment(state: State, events: Events, i: int, key: int) -> bool:
+    """REASSIGNMENT: an entry is written, or taken out."""
+    target = state.key[key, PENDING]
+    if events.of[column.REPLICAS, i]:
+        state.key[key, PENDING] = i
+        state.key[key, ASKED] = new_item(state, state.key[key, ASKED], i)
+        state.key[key, REFUSED] = 0
+        return False
+    state.key[key, PENDING] = NOTHING
+    replicas = state.key[key, ASSIGNED]
+    if events.of[column.NODE, i] < 0 or replicas_at(events, replicas) == 0 or state.key[key, REFUSED]:
+        return False
+    return target == NOTHING or not same_replicas(events, replicas, target)
+
+
+@compiled_within
+def refused(state: State, events: Events, i: int, key: int) -> bool:
+    """The mark of a controller that takes an entry out because it cannot be done."""
+    state.key[key, REFUSED] = 1
+    return False
+
+
+@compiled_within
+def deletion_of_wanted(state: State, events: Events, i: int, key: int) -> bool:
+    """The mark of a broker that deleted its replica: is that among those wanted?"""
+    wanted = state.key[key, PENDING]
+    if wanted == NOTHING:
+        wanted = state.key[key, ASSIGNED]
+    return bool(replicas_at(events, wanted) >> events.of[column.NODE, i] & 1)
+
+
+@compiled_within
+def topic_deletion(state: State, events: Events, i: int) -> bool:
+    """TOPIC_DELETION: a request is written, or taken out."""
+    topic = topic_of(state, events.of[column.TOPIC, i])
+    state.topic[topic, DELETING] = 1
+    if events.of[column.CAUSE, i] == words.REQUESTED:
+        state.topic[topic, ASKED_TO_GO] = 1
+        return False
+    state.topic[topic, ASKED_TO_GO] = 0
+    return bool(
+        events.of[column.NODE, i] >= 0 and state.topic[topic, HAS_REPLICAS] and not state.topic[topic, GONE]
+    )
+
+
+@compiled_within
+def gone_from(state: State, events: Events, i: int, key: int) -> bool:
+    """REPLICA_LOG: is it a replica of a topic whose node was removed?"""
+    replicas = replicas_at(events, state.key[key, LAST_REPLICAS])
+    gone = state.topic[topic_of(state, events.of[column.TOPIC, i]), GONE]
+    return bool(gone and replicas >> events.of[column.NODE, i] & 1)
+
+
+@compiled_within
+def is_deleting(state: State, code: int) -> bool:
+    """Whether the deletion of a topic was asked for."""
+    return bool(state.topic[topic_of(state, code), DELETING])

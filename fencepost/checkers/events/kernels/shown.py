@@ -1,0 +1,97 @@
+"""HW-MONO over columns: may an end that a client was shown have gone back?
+
+Owns one pass over the ends of each trace. Suspects too much where a leader took over again and where clocks err: whether that excuses a
+regress is the plain code's question.
+"""
+
+from fencepost.checkers.columns import Array
+from fencepost.checkers.compiled import compiled, compiled_within
+from fencepost.checkers.events.kernels.column import end_of_loss
+
+MOST_TERMS = 512
+"""Partitions times leader epochs of one trace; one with more is suspicious."""
+MOST_SHIFTS = 64
+"""Per end: how far out of order a trace may stand on average; one that stands worse is suspicious."""
+
+
+@compiled_within
+def put_in_order(order: Array, first: int, last: int, times: Array) -> bool:
+    """Sort order[first:last] by time. Rows stand nearly in order, so that insertion is quick; False where it is not."""
+    left = MOST_SHIFTS * (last - first)
+    for k in range(first, last):
+        order[k] = k
+        at = k
+        while at > first and times[order[at - 1]] > times[k]:
+            order[at] = order[at - 1]
+            at -= 1
+            left -= 1
+        order[at] = k
+        if left < 0:
+            return False
+    return True
+
+
+@compiled_within
+def note(terms: Array, known: int, key: int, epoch: int, end: int) -> int:
+    """An end was shown; the number of terms then. terms: (key, leader epoch, highest end)."""
+    for k in range(known):
+        if terms[k, 0] == key and terms[k, 1] == epoch:
+            terms[k, 2] = max(terms[k, 2], end)
+            return known
+    if known < MOST_TERMS:
+        terms[known, 0] = key
+        terms[known, 1] = epoch
+        terms[known, 2] = end
+    return known + 1
+
+
+@compiled_within
+def above(terms: Array, known: int, key: int, epoch: int, end: int, listed: bool) -> bool:
+    """Was an end above `end` shown before: in this leader epoch, or (to ListOffsets) in a lower one?"""
+    for k in range(known):
+        if terms[k, 0] == key and terms[k, 2] > end:
+            term = terms[k, 1]
+            if term == epoch or (listed and term < epoch):
+                return True
+    return False
+
+
+@compiled
+def screen_shown(
+    start: Array,
+    invoke: Array,
+    completion: Array,
+    key: Array,
+    epoch: Array,
+    end: Array,
+    listed: Array,
+    claims: Array,
+    allowed: Array,
+    orders: Array,
+    terms: Array,
+    suspicious: Array,
+) -> None:
+    """Mark the traces in which an end may have gone back; those of trace t stand from start[t] to start[t + 1]. claims, allowed: the loss that is
+    allowed (column.py). orders, terms: room."""
+    by_invoke, by_completion = orders[0], orders[1]
+    for trace in range(len(start) - 1):
+        first, last = start[trace], start[trace + 1]
+        if suspicious[trace]:
+            continue
+        if not (
+            put_in_order(by_invoke, first, last, invoke)
+            and put_in_order(by_completion, first, last, completion)
+        ):
+            suspicious[trace] = True
+            continue
+        known, noted = 0, first
+        for k in range(first, last):
+            later = by_invoke[k]
+            while noted < last and completion[by_completion[noted]] < invoke[later]:
+                one = by_completion[noted]
+                known = note(terms, known, key[one], epoch[one], end[one])
+                noted += 1
+            back = end_of_loss(claims, allowed, trace, key[later], end[later])
+            if known > MOST_TERMS or above(terms, known, key[later], epoch[later], back, listed[later]):
+                suspicious[trace] = True
+                break

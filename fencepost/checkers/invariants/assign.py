@@ -1,0 +1,155 @@
+"""ASSIGN and ISR-IN-AR: replicas change as an operator asked, until it is done, and nobody else is in the ISR.
+
+Owns stale_reassignment, reassignment_forgotten, reassignment_incomplete, assigned_replica_deleted and isr_outside_assignment. What a controller may write into
+a topic's node is the target of an entry that stood in /admin/reassign_partitions during its reign, or the replicas that were there with that target's added.
+Operators write what they like.
+"""
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.traces.events import Event, Name
+
+DELETED = "replica_deleted"
+"""The mark of a broker that deleted its replica."""
+REFUSED = "reassignment_refused"
+"""The mark of a controller that takes an entry out because it cannot be done."""
+NEVER_ENDED = "every reassignment has ended"
+"""The wait of the liveness phase."""
+
+
+@define
+class Assign:
+    """assigned: replicas as the topic's node holds them, with the position of the write. pending: target and position of each entry; asked: every target
+    of this reign. isrs: ZooKeeper's ISR and its position. refused: partitions whose entry a controller called impossible. deleting: topics that are to
+    be deleted."""
+
+    findings: Findings
+    assigned: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
+    pending: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
+    asked: dict[Key, list[tuple[int, ...]]] = field(factory=dict)
+    isrs: dict[Key, tuple[tuple[int, ...], int]] = field(factory=dict)
+    refused: set[Key] = field(factory=set)
+    deleting: set[str | None] = field(factory=set)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """What ZooKeeper is asked for, what stands there, and the end."""
+        return {
+            Name.CONTROLLER_EPOCH: self._controller_epoch,
+            Name.ASSIGNMENT: self._assignment,
+            Name.REASSIGNMENT: self._reassignment,
+            Name.PARTITION_STATE: self._partition_state,
+            Name.MARK: self._mark,
+            Name.TOPIC_DELETION: self._deletion,
+            Name.LIVENESS_FAILED: self._liveness_failed,
+        }
+
+    def _controller_epoch(self, position: int, event: Event) -> None:
+        self.asked = {key: [target] for key, (target, _) in self.pending.items()}
+
+    def _mark(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        if event.cause == REFUSED:
+            self.refused.add(key)
+        elif event.cause == DELETED and event.topic not in self.deleting:
+            self._deleted(position, event, key)
+
+    def _deletion(self, position: int, event: Event) -> None:
+        self.deleting.add(event.topic)
+
+    def _deleted(self, position: int, event: Event, key: Key) -> None:
+        """Step 6 of a reassignment: its entry stands, and the broker is not in its target."""
+        replicas, since = self.pending.get(key) or self.assigned.get(key, ((), -1))
+        if event.node in replicas:
+            self.findings.add(
+                "assigned_replica_deleted",
+                expected=f"broker {event.node} to keep its replica, which is among those wanted: {list(replicas)}",
+                seen=f"it deleted it in leader epoch {event.leader_epoch}",
+                topic=event.topic,
+                partition=event.partition,
+                events=(since, position),
+            )
+
+    def _reassignment(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        if event.replicas:
+            self.pending[key] = event.replicas, position
+            self.asked.setdefault(key, []).append(event.replicas)
+            self.refused.discard(key)
+            return
+        target, since = self.pending.pop(key, ((), -1))
+        replicas, _ = self.assigned.get(key, ((), -1))
+        if event.node < 0 or not replicas or replicas == target or key in self.refused:
+            return
+        self.findings.add(
+            "reassignment_forgotten",
+            expected=f"the entry for replicas {list(target)} to stand in /admin/reassign_partitions until it is done or refused",
+            seen=f"broker {event.node} took it out while the replicas are {list(replicas)}",
+            topic=event.topic,
+            partition=event.partition,
+            events=(since, position),
+        )
+
+    def _assignment(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        before, since = self.assigned.get(key, ((), -1))
+        self.assigned[key] = event.replicas, position
+        if not event.replicas:
+            return
+        self._within(key, position)
+        if event.node < 0 or not before or self._was_asked_for(key, before, event.replicas):
+            return
+        targets = " or ".join(str(list(target)) for target in self.asked.get(key, ())) or "nothing"
+        self.findings.add(
+            "stale_reassignment",
+            expected=f"replicas {list(before)} to become what was asked for in this controller's reign: {targets}",
+            seen=f"broker {event.node} wrote replicas {list(event.replicas)}",
+            topic=event.topic,
+            partition=event.partition,
+            events=(since, position),
+        )
+
+    def _was_asked_for(self, key: Key, before: tuple[int, ...], replicas: tuple[int, ...]) -> bool:
+        return any(
+            replicas == target or set(replicas) == {*before, *target} for target in self.asked.get(key, ())
+        )
+
+    def _partition_state(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        self.isrs[key] = event.isr, position
+        self._within(key, position)
+
+    def _within(self, key: Key, position: int) -> None:
+        """The ISR is part of the assignment, whichever of the two was written now."""
+        (replicas, assigned_at), (isr, written_at) = (
+            self.assigned.get(key, ((), -1)),
+            self.isrs.get(key, ((), -1)),
+        )
+        strangers = [member for member in isr if member not in replicas]
+        if not replicas or not strangers:
+            return
+        self.findings.add(
+            "isr_outside_assignment",
+            expected=f"an ISR out of the replicas {list(replicas)}",
+            seen=f"ISR {list(isr)}",
+            topic=key[0],
+            partition=key[1],
+            events=tuple(sorted((assigned_at, written_at))),
+        )
+
+    def _liveness_failed(self, position: int, event: Event) -> None:
+        if event.cause != NEVER_ENDED:
+            return
+        for key, (target, since) in sorted(self.pending.items(), key=lambda item: item[1][1]):
+            replicas, _ = self.assigned.get(key, ((), -1))
+            self.findings.add(
+                "reassignment_incomplete",
+                expected=f"replicas {list(target)}, within the bound of the liveness phase, once the faults had ended",
+                seen=f"the replicas are {list(replicas)} and the entry is still there",
+                topic=key[0],
+                partition=key[1],
+                events=(since, position),
+            )

@@ -1,0 +1,174 @@
+"""ISR-NONEMPTY, ISR-AGREE, STOP-SAFE and ISR-ALIVE: who is in the ISR, in ZooKeeper and as the leader believes; and COMMIT-SAFE of a replica that is deleted.
+
+Owns empty_isr, isr_disagrees, stopping_member_joined_isr, dead_member_left_in_isr and isr_member_deleted. A leader may not believe in fewer members than
+ZooKeeper holds: what it was told, or was accepted, in ZooKeeper's present leader epoch holds all of ZooKeeper's ISR.
+"""
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.traces.events import Event, Name
+
+DELETED, FAILED_OVER = "replica_deleted", "failed_over"
+"""Marks: of a broker that deleted its replica; of a controller that has taken over."""
+
+
+@define
+class State:
+    """ZooKeeper's state of a partition, written at `position`; versions: its ISR by version of the node, in this leader epoch."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    position: int
+    versions: dict[int, tuple[int, ...]] = field(factory=dict)
+
+
+@define
+class InSync:
+    """states: by partition. believed: a leader's ISR by (broker, partition). alive: brokers that a broker knows to be alive, with the position at which it
+    learned that. registered, unregistered: positions, by broker. elected: position of each controller's election, by epoch; controller_epoch: the latest.
+    deleting: topics that are to be deleted."""
+
+    findings: Findings
+    states: dict[Key, State] = field(factory=dict)
+    believed: dict[tuple[int, Key], tuple[int, ...]] = field(factory=dict)
+    alive: dict[int, tuple[tuple[int, ...], int]] = field(factory=dict)
+    registered: dict[int, int] = field(factory=dict)
+    unregistered: dict[int, int] = field(factory=dict)
+    elected: dict[int, int] = field(factory=dict)
+    controller_epoch: int = -1
+    deleting: set[str | None] = field(factory=set)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """The events that change an ISR, and those that say who is alive."""
+        return {
+            Name.PARTITION_STATE: self._partition_state,
+            Name.BECAME_LEADER: self._believes,
+            Name.ISR_UPDATED: self._believes,
+            Name.ISR_PROPOSED: self._proposed,
+            Name.LIVE_BROKERS: self._live_brokers,
+            Name.BROKER_STARTED: self._broker_started,
+            Name.BROKER_ZNODE: self._broker_znode,
+            Name.CONTROLLER_EPOCH: self._controller_epoch,
+            Name.CONTROLLER_ELECTED: self._controller_elected,
+            Name.TOPIC_DELETION: self._deletion,
+            Name.MARK: self._mark,
+        }
+
+    # ---- what stands
+
+    def _partition_state(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        before = self.states.get(key)
+        same = before is not None and before.leader_epoch == event.leader_epoch
+        versions = before.versions if before is not None and same else {}
+        versions[event.zk_version] = event.isr
+        self.states[key] = State(event.leader, event.leader_epoch, event.isr, position, versions)
+        if not event.isr:
+            self.findings.add(
+                "empty_isr",
+                expected="the last member to stay in the ISR, so that nobody else can lead cleanly",
+                seen=f"broker {event.node} wrote an empty ISR in leader epoch {event.leader_epoch}",
+                topic=event.topic,
+                partition=event.partition,
+                events=(before.position, position) if before else (position,),
+            )
+
+    def _live_brokers(self, position: int, event: Event) -> None:
+        self.alive[event.node] = event.replicas, position
+
+    def _broker_started(self, position: int, event: Event) -> None:
+        self.alive.pop(event.node, None)
+
+    def _broker_znode(self, position: int, event: Event) -> None:
+        now, before = self.registered, self.unregistered
+        if event.broker_epoch < 0:
+            now, before = before, now
+        now[event.node] = position
+        before.pop(event.node, None)
+
+    def _controller_epoch(self, position: int, event: Event) -> None:
+        self.controller_epoch = event.controller_epoch
+
+    def _controller_elected(self, position: int, event: Event) -> None:
+        self.elected[event.controller_epoch] = position
+
+    def _deletion(self, position: int, event: Event) -> None:
+        self.deleting.add(event.topic)
+
+    # ---- what leaders believe
+
+    def _believes(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        self.believed[event.node, key] = event.isr
+        state = self.states.get(key)
+        if state is None or state.leader_epoch != event.leader_epoch or not event.isr:
+            return
+        held = state.isr if event.name is Name.BECAME_LEADER else state.versions.get(event.zk_version)
+        if held is None or set(held) <= set(event.isr):
+            return
+        self.findings.add(
+            "isr_disagrees",
+            expected=f"the leader's ISR to hold all of ZooKeeper's, which is {list(held)} in leader epoch {event.leader_epoch}",
+            seen=f"leader {event.node} goes by {list(event.isr)}",
+            topic=event.topic,
+            partition=event.partition,
+            events=(state.position, position),
+        )
+
+    def _proposed(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        known, since = self.alive.get(event.node, ((), -1))
+        before = self.believed.get((event.node, key), event.isr)
+        gone = [member for member in event.isr if member not in before and member not in known]
+        if event.cause != "expand" or not gone:
+            return
+        self.findings.add(
+            "stopping_member_joined_isr",
+            expected=f"only brokers to join the ISR that leader {event.node} was told are alive and stay: {list(known)}",
+            seen=f"it proposed broker {gone[0]} in leader epoch {event.leader_epoch}",
+            topic=event.topic,
+            partition=event.partition,
+            events=(since, position) if since >= 0 else (position,),
+        )
+
+    # ---- marks
+
+    def _mark(self, position: int, event: Event) -> None:
+        if event.cause == FAILED_OVER and event.controller_epoch == self.controller_epoch:
+            self._failed_over(position, event)
+        elif event.cause == DELETED and event.topic not in self.deleting:
+            self._deleted(position, event)
+
+    def _deleted(self, position: int, event: Event) -> None:
+        state = self.states.get((event.topic, event.partition))
+        if state is None or event.node not in state.isr:
+            return
+        self.findings.add(
+            "isr_member_deleted",
+            expected=f"no replica to be deleted that is in the ISR {list(state.isr)} of leader epoch {state.leader_epoch}",
+            seen=f"broker {event.node} deleted its own, which was of leader epoch {event.leader_epoch}",
+            topic=event.topic,
+            partition=event.partition,
+            events=(state.position, position),
+        )
+
+    def _failed_over(self, position: int, event: Event) -> None:
+        """What stood before the election, and still stands, was read by the controller: a member that was gone by then must not be in it now."""
+        since = self.elected.get(event.controller_epoch, -1)
+        for key, state in sorted(self.states.items(), key=lambda item: item[1].position):
+            led = self.registered.get(state.leader, position) < since
+            dead = [member for member in state.isr if self.unregistered.get(member, position) < since]
+            if state.position < since and led and dead and key[0] not in self.deleting:
+                self.findings.add(
+                    "dead_member_left_in_isr",
+                    expected=f"broker {dead[0]}, gone before controller {event.node} of epoch {event.controller_epoch} was elected, to be out of the ISR",
+                    seen=f"the controller has taken over and the ISR is {list(state.isr)}",
+                    topic=key[0],
+                    partition=key[1],
+                    events=(state.position, position),
+                )

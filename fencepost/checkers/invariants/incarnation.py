@@ -1,0 +1,65 @@
+"""INCARNATION: a request that was meant for an earlier incarnation of a broker changes nothing.
+
+Owns earlier_incarnation_obeyed. An incarnation is a registration: its broker epoch is the czxid of /brokers/ids/N (KIP-380). What counts is what the one
+that obeyed knew: a broker knows its own registration, a controller says in its mark which one it knew.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.traces.events import Event, Name
+
+SHUTDOWN = "controlled_shutdown"
+"""The mark of a controller that carried a controlled shutdown out. broker_epoch: of the request; detail: JSON {known_broker_epoch}."""
+
+
+@define
+class Incarnation:
+    """registered: broker epoch of each broker, with the position of its registration."""
+
+    findings: Findings
+    registered: dict[int, tuple[int, int]] = field(factory=dict)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """Registrations, and what was obeyed."""
+        return {
+            Name.BROKER_REGISTERED: self._registered,
+            Name.CONTROL_REQUEST_APPLIED: self._applied,
+            Name.MARK: self._mark,
+        }
+
+    def _registered(self, position: int, event: Event) -> None:
+        self.registered[event.node] = event.broker_epoch, position
+
+    def _applied(self, position: int, event: Event) -> None:
+        epoch, since = self.registered.get(event.node, (-1, -1))
+        if 0 <= event.broker_epoch < epoch:
+            self._found(
+                position,
+                since,
+                f"broker {event.node} of broker epoch {epoch} to refuse what was meant for an earlier one",
+                f"it applied a {event.cause or 'control request'} for broker epoch {event.broker_epoch}",
+            )
+
+    def _mark(self, position: int, event: Event) -> None:
+        if event.cause != SHUTDOWN or not event.detail:
+            return
+        known = msgspec.json.decode(event.detail).get("known_broker_epoch", -1)
+        if event.broker_epoch < known:
+            self._found(
+                position,
+                self.registered.get(event.leader, (-1, -1))[1],
+                f"controller {event.node} to refuse a controlled shutdown that was asked for before broker {event.leader} registered with broker epoch {known}",
+                f"it carried out one of broker epoch {event.broker_epoch}",
+            )
+
+    def _found(self, position: int, since: int, expected: str, seen: str) -> None:
+        self.findings.add(
+            "earlier_incarnation_obeyed",
+            expected=expected,
+            seen=seen,
+            events=(since, position) if since >= 0 else (position,),
+        )

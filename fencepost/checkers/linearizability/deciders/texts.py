@@ -1,0 +1,196 @@
+"""Texts under keys whose pieces tell who put or appended them.
+
+Owns the decision for `key-value`. Must not know zones' arithmetic.
+
+If no text that was put or appended begins with another one, what a get shows can be taken apart in one way only: first what a put wrote (or what was
+there at first), then what was appended since, in order. So a put, the appends behind it that gets show and these gets hang together in a chain, as values of a
+cas-register do, and a chain is a cluster of `zones`. An append that no get shows has nobody after it who looks before the next put: it may happen between
+any two chains, like a put of which nobody reads. Of unknown outcome and shown by no get, neither ever happened.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from attrs import define, field
+
+from fencepost.checkers.linearizability.deciders.zones import (
+    BEFORE_ALL,
+    Cluster,
+    Decided,
+    conflict,
+    in_turn,
+)
+from fencepost.checkers.linearizability.history import Asked
+from fencepost.checkers.models.registers import KeyValue
+
+NOBODY = -1
+"""The maker of the initial text."""
+
+
+@define
+class Chain:
+    """A put and what gets show behind it. makers: the put (NOBODY for the initial text), then appends in order (positions); readers: gets that
+    show so many of them, from one on; witness: the get that shows most."""
+
+    makers: list[int]
+    readers: list[list[int]]
+    witness: int
+
+
+@define
+class Texts:
+    """Who wrote what. pieces: all texts in order, makers: whose each is; longest: of them; puts, appends: positions; shown: gets by what they answer;
+    chains: by put; place: of each append that gets show, its chain's put and how many come before it."""
+
+    part: Sequence[Asked]
+    initial: str
+    pieces: list[str]
+    makers: list[int]
+    longest: int
+    puts: set[int]
+    appends: set[int]
+    shown: dict[str, list[int]]
+    chains: dict[int, Chain] = field(factory=dict)
+    place: dict[int, tuple[int, int]] = field(factory=dict)
+
+    def taken_apart(self, text: str, begin: int = 0) -> list[int] | None:
+        """The makers of the pieces of a text, None where it is not made of pieces."""
+        found, at = [], begin
+        while at < len(text):
+            nearest = bisect_right(self.pieces, text[at : at + self.longest]) - 1
+            if nearest < 0 or not text.startswith(self.pieces[nearest], at):
+                return None
+            found.append(self.makers[nearest])
+            at += len(self.pieces[nearest])
+        return found
+
+    def explains(self, text: str) -> list[int]:
+        """All that could have helped to make a text."""
+        return [op for op in self.taken_apart(text) or () if op != NOBODY]
+
+
+def decide_key_value(model: KeyValue, part: Sequence[Asked]) -> Decided | None:
+    """The answer for one key, None if texts are ambiguous. O(n log n) and the length of all texts."""
+    texts = _texts(model.initial, part)
+    if texts is None:
+        return None
+    refused = _chained(texts)
+    if refused is not None:
+        return refused
+    clusters = []
+    for chain in texts.chains.values():
+        groups = [
+            group
+            for maker, gets in zip(chain.makers, chain.readers, strict=True)
+            for group in ([maker], gets)
+        ]
+        if chain.makers[0] == NOBODY:
+            groups[0] = []
+        late = in_turn(part, groups)
+        if late is not None:
+            return _proof(texts, late, "one had completed before the other, which it depends on, was invoked")
+        clusters.append(_cluster(part, groups, chain.makers[0] == NOBODY))
+    for op in (*texts.puts, *texts.appends):
+        if part[op].known and op not in texts.chains and op not in texts.place:
+            clusters.append(Cluster((op,), part[op].complete, part[op].invoke, op, op))
+    answer = conflict(clusters, "two texts were current at the same time")
+    return _proof(texts, answer.convicting, answer.because) if answer.convicting else answer
+
+
+def _texts(initial: object, part: Sequence[Asked]) -> Texts | None:
+    """The operations by text; None if a text may be taken apart in two ways, or is none."""
+    written: list[tuple[str, int]] = []
+    puts: set[int] = set()
+    appends: set[int] = set()
+    shown: dict[str, list[int]] = {}
+    for op, asked in enumerate(part):
+        call = asked.call
+        if call.function != "get":
+            written.append((call.argument, op))
+            (puts if call.function == "put" else appends).add(op)
+        elif asked.known:
+            if call.result is None:
+                return None
+            shown.setdefault(call.result, []).append(op)
+    if not isinstance(initial, str):
+        return None
+    if initial:
+        written.append((initial, NOBODY))
+    written.sort()
+    before = None
+    for piece, _ in written:
+        if not piece or (before is not None and piece.startswith(before)):
+            return None
+        before = piece
+    longest = max((len(piece) for piece, _ in written), default=0)
+    pieces, makers = [piece for piece, _ in written], [op for _, op in written]
+    return Texts(part, initial, pieces, makers, longest, puts, appends, shown)
+
+
+def _chained(texts: Texts) -> Decided | None:
+    """Make the chains; the refusal of a text that nobody can have made, or of two that exclude each other."""
+    behind: list[
+        tuple[str, int, int]
+    ] = []  # texts that the next one may begin with: their chains, and the makers in them
+    for text, gets in sorted(texts.shown.items()):
+        while behind and not text.startswith(behind[-1][0]):
+            behind.pop()
+        begin, root, count = behind[-1] if behind else ("", NOBODY, 0)
+        makers = texts.taken_apart(text, len(begin))
+        if makers is None:
+            return _unmade(texts, gets[0])
+        if not count:
+            if texts.initial or (makers and makers[0] in texts.puts):
+                if not makers or makers[0] in texts.appends:
+                    return _unmade(texts, gets[0])
+                root = makers.pop(0)
+            if root not in texts.chains:
+                texts.chains[root] = Chain([root], [[]], gets[0])
+            count = 1
+        refused = _continued(texts, root, count, makers, gets)
+        if refused is not None:
+            return refused
+        if text:  # what follows nothing may as well begin with a put
+            behind.append((text, root, count + len(makers)))
+    return None
+
+
+def _continued(texts: Texts, root: int, count: int, makers: list[int], gets: list[int]) -> Decided | None:
+    """A text that shows so many makers of a chain, and then these."""
+    chain = texts.chains[root]
+    for number, op in enumerate(makers, start=count):
+        if op not in texts.appends:
+            return _unmade(texts, gets[0])
+        if texts.place.get(op, (root, number)) != (root, number):
+            other = texts.chains[texts.place[op][0]].witness
+            return _proof(texts, (gets[0], other), "one append happened twice")
+        if number == len(chain.makers):
+            texts.place[op] = root, number
+            chain.makers.append(op)
+            chain.readers.append([])
+            chain.witness = gets[0]
+        elif chain.makers[number] != op:
+            return _proof(texts, (gets[0], chain.witness), "the same text was continued in two ways")
+    chain.readers[count + len(makers) - 1] += gets
+    return None
+
+
+def _cluster(part: Sequence[Asked], groups: Sequence[Sequence[int]], initial: bool) -> Cluster:
+    cluster = Cluster(first=BEFORE_ALL) if initial else Cluster()
+    for group in groups:
+        for op in group:
+            cluster.add(op, part[op])
+    return cluster
+
+
+def _unmade(texts: Texts, get: int) -> Decided:
+    return _proof(texts, (get,), "no puts and appends make the text that it shows")
+
+
+def _proof(texts: Texts, convicting: Iterable[int], because: str) -> Decided:
+    """With the gets that show where its appends stand, and all that could explain what gets show."""
+    witnesses = [texts.chains[texts.place[op][0]].witness for op in convicting if op in texts.place]
+    proof = tuple(dict.fromkeys((*convicting, *witnesses)))
+    shown = [texts.part[op].call.result for op in proof if texts.part[op].call.function == "get"]
+    explaining = [op for text in shown for op in texts.explains(text)]
+    return Decided(convicting=proof, scope=tuple(dict.fromkeys((*proof, *explaining))), because=because)

@@ -1,0 +1,77 @@
+"""Corners of the log judge that broad comparisons do not reach often."""
+
+import pytest
+from log_histories import append, read, trace
+
+from fencepost.checkers.log import judge_trace, stream_trace
+from fencepost.checkers.log.streaming import StreamingLogCheck
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.operations import Function, Operation, Outcome
+
+
+@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize("unique", [False, True])
+def test_a_log_to_which_nobody_appended(unique: bool, duplicates: bool) -> None:
+    """Rule: records of a log without any append are phantoms, a finding and not a crash."""
+    verdict = judge_trace(trace(read(1, 0, [(0, 100), (1, 101)], 0, 1), unique=unique, duplicates=duplicates))
+    assert verdict.decision is Decision.ILLEGAL
+    assert verdict.anomaly == "phantom_record"
+
+
+def test_an_append_of_nothing_says_nothing() -> None:
+    """Rule: an append without records takes no place in the log, whatever offset it was told."""
+    for told in (0, 5):
+        history = trace(append(1, [], 0, 1, told), append(2, [100], 2, 3, 0), read(3, 0, [(0, 100)], 4, 5, 1))
+        assert judge_trace(history).decision is Decision.OK
+
+
+@pytest.mark.parametrize(("start", "found"), [(1, ["skipped_offset"]), (2, [])])
+def test_who_asks_for_the_earliest_offset_is_told_the_log_start(start: int, found: list[str]) -> None:
+    """Rule: below the log start that list_offsets answered retention may have removed records, at it not."""
+    listed = Operation(
+        op_id=4, process=4, function=Function.LIST_OFFSETS, outcome=Outcome.OK, invoke_time=6, completion_time=7, topic="t",
+        partition=0, offset=start, argument="earliest", strong=True,
+    )  # fmt: skip
+    sent = [append(n + 1, [100 * n], 2 * n, 2 * n + 1, n) for n in range(3)]
+    history = trace(*sent, listed, read(5, 1, [(2, 200)], 8, 9), retention=True)
+    assert [finding.anomaly for finding in judge_trace(history).findings] == found
+
+
+def test_what_one_process_saw_is_compared_whoever_else_read() -> None:
+    """Rule: a process's second read is held against its first, also where other processes have read."""
+    reads = [
+        read(op_id, position, [], 10 * op_id, 10 * op_id + 5, process=process, leader_epoch=0)
+        for op_id, process, position in ((5, 5, 5), (6, 5, 4), (7, 7, 4), (8, 7, 4))
+    ]
+    history = trace(*reads, check="session")
+    assert [(f.anomaly, f.operations) for f in judge_trace(history).findings] == [
+        ("position_regressed", (6, 5))
+    ]
+
+
+def test_the_stream_is_told_of_an_end_without_a_moment() -> None:
+    """Rule: a completion without its time contradicts the stream; it is no crash."""
+    check = StreamingLogCheck(topic="t", partition=0)
+    check.invoke(append(1, [100], 0, None))
+    check.complete(append(1, [100], 0, None))
+    assert check.verdict().decision is Decision.ASSUMPTION_BROKEN
+
+
+def test_the_stream_is_told_of_an_end_before_the_beginning() -> None:
+    """Rule: a completion before its invocation contradicts the stream; one at the same time does not."""
+    for complete, decision in ((4, Decision.ASSUMPTION_BROKEN), (5, Decision.OK)):
+        check = StreamingLogCheck(topic="t", partition=0)
+        check.invoke(append(1, [100], 5, complete, 0))
+        check.complete(append(1, [100], 5, complete, 0))
+        assert check.verdict().decision is decision
+
+
+def test_a_full_horizon_still_knows_its_keys() -> None:
+    """Rule: where no more keys are remembered, a later record of a known one excuses compaction all the same."""
+    sent = [
+        append(n, [100 * n], 2 * n, 2 * n + 1, n - 1, key=key) for n, key in ((1, "a"), (2, "b"), (3, "c"))
+    ]
+    later, skip = append(4, [400], 8, None, key="b"), read(5, 1, [(2, 300)], 9, 10)
+    for more, illegal in (((), True), ((later,), False)):
+        history = trace(*sent, *more, skip, compacted=("t",))
+        assert (stream_trace(history, "t", 0, horizon=3).decision is Decision.ILLEGAL) is illegal
