@@ -6,7 +6,7 @@ Owns the decision. Must not carry a fault out.
 from collections.abc import Collection
 
 from fencepost.campaign.facts import Facts
-from fencepost.campaign.faults import FaultKind
+from fencepost.campaign.fault_kind import FaultKind
 from fencepost.traces.plan import Plan
 
 

@@ -4,6 +4,7 @@ Owns the rules from facts to claims. Must not switch a check off: a claim only s
 """
 
 from fencepost.campaign.facts import Facts
+from fencepost.impl.shell import INTERNAL_TOPICS
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Claims, LossRange
@@ -23,15 +24,23 @@ def derive_claims(
         losses[LossRange(topic=topic, partition=partition, start=loss.start, end=loss.end, reason=reason)] = (
             None
         )
+    planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
+    allowing = planned | facts.unclean_topics
     for (topic, partition), known in sorted(facts.partitions.items()):
-        if known.unclean:
+        if known.unclean and topic in allowing:
             reason = "a leader was elected outside the ISR"
             losses[LossRange(topic=topic, partition=partition, start=0, end=EVERYTHING, reason=reason)] = None
     duplicates = plan.client.retry_unknown
     reasons = [loss.reason for loss in losses]
     if duplicates:
         reasons.append("the producer retries appends of unknown outcome without idempotence")
+    if plan.client.producer.idempotent and facts.started_over:
+        duplicates = True
+        reasons.append(
+            "a replica began at its leader's log start: it never heard of producers whose batches were deleted"
+        )
     compacted = tuple(topic.name for topic in plan.cluster.topics if "compact" in topic.cleanup_policy)
+    of_clients = [name for name in compacted if name not in INTERNAL_TOPICS]
     if facts.retained:
         reasons.append("retention, or a client, deleted records from the beginning of a log")
     if compacted:
@@ -39,7 +48,7 @@ def derive_claims(
     return Claims(
         loss=tuple(losses),
         duplicates=duplicates,
-        dense=not duplicates and not losses and not compacted and not facts.retained,
+        dense=not duplicates and not losses and not of_clients and not facts.retained,
         assumption_broken=setup_failed or _too_weak(plan, operations),
         reasons=tuple(dict.fromkeys(reasons)),
         retention=facts.retained,

@@ -6,17 +6,17 @@ Owns the assembly of world and cores, and carries faults out within the budget. 
 from contextlib import suppress
 from functools import partial
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from fencepost.campaign.budget import outside_budget
 from fencepost.campaign.bugs import parts_with
+from fencepost.campaign.fault_kind import Ask
 from fencepost.campaign.faults import FAULTS
+from fencepost.campaign.producers import make_client
 from fencepost.campaign.recorder import Recorder
-from fencepost.campaign.roles import resolve
+from fencepost.campaign.roles import follows, resolve
 from fencepost.impl import znodes
 from fencepost.impl.broker import make_broker
-from fencepost.impl.client.client import Client
-from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.files import FileSystem
 from fencepost.impl.log.batch_file import frames
 from fencepost.impl.log.batch_header import CRC_START, CorruptBatchError
@@ -28,9 +28,11 @@ from fencepost.sim.disk import PowerLossReport
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE, World
 from fencepost.traces.errors import PlanError
-from fencepost.traces.events import Name
+from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import Fault, Plan, TopicOptions
 
+NOBODY = -1
+"""The node of a fault that hits the whole cluster."""
 RESTART_AFTER_POWER_LOSS_MS = 500
 """When the power failed by a fault that is over by then."""
 RESTART_AFTER_HALT_MS = 500
@@ -40,7 +42,7 @@ RESTART_AFTER_HALT_MS = 500
 @define(eq=False)
 class Cluster(Recorder):
     """active: faults under way, with the broker hit. armed: power losses that wait for file calls, by broker. stopping: brokers asked to stop, and how
-    long they stay down, ms. halted_by_disk: brokers that wait for their disk to be healed."""
+    long they stay down, ms. halted_by_disk: brokers that wait for their disk to be healed. following: faults that wait for an event."""
 
     plan: Plan
     world: World = field(init=False)
@@ -50,6 +52,7 @@ class Cluster(Recorder):
     armed: dict[int, Fault] = field(factory=dict)
     stopping: dict[int, int] = field(factory=dict)
     halted_by_disk: dict[int, None] = field(factory=dict)
+    following: list[Fault] = field(factory=list)
     healing: bool = False
 
     def __attrs_pre_init__(self) -> None:
@@ -69,12 +72,7 @@ class Cluster(Recorder):
         return make_broker(broker, self.plan.cluster, files, self.parts, now)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
-        options = self.plan.client
-        if self.healing:
-            options = evolve(
-                options, auto_offset_reset="earliest"
-            )  # the run's own reader reads everything there is
-        return Client(process, options, ClientMetadata(self.broker_ids))
+        return make_client(self.plan, self.parts, process, self.broker_ids, healing=self.healing)
 
     def add_client(self, process: int) -> int:
         """A client host for this process; returns its node id."""
@@ -96,7 +94,14 @@ class Cluster(Recorder):
             number: tuple(brokers[(number + place) % count] for place in range(topic.replication_factor))
             for number in range(topic.partitions)
         }
-        self.world.admin(Create(znodes.topic_path(topic.name), znodes.encode_topic(assignment)))
+        self.create_once(topic.name, assignment)
+
+    def create_once(self, topic: str, replicas: dict[int, tuple[int, ...]]) -> str:
+        """Write the assignment of a new topic; why not, if there was a topic of this name before."""
+        if any(known == topic for known, _ in self.facts.assignments):
+            return f"there was a topic {topic} before"
+        self.world.admin(Create(znodes.topic_path(topic), znodes.encode_topic(replicas)))
+        return ""
 
     # ---- what stands
 
@@ -121,16 +126,38 @@ class Cluster(Recorder):
 
     # ---- faults
 
+    def meet(self, fault: Fault) -> None:
+        """The fault's time has come: carry it out, or wait for the event that it follows."""
+        if fault.follows:
+            self.following.append(fault)
+        else:
+            self.begin(fault)
+
+    def recorded(self, event: Event) -> None:
+        """Take one event down; the first fault that waits for it begins so long after it, with those of its moment; later ones wait for the next event."""
+        super().recorded(event)
+        if self.following:
+            self._follow(event)
+
+    def _follow(self, event: Event) -> None:
+        waiting = [fault for fault in self.following if follows(fault, event)]
+        for fault in waiting:
+            if fault.at_ms == waiting[0].at_ms:
+                self.following.remove(fault)
+                self.world.scheduler.after(fault.delay_ms * MILLISECOND, self.begin, fault)
+
     def begin(self, fault: Fault) -> None:
         """Carry a fault out, if its target exists and the budget allows it."""
         kind = FAULTS[fault.kind]
-        node = resolve(fault.target, self.facts, len(self.broker_ids))
+        if kind.ask is not None:
+            self._request(fault, kind.ask)
+            return
+        everybody = kind.on == "cluster"
+        node = NOBODY if everybody else resolve(fault.target, self.facts, len(self.broker_ids))
         other = resolve(fault.other, self.facts, len(self.broker_ids)) if fault.other else None
         reason = self._why_not(fault, node)
         if node is None or reason:
-            self.note(
-                Name.FAULT_SKIPPED, cause=fault.kind, detail={"fault": fault.fault_id, "reason": reason}
-            )
+            self._skipped(fault, reason)
             return
         if fault.kind != "power_loss":
             self._began(fault, node, other)
@@ -138,16 +165,40 @@ class Cluster(Recorder):
         kind.begin(self, fault, node, None if other == node else other)
         self.world.scheduler.after(fault.duration_ms * MILLISECOND, self.end, fault.fault_id)
 
-    def _why_not(self, fault: Fault, node: int | None) -> str:
-        kind = FAULTS[fault.kind]
+    def _request(self, fault: Fault, ask: Ask) -> None:
+        """Make an operator's request, unless it is too late for one. Its fault begins and ends with it, before what comes of it."""
+        before = len(self.events)
+        reason = self._why_not_now(asks_zookeeper=True) or ask(self, fault)
+        if reason:
+            self._skipped(fault, reason)
+            return
+        written, self.events[before:] = self.events[before:], []
+        self._began(fault, -1)
+        self.note(Name.FAULT_ENDED, cause=fault.kind, detail={"fault": fault.fault_id})
+        self.events.extend(written)
+
+    def _skipped(self, fault: Fault, reason: str) -> None:
+        self.note(Name.FAULT_SKIPPED, cause=fault.kind, detail={"fault": fault.fault_id, "reason": reason})
+
+    def _why_not_now(self, *, asks_zookeeper: bool) -> str:
         if self.healing:
             return "the cluster is healing"
+        return "ZooKeeper is down" if asks_zookeeper and not self.world.zookeeper.up else ""
+
+    def _why_not(self, fault: Fault, node: int | None) -> str:
+        kind = FAULTS[fault.kind]
+        if reason := self._why_not_now(asks_zookeeper=kind.asks_zookeeper):
+            return reason
         if node is None:
             return f"nobody is {fault.target} now"
         if kind.needs_up and (not self.world.hosts[node].up or self.world.hosts[node].paused):
             return f"broker {node} does not run"
         if fault.kind == "power_loss" and node in self.armed:
             return f"broker {node} is about to lose its power already"
+        if kind.single and any(
+            (known.kind, hit) == (fault.kind, node) for known, hit in self.active.values()
+        ):
+            return f"there is a {fault.kind} already"
         if kind.disk and self._sick_disk(node):
             return f"the disk of broker {node} has a fault already"
         if self.plan.budget.outside == "allow":
@@ -186,6 +237,7 @@ class Cluster(Recorder):
 
     def _restart(self, node: int) -> None:
         if not self.world.hosts[node].up:
+            self.stopping.pop(node, None)
             self.world.start(node)
 
     def arm_power_loss(self, fault: Fault, node: int) -> None:
@@ -248,6 +300,9 @@ class Cluster(Recorder):
     def heal(self) -> None:
         """End every fault, and let every broker run."""
         self.healing = True
+        for fault in self.following:
+            self._skipped(fault, f"no {fault.follows} came")
+        self.following.clear()
         for fault_id in sorted(self.active):
             self.end(fault_id)
         for broker in self.broker_ids:

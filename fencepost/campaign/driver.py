@@ -22,6 +22,7 @@ from fencepost.campaign.ledger import Ledger, claim
 from fencepost.campaign.plans import plan_of
 from fencepost.campaign.pool import COMMAND, TASK_LIMIT_S, Answer, Pool
 from fencepost.campaign.results import CampaignResult, Job, Orders, RunResult, Tally, Task
+from fencepost.campaign.steering import Steering
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 
@@ -75,7 +76,7 @@ class _Drive:
 
     fresh: seeds not begun yet, in order; again: tasks whose process died; rechecks: (task, process that ran it first, its digest) waiting for another
     process; expected: that of the rechecks in hand, by seed; attempts: processes that a seed has taken with it; stop: seeds from
-    here on are not begun; unsealed: journals were closed since the last sealing.
+    here on are not begun; held: a task whose round has not begun (steering.py); unsealed: journals were closed since the last sealing.
     """
 
     campaign: Campaign
@@ -84,6 +85,8 @@ class _Drive:
     ledger: Ledger | None
     on_progress: Callable[[Progress], None]
     fresh: Iterator[Task]
+    steering: Steering
+    held: Task | None = None
     tally: Tally = field(factory=Tally)
     again: deque[Task] = field(factory=deque)
     rechecks: deque[tuple[Task, int, str]] = field(factory=deque)
@@ -114,9 +117,15 @@ class _Drive:
                 return task
         if self.again:
             return self.again.popleft()
-        for task in self.fresh:
-            if self.stop is None or task.seed < self.stop:
-                return task
+        while (fresh := self.held or next(self.fresh, None)) is not None:
+            self.held = None
+            if self.stop is not None and fresh.seed >= self.stop:
+                continue
+            profile = self.steering.profile_of(fresh.seed)
+            if profile is None:
+                self.held = fresh
+                return None
+            return attrs.evolve(fresh, profile=profile)
         return self._last_rechecks(slot, number)
 
     def _last_rechecks(self, slot: int, number: int) -> Task | None:
@@ -166,6 +175,7 @@ class _Drive:
 
     def _count(self, result: RunResult, process: int) -> None:
         self.tally.add(result)
+        self.steering.add(result)
         self.tally.ran += 1
         if self.ledger is not None and not result.crash:
             self.ledger.add(result)
@@ -173,7 +183,9 @@ class _Drive:
         if until is not None and until(result):
             self.stop = min(result.seed, self.stop if self.stop is not None else result.seed)
         if result.digest and is_rechecked(result.seed, self.campaign.recheck_one_in):
-            self.rechecks.append((Task(seed=result.seed, kind="recheck"), process, result.digest))
+            profile = self.steering.profile_of(result.seed) or ""
+            task = Task(seed=result.seed, kind="recheck", profile=profile)
+            self.rechecks.append((task, process, result.digest))
         if result.rotated and self.store is not None:
             self.parts += len(seal(self.store).parts)
         self.on_progress(
@@ -227,9 +239,11 @@ def drive(campaign: Campaign, on_progress: Callable[[Progress], None] = _ignore)
         ledger=ledger,
         on_progress=on_progress,
         fresh=_tasks(campaign, stored, frozenset(earlier)),
+        steering=Steering(campaign.job, campaign.seeds),
     )
     for result in earlier.values():
         state.tally.add(result)
+        state.steering.add(result)
     interrupted = False
     try:
         state.loop()
@@ -246,4 +260,5 @@ def drive(campaign: Campaign, on_progress: Callable[[Progress], None] = _ignore)
         wall_s=time.monotonic() - started,
         parts=state.parts,
         interrupted=interrupted,
+        possible=state.steering.possible,
     )

@@ -3,12 +3,18 @@
 Owns the facts that roles, budget, liveness and claims need. Must not look inside a broker: what is not in the trace is not known.
 """
 
+import msgspec
 from attrs import define, field
 
 from fencepost.traces.events import Event, Name
 
 Key = tuple[str, int]
 """Topic and partition number."""
+Assignments = dict[Key, tuple[int, ...]]
+"""Replicas by partition."""
+UNCLEAN = "unclean.leader.election.enable"
+REPLICA_DELETED = "replica_deleted"
+"""The mark of a broker that deleted its replica."""
 POWER_LOSS = "a power loss"
 LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
 """The faults after which a log may be shorter than it was, in words."""
@@ -58,7 +64,9 @@ class LossFact:
 @define
 class Facts:
     """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose disk has lost data, and by what. lied: brokers
-    whose disk has lied about a sync since its last power loss. retained: whether any log ever gave up its first records."""
+    whose disk has lied about a sync since its last power loss. retained: whether any log ever gave up its first records; started_over: whether any replica
+    dropped all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone; first_assignments: when it was created;
+    reassigning: what /admin/reassign_partitions asks for. unclean_topics: those of which any broker ever applied that unclean leaders may be elected."""
 
     controller: int = -1
     controller_epoch: int = -1
@@ -67,7 +75,12 @@ class Facts:
     power_lost: dict[int, str] = field(factory=dict)
     lied: dict[int, None] = field(factory=dict)
     retained: bool = False
+    started_over: bool = False
+    assignments: Assignments = field(factory=dict)
+    first_assignments: Assignments = field(factory=dict)
+    reassigning: Assignments = field(factory=dict)
     losses: list[LossFact] = field(factory=list)
+    unclean_topics: set[str] = field(factory=set)
 
     def partition(self, key: Key) -> PartitionFacts:
         """The facts of one partition, made on first use."""
@@ -124,6 +137,27 @@ class Facts:
         replica = self._of(event).replica(event.node)
         replica.end = event.offset
         replica.floor = min(replica.floor, event.offset)
+        self.started_over = self.started_over or (event.cause == "full" and event.offset > 0)
+
+    def _mark(self, event: Event) -> None:
+        if event.cause == REPLICA_DELETED:
+            self._of(event).replicas.pop(event.node, None)
+
+    def _assignment(self, event: Event) -> None:
+        assert event.topic is not None
+        self.assignments[event.topic, event.partition] = event.replicas
+        self.first_assignments.setdefault((event.topic, event.partition), event.replicas)
+
+    def _reassignment(self, event: Event) -> None:
+        assert event.topic is not None
+        if event.replicas:
+            self.reassigning[event.topic, event.partition] = event.replicas
+        else:
+            del self.reassigning[event.topic, event.partition]
+
+    def _topic_configured(self, event: Event) -> None:
+        if msgspec.json.decode(event.detail).get(UNCLEAN) == "true":
+            self.unclean_topics.add(event.topic or "")
 
     def _log_start(self, event: Event) -> None:
         self.retained = self.retained or event.log_start_offset > 0
@@ -167,7 +201,11 @@ _LEARN = {
     Name.CONTROLLER_EPOCH: Facts._controller_epoch,
     Name.BROKER_REGISTERED: Facts._broker_registered,
     Name.FAULT_BEGAN: Facts._fault,
+    Name.MARK: Facts._mark,
+    Name.ASSIGNMENT: Facts._assignment,
+    Name.REASSIGNMENT: Facts._reassignment,
     Name.LOG_START: Facts._log_start,
+    Name.TOPIC_CONFIGURED: Facts._topic_configured,
     Name.PARTITION_STATE: Facts._partition_state,
     Name.BECAME_LEADER: Facts._became_leader,
     Name.APPENDED: Facts._appended,

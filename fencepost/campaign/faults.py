@@ -1,82 +1,16 @@
 """The kinds of fault: how each begins and how it ends.
 
 Owns the table. A new fault is one more row: a function that begins it and one that ends it. Must not decide whether a fault may happen
-(budget.py) or whom it hits (roles.py).
+(budget.py) or whom it hits (roles.py). What operators ask for stands in administration.py, in the same form.
 """
 
-from collections.abc import Callable
-from typing import Protocol
-
-from attrs import frozen
-
+from fencepost.campaign.administration import ADMINISTRATION
+from fencepost.campaign.fault_kind import Breakable, FaultKind
+from fencepost.campaign.link_faults import LINK_FAULTS, both_ways, heal_links, name_of
+from fencepost.campaign.time_faults import TIME_FAULTS
 from fencepost.sim.disk_faults import DiskCall
-from fencepost.sim.world import World
 from fencepost.sim.zookeeper import ZOOKEEPER_NODE
 from fencepost.traces.plan import Fault
-
-NOTHING = (0, 0)
-
-
-class Breakable(Protocol):
-    """What a fault acts on."""
-
-    world: World
-    broker_ids: tuple[int, ...]
-
-    def restart_later(self, node: int, delay_ms: int) -> None:
-        """Start the host's process after so much virtual time, if it is down then."""
-        ...
-
-    def arm_power_loss(self, fault: Fault, node: int) -> None:
-        """Let the power fail at the host's next file calls; the restart follows by itself."""
-        ...
-
-    def stop_cleanly(self, node: int, delay_ms: int) -> None:
-        """Ask the process to stop; so long after it has ended it is started again."""
-        ...
-
-    def rot(self, node: int, choice: int) -> None:
-        """Turn over one bit under a checksum of the last segment of one of the host's logs."""
-        ...
-
-    def disk_healed(self, node: int) -> None:
-        """The disk works again: a process that halted because of it is started."""
-        ...
-
-
-Begin = Callable[[Breakable, Fault, int, "int | None"], None]
-End = Callable[[Breakable, Fault, int], None]
-
-
-@frozen(kw_only=True)
-class FaultKind:
-    """says: for --help and docs/plans.md. stops: the broker does not run meanwhile; loses: unsynced data may be lost; rots: what was synced may be; lies: a
-    later power loss may take what was synced; disk: of which a host has one at a time; needs_up: makes no sense on a broker that is down. parameter:
-    bounds of the swarm's draw, and what it means."""
-
-    says: str
-    begin: Begin
-    end: End
-    stops: bool = False
-    loses: bool = False
-    rots: bool = False
-    lies: bool = False
-    disk: bool = False
-    needs_up: bool = True
-    parameter: tuple[int, int] = NOTHING
-    parameter_says: str = "not used"
-
-
-def _name(fault: Fault) -> str:
-    return f"{fault.kind} {fault.fault_id}"
-
-
-def _nothing(cluster: Breakable, fault: Fault, node: int) -> None:
-    """Ends by itself."""
-
-
-def _heal(cluster: Breakable, fault: Fault, node: int) -> None:
-    cluster.world.heal(_name(fault))
 
 
 def _crash(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
@@ -110,11 +44,11 @@ def _links(cluster: Breakable, fault: Fault, node: int, other: int | None) -> li
 
 
 def _partition(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    cluster.world.block(_name(fault), _links(cluster, fault, node, other))
+    cluster.world.block(name_of(fault), _links(cluster, fault, node, other))
 
 
 def _isolate_zookeeper(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    cluster.world.cut_from_zookeeper(_name(fault), (node,))
+    cluster.world.cut_from_zookeeper(name_of(fault), (node,))
 
 
 def _expire_session(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
@@ -125,22 +59,29 @@ def _lose_replies(cluster: Breakable, fault: Fault, node: int, other: int | None
     cluster.world.lose_zookeeper_replies(node, fault.parameter)
 
 
-def _both_ways(cluster: Breakable, node: int, other: int | None) -> list[tuple[int, int]]:
-    others = [broker for broker in cluster.broker_ids if broker != node] if other is None else [other]
-    return [pair for broker in others for pair in ((node, broker), (broker, node))]
-
-
 def _slow_link(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    cluster.world.degrade(_name(fault), _both_ways(cluster, node, other), delay_us=fault.parameter)
+    cluster.world.degrade(name_of(fault), both_ways(cluster, node, other), delay_us=fault.parameter)
 
 
 def _slow_zookeeper(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
     links = [(node, ZOOKEEPER_NODE), (ZOOKEEPER_NODE, node)]
-    cluster.world.degrade(_name(fault), links, delay_us=fault.parameter)
+    cluster.world.degrade(name_of(fault), links, delay_us=fault.parameter)
 
 
 def _loss(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    cluster.world.degrade(_name(fault), _both_ways(cluster, node, other), loss_ppm=fault.parameter)
+    cluster.world.degrade(name_of(fault), both_ways(cluster, node, other), loss_ppm=fault.parameter)
+
+
+def _no_zookeeper(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.cut_from_zookeeper(name_of(fault), cluster.broker_ids)
+
+
+def _stop_zookeeper(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    cluster.world.stop_zookeeper()
+
+
+def _start_zookeeper(cluster: Breakable, fault: Fault, node: int) -> None:
+    cluster.world.start_zookeeper()
 
 
 def _clean_restart(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
@@ -179,13 +120,11 @@ FAULTS: dict[str, FaultKind] = {
     "crash": FaultKind(
         says="the process dies (kill -9) and is started again after the duration; files stay as written",
         begin=_crash,
-        end=_nothing,
         stops=True,
     ),
     "bounce": FaultKind(
         says="the process dies and is started again at once, usually before its ZooKeeper session expires",
         begin=_bounce,
-        end=_nothing,
         stops=True,
         parameter=(1, 400),
         parameter_says="milliseconds until it is started",
@@ -193,7 +132,6 @@ FAULTS: dict[str, FaultKind] = {
     "power_loss": FaultKind(
         says="the host loses its power: what was not synced is lost, the last write may be torn; started after the duration",
         begin=_power_loss,
-        end=_nothing,
         stops=True,
         loses=True,
         parameter=(0, 6),
@@ -208,7 +146,7 @@ FAULTS: dict[str, FaultKind] = {
     "partition": FaultKind(
         says="the target and the other broker (all others, if there is none) do not reach each other; ZooKeeper and clients do",
         begin=_partition,
-        end=_heal,
+        end=heal_links,
         needs_up=False,
         parameter=(0, 2),
         parameter_says="0 both ways, 1 only what the target sends is lost, 2 only what it receives",
@@ -216,25 +154,24 @@ FAULTS: dict[str, FaultKind] = {
     "isolate_zookeeper": FaultKind(
         says="the target and ZooKeeper do not reach each other; its session may expire",
         begin=_isolate_zookeeper,
-        end=_heal,
+        end=heal_links,
         needs_up=False,
     ),
     "expire_session": FaultKind(
         says="ZooKeeper ends the target's session at once",
         begin=_expire_session,
-        end=_nothing,
+        asks_zookeeper=True,
     ),
     "lose_zookeeper_replies": FaultKind(
         says="the target's next writes to ZooKeeper are committed, but the connection breaks before the reply",
         begin=_lose_replies,
-        end=_nothing,
         parameter=(1, 3),
         parameter_says="how many writes",
     ),
     "slow_link": FaultKind(
         says="messages between the target and the other broker (all others) take longer",
         begin=_slow_link,
-        end=_heal,
+        end=heal_links,
         needs_up=False,
         parameter=(1_000, 2_000_000),
         parameter_says="microseconds more",
@@ -242,7 +179,7 @@ FAULTS: dict[str, FaultKind] = {
     "slow_zookeeper": FaultKind(
         says="messages between the target and ZooKeeper take longer: what the target does there is cut short by whatever comes next",
         begin=_slow_zookeeper,
-        end=_heal,
+        end=heal_links,
         needs_up=False,
         parameter=(5_000, 1_500_000),
         parameter_says="microseconds more, each way",
@@ -250,7 +187,7 @@ FAULTS: dict[str, FaultKind] = {
     "loss": FaultKind(
         says="messages between the target and the other broker (all others) are lost more often",
         begin=_loss,
-        end=_heal,
+        end=heal_links,
         needs_up=False,
         parameter=(10_000, 900_000),
         parameter_says="per million, in addition",
@@ -258,7 +195,6 @@ FAULTS: dict[str, FaultKind] = {
     "clean_restart": FaultKind(
         says="the broker is asked to stop (SIGTERM): controlled shutdown, logs closed whole, clean-shutdown marker; then it is started again",
         begin=_clean_restart,
-        end=_nothing,
         stops=True,
         parameter=(1, 8_000),
         parameter_says="milliseconds from its end to its start",
@@ -284,7 +220,6 @@ FAULTS: dict[str, FaultKind] = {
     "bit_rot": FaultKind(
         says="the process dies, and one durable bit in the last segment of a log turns over; started after the duration, recovery finds it",
         begin=_bit_rot,
-        end=_nothing,
         stops=True,
         loses=True,
         rots=True,
@@ -306,4 +241,23 @@ FAULTS: dict[str, FaultKind] = {
         parameter=(1_000, 400_000),
         parameter_says="microseconds more",
     ),
+    **LINK_FAULTS,
+    **TIME_FAULTS,
+    "zookeeper_unreachable": FaultKind(
+        says="no broker reaches ZooKeeper, which goes on: all sessions may expire; the target is of no account",
+        begin=_no_zookeeper,
+        end=heal_links,
+        on="cluster",
+        needs_up=False,
+    ),
+    "zookeeper_restart": FaultKind(
+        says="ZooKeeper's ensemble restarts: all connections break, none is taken for the duration, all sessions survive; the target is of no account",
+        begin=_stop_zookeeper,
+        end=_start_zookeeper,
+        on="cluster",
+        single=True,
+        needs_up=False,
+        asks_zookeeper=True,
+    ),
+    **ADMINISTRATION,
 }

@@ -8,9 +8,9 @@ from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 
 
-def plan_of(job: Job, seed: int) -> Plan:
-    """The plan that a campaign runs under `seed`. Raises PlanError."""
+def plan_of(job: Job, seed: int, profile: str = "") -> Plan:
+    """The plan that a campaign runs under `seed`. profile: instead of the job's (steering.py). Raises PlanError."""
     if not job.plan:
-        return swarm(seed, job.profile, job.bugs)
+        return swarm(seed, profile or job.profile, job.bugs, job.faults)
     plan = plan_from_json(job.plan)
     return evolve(plan, seed=seed, cluster=evolve(plan.cluster, bugs=job.bugs or plan.cluster.bugs))

@@ -3,12 +3,14 @@
 Owns the lists. It hears ZooKeeper's commits and the hosts' effects; must not act on what it hears.
 """
 
+from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
-from attrs import evolve
+from attrs import evolve, fields
 
-from fencepost.campaign.facts import Facts
+from fencepost.campaign.facts import Assignments, Facts
 from fencepost.impl import znodes
 from fencepost.impl.client.attempt import Attempt, complete
 from fencepost.impl.messages import TopicPartition
@@ -24,13 +26,15 @@ from fencepost.traces.plan import PlannedOperation
 
 class Recorder(Observer):
     """events: in the order in which they happened. strong: whether ends may be trusted now (the final phase).
-    operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id."""
+    operations: completed ones; invoked: (operation, process, invoke time) of those under way, by op id; begun: (row, invoke time) of those under way
+    that clients began by themselves."""
 
     def __init__(self) -> None:
         self.facts = Facts()
         self.events: list[Event] = []
         self.operations: list[Operation] = []
         self.invoked: dict[int, tuple[PlannedOperation, int]] = {}
+        self.begun: dict[int, tuple[Operation, int]] = {}
         self.scheduler: Scheduler | None = None
         self.strong = False
 
@@ -66,16 +70,56 @@ class Recorder(Observer):
                         time=commit.time, name=Name.CONTROLLER_EPOCH, node=commit.node, controller_epoch=epoch
                     )
                 )
+            elif (key := znodes.partition_of_state_path(change.path)) is not None:
+                self._state(commit, change, key)
             else:
-                self._state(commit, change)
+                self._administration(commit, change)
+
+    def _administration(self, commit: Commit, change: Change) -> None:
+        """Of the other nodes: registrations, assignments, and what stands below /admin."""
+        gone = change.kind is WatchKind.DELETED
+        parent, _, name = change.path.rpartition("/")
+        if parent == znodes.BROKER_IDS:
+            epoch = -1 if gone else change.zxid
+            self.recorded(Event(time=commit.time, name=Name.BROKER_ZNODE, node=int(name), broker_epoch=epoch))
+        elif parent == znodes.TOPICS:
+            known = {key: ids for key, ids in self.facts.assignments.items() if key[0] == name and ids}
+            now = {} if gone else znodes.decode_topic(change.data)
+            told = {(name, number): ids for number, ids in now.items()}
+            self._replicas(commit, Name.ASSIGNMENT, known, told)
+        elif change.path == znodes.REASSIGN:
+            entries = {} if gone else znodes.decode_reassignments(change.data)
+            told = {(key.topic, key.partition): ids for key, ids in entries.items()}
+            self._replicas(commit, Name.REASSIGNMENT, self.facts.reassigning, told)
+        elif parent == znodes.DELETE_TOPICS:
+            cause = "done" if gone else "requested"
+            self.recorded(
+                Event(time=commit.time, name=Name.TOPIC_DELETION, node=commit.node, topic=name, cause=cause)
+            )
+
+    def _replicas(self, commit: Commit, name: Name, known: Assignments, told: Assignments) -> None:
+        """One event for each partition of which something else is said now."""
+        for key in sorted(known.keys() | told.keys()):
+            if known.get(key, ()) != told.get(key, ()):
+                topic, partition = key
+                replicas = told.get(key, ())
+                self.recorded(
+                    Event(
+                        time=commit.time,
+                        name=name,
+                        node=commit.node,
+                        topic=topic,
+                        partition=partition,
+                        replicas=replicas,
+                    )
+                )
 
     def _controller(self, commit: Commit, change: Change) -> None:
         named = -1 if change.kind is WatchKind.DELETED else znodes.decode_controller(change.data)
         self.recorded(Event(time=commit.time, name=Name.CONTROLLER_ZNODE, node=commit.node, leader=named))
 
-    def _state(self, commit: Commit, change: Change) -> None:
-        key = znodes.partition_of_state_path(change.path)
-        if key is None or change.kind is WatchKind.DELETED:
+    def _state(self, commit: Commit, change: Change, key: TopicPartition) -> None:
+        if change.kind is WatchKind.DELETED:
             return
         state = znodes.decode_state(change.data, change.version)
         self.recorded(
@@ -99,12 +143,17 @@ class Recorder(Observer):
         """A client is about to begin an operation."""
         self.invoked[operation.op_id] = (operation, self.now)
 
+    def began(self, node: int, operation: Operation) -> None:
+        """A client began one by itself."""
+        self.begun[operation.op_id] = (operation, self.now)
+
     def completed(self, node: int, operation: Operation) -> None:
         """A client finished one."""
-        _, invoke_time = self.invoked.pop(operation.op_id)
+        under_way = self.begun if operation.op_id in self.begun else self.invoked
+        _, invoke_time = under_way.pop(operation.op_id)
         self.operations.append(
-            evolve(
-                operation,
+            Operation(  # attrs.evolve costs five times as much
+                **dict(zip(_SAID, _said(operation), strict=True)),
                 invoke_time=invoke_time,
                 completion_time=None if operation.completion_time is None else self.now,
                 clock_id=0,
@@ -121,16 +170,25 @@ class Recorder(Observer):
         partition = self.facts.partition((operation.topic, operation.partition))
         return (operation.node, operation.leader_epoch) == (partition.leader, partition.leader_epoch)
 
-    def finished_operations(self) -> tuple[Operation, ...]:
-        """All operations by invoke time. Of those still under way an append is unknown and a read has learnt nothing."""
+    def finished_operations(self, undecided: Mapping[int, Operation] | None = None) -> tuple[Operation, ...]:
+        """All operations by invoke time. Of those still under way an append is unknown and a read has learnt nothing. undecided: rows of some of them, where
+        their clients know more."""
         hanging = [
-            unfinished(
+            evolve(undecided[op_id], invoke_time=invoke_time, completion_time=None)
+            if undecided and op_id in undecided
+            else unfinished(
                 planned, invoke_time, Outcome.UNKNOWN if planned.function == "append" else Outcome.FAIL
             )
-            for planned, invoke_time in self.invoked.values()
+            for op_id, (planned, invoke_time) in self.invoked.items()
         ]
+        hanging += [evolve(row, invoke_time=invoke_time) for row, invoke_time in self.begun.values()]
         everything = self.operations + hanging
         return tuple(sorted(everything, key=lambda operation: (operation.invoke_time, operation.op_id)))
+
+
+_STAMPED = ("invoke_time", "completion_time", "clock_id", "strong")
+_SAID = tuple(field.name for field in fields(Operation) if field.name not in _STAMPED)
+_said = attrgetter(*_SAID)
 
 
 def unfinished(planned: PlannedOperation, invoke_time: int, outcome: Outcome) -> Operation:

@@ -10,6 +10,7 @@ import msgspec
 from attrs import Factory, define, field, frozen
 from attrs.validators import in_
 
+from fencepost.campaign.marks import NAMES
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.errors import ExitCode, strongest
 
@@ -21,13 +22,16 @@ MOST_SEEDS_NAMED = 1_000
 class Job:
     """What all runs of a campaign share. plan: JSON of a plan that every seed runs ("": the swarm makes one per seed).
 
-    bugs: planted in every run. checks: judges by name, None for the default ones.
+    faults: kinds that the swarm draws from, () for all of the profile's. bugs: planted in every run. checks: judges by name, None for the default ones.
+    steer_from: the first seed of a campaign that is steered (steering.py), -1 for one that is not.
     """
 
     profile: str = "default"
     bugs: tuple[str, ...] = ()
     plan: str = ""
     checks: tuple[str, ...] | None = None
+    faults: tuple[str, ...] = ()
+    steer_from: int = -1
 
 
 @frozen(kw_only=True)
@@ -41,17 +45,18 @@ class Orders:
 
 @frozen(kw_only=True)
 class Task:
-    """What a worker does next. kind: run (and keep and judge), recheck (run again, digest only), judge (a stored run)."""
+    """What a worker does next. kind: run (and keep and judge), recheck (run again, digest only), judge (a stored run). profile: of its plan, "": the job's."""
 
     seed: int
     kind: str = field(default="run", validator=in_(("run", "recheck", "judge")))
+    profile: str = ""
 
 
 @frozen(kw_only=True)
 class RunResult:
     """What one task came to. crash: the exception of a run that did not end ("" if it did); wall_ms: real time it took.
 
-    decision: None for a recheck or a crash. rotated: the worker began a new journal, the old one may be sealed.
+    decision: None for a recheck or a crash. marks: what the run reached (marks.py). rotated: the worker began a new journal, the old one may be sealed.
     """
 
     seed: int
@@ -65,6 +70,7 @@ class RunResult:
     operations: int = 0
     events: int = 0
     wall_ms: int = 0
+    marks: tuple[str, ...] = ()
     rotated: bool = False
 
     def to_json(self) -> bytes:
@@ -83,7 +89,8 @@ class CampaignResult:
 
     anomalies: failing runs by the name of their worst anomaly. failing: (seed, anomaly), lowest seeds first. broken: seeds whose run
     was too weak to mean anything; undecided: seeds that a judge could not decide; crashed: (seed, why) of runs that did not end;
-    rechecked: runs that were run twice; disagreeing: seeds whose second run had another digest. wall_s: of this sitting.
+    rechecked: runs that were run twice; disagreeing: seeds whose second run had another digest. wall_s: of this sitting. marks: how many runs reached each
+    mark; never_reached: those that no run did, though the profile could.
     """
 
     seeds: int
@@ -98,6 +105,8 @@ class CampaignResult:
     crashed: tuple[tuple[int, str], ...] = ()
     rechecked: int = 0
     disagreeing: tuple[int, ...] = ()
+    marks: dict[str, int] = Factory(dict)
+    never_reached: tuple[str, ...] = ()
     parts: int = 0
     wall_s: float = 0.0
     interrupted: bool = False
@@ -140,12 +149,14 @@ class Tally:
     disagreeing: set[int] = Factory(set)
     rechecked: int = 0
     ran: int = 0
+    marks: Counter[str] = Factory(Counter)
 
     def add(self, result: RunResult) -> None:
         """Count one judged or crashed run."""
         self.finished += 1
         self.operations += result.operations
         self.events += result.events
+        self.marks.update(result.marks)
         if result.crash:
             self.crashed[result.seed] = result.crash
         elif result.decision is Decision.ILLEGAL:
@@ -157,8 +168,10 @@ class Tally:
         elif result.decision is not Decision.OK:
             self.undecided.add(result.seed)
 
-    def result(self, *, seeds: int, wall_s: float, parts: int, interrupted: bool) -> CampaignResult:
-        """The sums as a value."""
+    def result(
+        self, *, seeds: int, wall_s: float, parts: int, interrupted: bool, possible: tuple[str, ...] = ()
+    ) -> CampaignResult:
+        """The sums as a value. possible: marks that could be reached."""
         return CampaignResult(
             seeds=seeds,
             finished=self.finished,
@@ -172,6 +185,8 @@ class Tally:
             crashed=tuple(sorted(self.crashed.items()))[:MOST_SEEDS_NAMED],
             rechecked=self.rechecked,
             disagreeing=tuple(sorted(self.disagreeing)),
+            marks={name: self.marks[name] for name in NAMES if name in self.marks},
+            never_reached=tuple(name for name in possible if name not in self.marks),
             parts=parts,
             wall_s=wall_s,
             interrupted=interrupted,

@@ -10,6 +10,8 @@ import re
 
 from fencepost.campaign.facts import Facts
 from fencepost.traces.errors import PlanError
+from fencepost.traces.events import Event
+from fencepost.traces.plan import Fault
 
 _ROLE = re.compile(
     r"controller|leader of (?P<led>.+)-(?P<led_number>\d+)"
@@ -42,6 +44,17 @@ def resolve(role: str, facts: Facts, brokers: int) -> int | None:
     if match["followed"]:
         return _follower(facts, (match["followed"], int(match["followed_number"])), int(match["place"]))
     return facts.controller if facts.controller >= 1 else None
+
+
+def follows(fault: Fault, event: Event) -> bool:
+    """Whether this is the event that the fault waits for: of that name, and of the partition that the target names, if both name one."""
+    if event.name.value != fault.follows:
+        return False
+    match = _ROLE.fullmatch(fault.target)
+    topic = match and (match["led"] or match["followed"])
+    if match is None or not topic or event.topic is None:
+        return True
+    return (event.topic, event.partition) == (topic, int(match["led_number"] or match["followed_number"]))
 
 
 def _follower(facts: Facts, key: tuple[str, int], place: int) -> int | None:

@@ -5,7 +5,8 @@ Owns the phases and their bounds. The story in order:
 1. set-up    brokers start, a controller is elected, topics are created and get leaders
 2. safety    clients work while faults begin and end
 3. heal      every fault ends, every broker runs
-4. liveness  registered brokers, leaders, full ISRs, no operation hanging, one acknowledged append per partition: within a bound of virtual time
+4. liveness  registered brokers, reassignments and deletions done, leaders, full ISRs, no operation hanging, one acknowledged append per partition: within
+             a bound of virtual time
 5. final     one client reads every partition to its end; all replicas' logs are written into the trace
 """
 
@@ -16,9 +17,12 @@ from attrs import define, evolve, field
 import fencepost
 from fencepost.campaign.claims import derive_claims
 from fencepost.campaign.cluster import Cluster
+from fencepost.campaign.group_facts import with_group_facts
+from fencepost.campaign.group_workload import CONSUMER_FUNCTIONS, uses_groups
 from fencepost.campaign.workload import Workload
 from fencepost.impl import znodes
 from fencepost.impl.log.values import runs_of
+from fencepost.impl.shell import INTERNAL_TOPICS
 from fencepost.impl.zookeeper import Children, GetChildren
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.digest import digest_of
@@ -82,8 +86,10 @@ class Run:
             self.setup_failed = "the brokers never registered"
             return False
         for topic in self.plan.cluster.topics:
-            self.cluster.create_topic(topic)
-        for process in sorted({operation.process for operation in self.plan.operations}):
+            if not topic.created_later:
+                self.cluster.create_topic(topic)
+        planned = (each for each in self.plan.operations if each.function not in CONSUMER_FUNCTIONS)
+        for process in sorted({operation.process for operation in planned}):
             self.workload.add_process(process)
         if not self._wait(self._led, SETUP_MS):
             self.setup_failed = "the partitions never got leaders"
@@ -96,7 +102,7 @@ class Run:
         start = cluster.now
         self.workload.schedule(self.plan.operations)
         for fault in self.plan.faults:
-            scheduler.after(fault.at_ms * MILLISECOND, cluster.begin, fault)
+            scheduler.after(fault.at_ms * MILLISECOND, cluster.meet, fault)
         cluster.world.run_until(start + self.plan.safety_ms * MILLISECOND)
 
     def _heal_and_live(self) -> bool:
@@ -105,8 +111,12 @@ class Run:
         self.workload.drop_waiting()
         self.cluster.note(Name.PHASE, cause="liveness")
         self.workload.add_process(self._reader)
+        self.workload.groups.heal(self._reader + 1)
         waits: tuple[tuple[str, Callable[[], bool]], ...] = (
+            ("no broker is about to stop", lambda: not self.cluster.stopping),
             ("every broker is registered", self._registered),
+            ("every reassignment has ended", self._reassigned),
+            ("every deletion of a topic has ended", self._nothing_in(znodes.DELETE_TOPICS)),
             ("every partition has a live leader", self._led),
             ("every ISR is full", self._in_sync),
             ("no operation hangs", self.workload.idle),
@@ -115,18 +125,37 @@ class Run:
             if not self._wait(reached, self.plan.liveness_ms):
                 self.cluster.note(Name.LIVENESS_FAILED, cause=name)
                 return False
-        for topic, partition in self._partitions():
-            if not self._do(topic, partition, "append"):
+        ends: dict[tuple[str, int], int] = {}
+        for topic, partition in self._partitions_of_clients():
+            done = self._do(topic, partition, "append")
+            if not done:
                 self.cluster.note(
                     Name.LIVENESS_FAILED, cause=f"an append to {topic}-{partition} is acknowledged"
                 )
                 return False
+            ends[topic, partition] = done.offset or 0
+        if not self._caught_up(ends):
+            late = self.workload.groups.lagging(ends)[0]
+            self.cluster.note(Name.LIVENESS_FAILED, cause=f"group {late} gets what is appended")
+            return False
+        if failed := self.workload.groups.failures():
+            self.cluster.note(Name.LIVENESS_FAILED, cause=f"consumer {failed[0]} goes on")
+            return False
         return True
+
+    def _caught_up(self, ends: dict[tuple[str, int], int]) -> bool:
+        """Whether each group gets what stands at these offsets. A slow one has time, as long as it goes on."""
+        groups, before = self.workload.groups, None
+        while groups.reached != before:
+            before = dict(groups.reached)
+            if self._wait(lambda: not groups.lagging(ends), self.plan.liveness_ms):
+                return True
+        return False
 
     def _final_reads(self) -> None:
         self.cluster.note(Name.PHASE, cause="final")
         self.cluster.strong = True
-        for topic, partition in self._partitions():
+        for topic, partition in self._partitions_of_clients():
             if not self._read_to_end(topic, partition):
                 self.cluster.note(Name.LIVENESS_FAILED, cause=f"{topic}-{partition} is read to its end")
                 return
@@ -153,10 +182,11 @@ class Run:
         self.cluster.note(Name.PHASE, cause="end")
         for broker in self.cluster.broker_ids:
             core = self.cluster.world.hosts[broker].core
-            if core is None:
-                continue
+            if core is None or core.shutdown.shutting_down:
+                continue  # its logs are closed
             for key, partition in sorted(core.replicas.partitions.items()):
-                for epoch, base, values in runs_of(partition.log):
+                empty = (-1, partition.log.log_start_offset, ())
+                for epoch, base, values in list(runs_of(partition.log)) or [empty]:
                     self.cluster.recorded(
                         Event(
                             time=self.cluster.now,
@@ -175,7 +205,9 @@ class Run:
                     )
 
     def _trace(self) -> Trace:
-        operations = self.cluster.finished_operations()
+        operations = self.cluster.finished_operations(self.workload.undecided())
+        if uses_groups(self.plan):
+            operations = with_group_facts(self.plan, operations, self.cluster.events)
         trace = Trace(
             trace_id=self.plan.seed,
             plan=plan_to_json(self.plan),
@@ -183,6 +215,7 @@ class Run:
             software_version=fencepost.__version__,
             profile=self.plan.profile,
             claims=derive_claims(self.plan, self.cluster.facts, operations, setup_failed=self.setup_failed),
+            concurrent_processes=self.plan.client.producer.pipelined or uses_groups(self.plan),
             operations=operations,
             events=tuple(self.cluster.events),
         )
@@ -234,9 +267,24 @@ class Run:
         return True
 
     def _partitions(self) -> list[tuple[str, int]]:
-        return [
-            (topic.name, number) for topic in self.plan.cluster.topics for number in range(topic.partitions)
-        ]
+        """Those that exist, in the order of the plan's topics."""
+        order = [topic.name for topic in self.plan.cluster.topics]
+        assigned = (key for key, replicas in self.cluster.facts.assignments.items() if replicas)
+        return sorted(assigned, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
+
+    def _partitions_of_clients(self) -> list[tuple[str, int]]:
+        """Without those that only brokers write."""
+        return [key for key in self._partitions() if key[0] not in INTERNAL_TOPICS]
+
+    def _reassigned(self) -> bool:
+        return not self.cluster.facts.reassigning
+
+    def _nothing_in(self, path: str) -> Callable[[], bool]:
+        def reached() -> bool:
+            listed = self.cluster.world.admin(GetChildren(path))
+            return isinstance(listed, Children) and not listed.names
+
+        return reached
 
     def _registered(self) -> bool:
         listed = self.cluster.world.admin(GetChildren(znodes.BROKER_IDS))
@@ -258,9 +306,10 @@ class Run:
         )
 
     def _in_sync(self) -> bool:
-        factor = {topic.name: topic.replication_factor for topic in self.plan.cluster.topics}
-        partitions = self.cluster.facts.partitions
-        return self._led() and all(len(partitions[key].isr) == factor[key[0]] for key in self._partitions())
+        assigned, partitions = self.cluster.facts.assignments, self.cluster.facts.partitions
+        return self._led() and all(
+            set(partitions[key].isr) == set(assigned[key]) for key in self._partitions()
+        )
 
 
 class _WorkingCluster(Cluster):

@@ -4,84 +4,53 @@ Owns the distributions. Must not run anything. A knob that is sometimes exactly 
 (swarm testing: Groce et al., ISSTA 2012). Every draw is keyed by its purpose, so that a new knob does not reshuffle the others.
 """
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from fencepost.campaign.faults import FAULTS
+from fencepost.campaign.draws import Draws, faults_of, requests_of, requests_on
+from fencepost.campaign.group_plans import with_groups
+from fencepost.campaign.producers import with_producers
+from fencepost.campaign.profile_bounds import Profile
+from fencepost.campaign.profiles import PROFILES, profile_named
+from fencepost.campaign.quick_elections import with_quick_elections
 from fencepost.sim.randomness import Randomness
-from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import (
     DAY_MS,
     BudgetOptions,
     ClientOptions,
     ClusterOptions,
     DiskOptions,
-    Fault,
     NetworkOptions,
     Plan,
     PlannedOperation,
     TopicOptions,
 )
 
-DISK = ("bit_rot", "clean_restart", "disk_full", "io_error", "lying_fsync", "slow_fsync")
-"""Kinds of fault that the default profile leaves to the profile storage, so that its plans stay what they were."""
-PROCESS_AND_NETWORK = tuple(sorted(set(FAULTS) - set(DISK)))
+__all__ = ["PROFILES", "swarm"]
+
+LATER = "u"
+"""The topic that comes, or goes, while the cluster works."""
 
 
-@frozen(kw_only=True)
-class Profile:
-    """Bounds of a swarm. safety_ms, operations, faults: (least, most). kinds: the kinds of fault, in the order of their draws. small_segments,
-    retained, compacted, deletions, disks_lost: of how many plans in a hundred."""
-
-    says: str
-    safety_ms: tuple[int, int] = (20_000, 60_000)
-    operations: tuple[int, int] = (30, 240)
-    faults: tuple[int, int] = (0, 12)
-    partitions: tuple[int, int] = (1, 4)
-    clients: tuple[int, int] = (2, 5)
-    kinds: tuple[str, ...] = PROCESS_AND_NETWORK
-    small_segments: int = 20
-    retained: int = 10
-    compacted: int = 0
-    deletions: int = 0
-    disks_lost: int = 25
-
-
-PROFILES: dict[str, Profile] = {
-    "default": Profile(says="everything at random: the profile that a change must survive"),
-    "storage": Profile(
-        says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, disks that fail",
-        operations=(60, 400),
-        partitions=(1, 3),
-        kinds=PROCESS_AND_NETWORK + DISK,
-        small_segments=100,
-        retained=70,
-        compacted=45,
-        deletions=30,
-        disks_lost=50,
-    ),
-    "calm": Profile(says="no faults at all: what the cluster does when nothing breaks", faults=(0, 0)),
-}
-
-
-def swarm(seed: int, profile: str = "default", bugs: tuple[str, ...] = ()) -> Plan:
-    """The plan of this seed: the same on every machine. Raises FencepostError for an unknown profile."""
-    bounds = PROFILES.get(profile)
-    if bounds is None:
-        raise FencepostError(
-            expected=f"one of {', '.join(sorted(PROFILES))}",
-            seen=profile,
-            where="swarm profile",
-            hint="docs/plans.md describes them",
-        )
-    draw = _Draws(Randomness(seed))
+def swarm(
+    seed: int, profile: str = "default", bugs: tuple[str, ...] = (), faults: tuple[str, ...] = ()
+) -> Plan:
+    """The plan of this seed: the same on every machine. faults: kinds of fault and request to draw from, all of the profile's if empty. Raises
+    FencepostError for an unknown profile or kind."""
+    bounds = profile_named(profile, faults)
+    draw = Draws(Randomness(seed))
     safety_ms = draw.between(bounds.safety_ms, "safety")
-    topic = _topic(draw, bounds)
-    return Plan(
+    administered = draw.chance(bounds.administered, "administered")
+    kinds = requests_on(draw, bounds) if administered else []
+    topics = _topics(draw, bounds, kinds)
+    topic = topics[0]
+    brokers = draw.between(bounds.brokers, "brokers")
+    drawn = faults_of(draw, bounds, topic, safety_ms, brokers)
+    plan = Plan(
         seed=seed,
         profile=profile,
         safety_ms=safety_ms,
-        cluster=_cluster(draw, bounds, topic, bugs),
-        network=_network(draw),
+        cluster=_cluster(draw, bounds, topics, kinds, brokers, bugs),
+        network=_network(draw, bounds),
         disk=DiskOptions(
             write_us=draw.between((5, 100), "write"), fsync_us=draw.between((200, 20_000), "fsync")
         ),
@@ -101,32 +70,14 @@ def swarm(seed: int, profile: str = "default", bugs: tuple[str, ...] = ()) -> Pl
             else 0,
             outside="allow" if draw.chance(10, "outside") else "skip",
         ),
-        operations=_operations(draw, bounds, topic, safety_ms),
-        faults=_faults(draw, bounds, topic, safety_ms),
+        operations=_operations(draw, bounds, topics, kinds, safety_ms),
+        faults=(*drawn, *requests_of(draw, bounds, topics, kinds, drawn, safety_ms, brokers)),
     )
+    plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
+    return with_groups(plan, draw, bounds.groups)
 
 
-class _Draws:
-    """Draws of one plan."""
-
-    def __init__(self, randomness: Randomness) -> None:
-        self._randomness = randomness
-
-    def between(self, bounds: tuple[int, int], purpose: str, *cause: int) -> int:
-        """An integer from `bounds`, both ends included."""
-        low, high = bounds
-        return low + self._randomness.below(high - low + 1, f"swarm.{purpose}", *cause)
-
-    def chance(self, percent: int, purpose: str, *cause: int) -> bool:
-        """True in so many of a hundred."""
-        return self._randomness.chance(percent * 10_000, f"swarm.{purpose}", *cause)
-
-    def choice(self, items: list[str], purpose: str, *cause: int) -> str:
-        """One of the items."""
-        return self._randomness.choice(items, f"swarm.{purpose}", *cause)
-
-
-def _topic(draw: _Draws, bounds: Profile) -> TopicOptions:
+def _topic(draw: Draws, bounds: Profile) -> TopicOptions:
     retained, compacted = draw.chance(bounds.retained, "retained"), draw.chance(bounds.compacted, "compacted")
     policies = ["compact", "compact,delete"] if compacted else ["delete"]
     topic = TopicOptions(
@@ -138,6 +89,7 @@ def _topic(draw: _Draws, bounds: Profile) -> TopicOptions:
         cleanup_policy=draw.choice(policies, "cleanup_policy"),
         delete_retention_ms=draw.between((0, 20_000), "delete_retention"),
         min_cleanable_dirty_ppm=draw.between((0, 500_000), "dirty"),
+        unclean_leader_election=draw.chance(bounds.unclean, "unclean"),
     )
     if draw.chance(bounds.small_segments, "small_segments"):
         topic = evolve(topic, segment_bytes=draw.between((80, 3_000), "segment_bytes"))
@@ -150,10 +102,35 @@ def _topic(draw: _Draws, bounds: Profile) -> TopicOptions:
     return topic
 
 
-def _cluster(draw: _Draws, bounds: Profile, topic: TopicOptions, bugs: tuple[str, ...]) -> ClusterOptions:
+def _topics(draw: Draws, bounds: Profile, kinds: list[str]) -> tuple[TopicOptions, ...]:
+    """The topic of all profiles; where operators create or delete topics, another one."""
+    topic = _topic(draw, bounds)
+    if kinds and draw.chance(bounds.single, "single"):
+        topic = evolve(topic, replication_factor=1, min_insync_replicas=1)
+    if "create_topic" not in kinds and "delete_topic" not in kinds:
+        return (topic,)
+    later = "create_topic" in kinds and ("delete_topic" not in kinds or draw.chance(50, "created_later"))
+    other = TopicOptions(
+        name=LATER,
+        partitions=draw.between((1, 3), "later.partitions"),
+        replication_factor=draw.between((1, 3), "later.replication_factor"),
+        created_later=later,
+    )
+    return (topic, other)
+
+
+def _cluster(
+    draw: Draws,
+    bounds: Profile,
+    topics: tuple[TopicOptions, ...],
+    kinds: list[str],
+    brokers: int,
+    bugs: tuple[str, ...],
+) -> ClusterOptions:
+    topic = topics[0]
     return ClusterOptions(
-        brokers=3,
-        topics=(topic,),
+        brokers=brokers,
+        topics=topics,
         replica_lag_time_max_ms=draw.between((1_500, 10_000), "lag"),
         replica_fetch_wait_max_ms=draw.between((50, 1_000), "replica_wait"),
         replica_fetch_backoff_ms=draw.between((100, 1_500), "replica_backoff"),
@@ -165,14 +142,37 @@ def _cluster(draw: _Draws, bounds: Profile, topic: TopicOptions, bugs: tuple[str
         if draw.chance(60, "balance_on")
         else 0,
         log_retention_check_interval_ms=draw.between((200, 5_000), "retention_check")
-        if bounds.retained > 50 or topic.retention_ms < DAY_MS or topic.retention_bytes >= 0
+        if bounds.retained > 50
+        or topic.retention_ms < DAY_MS
+        or topic.retention_bytes >= 0
+        or "alter_topic" in kinds
         else 300_000,
         log_cleaner_backoff_ms=draw.between((200, 5_000), "cleaner_backoff"),
+        controlled_shutdown_retry_backoff_ms=draw.between((200, 5_000), "shutdown_backoff")
+        if kinds and draw.chance(60, "shutdown_backoff_on")
+        else 5_000,
         bugs=bugs,
     )
 
 
-def _network(draw: _Draws) -> NetworkOptions:
+def _network(draw: Draws, bounds: Profile) -> NetworkOptions:
+    if draw.chance(bounds.stormy, "overtaking"):
+        return NetworkOptions(
+            latency_min_us=draw.between((50, 5_000), "overtaking.min"),
+            latency_tail_us=draw.between((0, 5_000), "overtaking.tail"),
+            latency_max_us=draw.between((500_000, 5_000_000), "overtaking.max"),
+            reorder_ppm=draw.between((20_000, 250_000), "overtaking.reorder"),
+        )
+    if draw.chance(bounds.stormy, "stormy"):
+        return NetworkOptions(
+            latency_min_us=draw.between((50, 20_000), "stormy.min"),
+            latency_tail_us=draw.between((20_000, 150_000), "stormy.tail"),
+            latency_max_us=draw.between((500_000, 4_000_000), "stormy.max"),
+            loss_ppm=draw.between((100, 50_000), "stormy.loss") if draw.chance(50, "loss_on") else 0,
+            duplicate_ppm=draw.between((1_000, 100_000), "stormy.duplicate")
+            if draw.chance(50, "duplicate_on")
+            else 0,
+        )
     far = draw.chance(35, "far")  # brokers far apart: every window between two messages is wide open
     latency_min_us = draw.between((10_000, 150_000) if far else (50, 2_000), "latency_min")
     return NetworkOptions(
@@ -186,8 +186,10 @@ def _network(draw: _Draws) -> NetworkOptions:
 
 
 def _operations(
-    draw: _Draws, bounds: Profile, topic: TopicOptions, safety_ms: int
+    draw: Draws, bounds: Profile, topics: tuple[TopicOptions, ...], kinds: list[str], safety_ms: int
 ) -> tuple[PlannedOperation, ...]:
+    topic = topics[0]
+    grown = int("add_partitions" in kinds)
     count = draw.between(bounds.operations, "operations")
     clients = draw.between(bounds.clients, "clients")
     appends = draw.between((30, 80), "append_share")
@@ -202,6 +204,7 @@ def _operations(
             function = "delete_records"
         elif function == "poll" and draw.chance(20, "list_offsets", number):
             function = "list_offsets"
+        where = topics[-1] if len(topics) > 1 and draw.chance(25, "elsewhere", number) else topic
         weak = function == "append" and draw.between((0, 99), "acks", number) < weak_acks
         operations.append(
             PlannedOperation(
@@ -209,53 +212,16 @@ def _operations(
                 process=draw.between((0, clients - 1), "process", number),
                 at_ms=draw.between((0, safety_ms - 1), "at", number),
                 function=function,
-                topic=topic.name,
-                partition=draw.between((0, topic.partitions - 1), "partition", number),
+                topic=where.name,
+                partition=draw.between((0, where.partitions - 1 + grown), "partition", number),
                 acks=draw.between((0, 1), "weak", number) if weak else -1,
-                key=f"k{draw.between((1, keys), 'key', number)}" if keys and function == "append" else "",
+                key=f"k{draw.between((1, keys), 'key', number)}"
+                if keys and function == "append" and where is topic
+                else "",
                 argument="tombstone"
-                if keys and function == "append" and draw.chance(12, "tombstone", number)
+                if keys and function == "append" and where is topic and draw.chance(12, "tombstone", number)
                 else "",
                 records=draw.between((1, 4), "records", number) if batches else 1,
             )
         )
     return tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id)))
-
-
-def _faults(draw: _Draws, bounds: Profile, topic: TopicOptions, safety_ms: int) -> tuple[Fault, ...]:
-    count = draw.between(bounds.faults, "faults")
-    kinds = [kind for index, kind in enumerate(bounds.kinds) if draw.chance(50, "kind", index)] or ["crash"]
-    longest = draw.between((500, 20_000), "longest")
-    together = draw.chance(60, "together")
-    focus = _role(draw, topic, "focus", 0) if draw.chance(50, "focus_on") else ""
-    faults, at_ms = [], 0
-    for number in range(count):
-        near = together and number > 0 and draw.chance(75, "near", number)
-        at_ms = (
-            min(safety_ms, at_ms + draw.between((0, 3_000), "gap", number))
-            if near
-            else draw.between((0, safety_ms), "fault_at", number)
-        )
-        kind = draw.choice(kinds, "fault_kind", number)
-        faults.append(
-            Fault(
-                fault_id=number,
-                kind=kind,
-                at_ms=at_ms,
-                duration_ms=draw.between((10, longest), "duration", number),
-                target=focus
-                if focus and draw.chance(50, "focused", number)
-                else _role(draw, topic, "target", number),
-                other=_role(draw, topic, "other", number) if draw.chance(30, "pair", number) else "",
-                parameter=draw.between(FAULTS[kind].parameter, "parameter", number),
-            )
-        )
-    return tuple(sorted(faults, key=lambda fault: (fault.at_ms, fault.fault_id)))
-
-
-def _role(draw: _Draws, topic: TopicOptions, purpose: str, number: int) -> str:
-    partition = draw.between((0, topic.partitions - 1), f"{purpose}.partition", number)
-    key = f"{topic.name}-{partition}"
-    roles = ["controller", f"leader of {key}", f"follower 1 of {key}", f"follower 2 of {key}"]
-    roles.append(f"broker {draw.between((1, 3), f'{purpose}.broker', number)}")
-    return draw.choice(roles, purpose, number)

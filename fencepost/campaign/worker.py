@@ -17,6 +17,7 @@ from typing import BinaryIO
 import msgspec
 from attrs import define, evolve, field
 
+from fencepost.campaign.marks import marks_of
 from fencepost.campaign.plans import plan_of
 from fencepost.campaign.results import Orders, RunResult, Task
 from fencepost.campaign.run import run
@@ -58,7 +59,7 @@ class Worker:
         job = self.orders.job
         if task.kind == "judge":
             return self._judged(task, TraceStore.open(Path(self.orders.out)).read(task.seed), rotated=False)
-        trace = run(plan_of(job, task.seed))
+        trace = run(plan_of(job, task.seed, task.profile))
         if task.kind == "recheck":
             return RunResult(seed=task.seed, kind=task.kind, digest=trace.digest)
         rotated = self._keep(trace) if self.orders.out else False
@@ -88,6 +89,7 @@ class Worker:
             reason=verdict.reason,
             operations=len(trace.operations),
             events=len(trace.events),
+            marks=marks_of(trace),
             rotated=rotated,
         )
 

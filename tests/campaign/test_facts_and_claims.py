@@ -150,8 +150,10 @@ def test_an_election_outside_the_isr_allows_everything_in_that_partition():
     facts = Facts()
     facts.learn(state(1, 0, (1, 2)))
     facts.learn(state(3, 1, (3,)))
-    (loss,) = derive_claims(PLAN, facts, (APPEND, POLL)).loss
+    allowing = evolve(PLAN, cluster=ClusterOptions(topics=(TopicOptions(unclean_leader_election=True),)))
+    (loss,) = derive_claims(allowing, facts, (APPEND, POLL)).loss
     assert (loss.topic, loss.partition, loss.start) == ("t", 0, 0)
+    assert not derive_claims(PLAN, facts, (APPEND, POLL)).loss, "a topic that allows none gives no licence"
 
 
 def test_roles_follow_the_facts():

@@ -1,9 +1,14 @@
 """The swarm: every knob is random, many are fully off, and a seed is a plan for ever."""
 
-import pytest
+from hashlib import sha256
 
+import pytest
+from attrs import evolve
+
+from fencepost.campaign.draws import FIRST_REQUEST
 from fencepost.campaign.facts import Facts
 from fencepost.campaign.faults import FAULTS
+from fencepost.campaign.profile_bounds import REQUESTS
 from fencepost.campaign.roles import resolve
 from fencepost.campaign.swarm import PROFILES, swarm
 from fencepost.traces.errors import FencepostError, PlanError
@@ -48,6 +53,16 @@ KNOBS_THAT_VARY = {
     "operations": lambda plan: len(plan.operations),
     "processes": lambda plan: len({operation.process for operation in plan.operations}),
 }
+PLANS_FOR_EVER = {
+    "calm": "7b2f6b979d896f3e",
+    "default": "60dd5dac08e0d9fd",
+    "elections": "aa196d24c5b744e9",
+    "groups": "176bbe33f9ec2586",
+    "producer": "b7ecc0b63b5deedb",
+    "reassignment": "fdd3e63c00862178",
+    "storage": "5cce428a83da6642",
+}
+"""Digests of the first hundred plans of each profile, from before there were slow hosts, clocks and the like."""
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +97,14 @@ def test_a_knob_varies(plans, knob):
 
 def test_every_kind_of_fault_and_every_role_is_drawn(plans):
     """The swarm leaves out no kind of fault that its profile has, and no kind of target; together the profiles have all."""
-    faults = [fault for plan in plans for fault in plan.faults]
+    faults = [fault for plan in plans for fault in plan.faults if fault.fault_id < FIRST_REQUEST]
     assert {fault.kind for fault in faults} == set(PROFILES["default"].kinds)
+    requests = [fault for plan in plans for fault in plan.faults if fault.fault_id >= FIRST_REQUEST]
+    assert {fault.kind for fault in requests} == set(REQUESTS)
     storage = {fault.kind for seed in SEEDS for fault in swarm(seed, "storage").faults}
-    assert storage == set(PROFILES["storage"].kinds) == set(FAULTS)
+    assert storage == set(PROFILES["storage"].kinds)
+    chaos = {fault.kind for seed in range(80) for fault in swarm(seed, "chaos").faults}
+    assert chaos == set(FAULTS)
     assert {fault.target.split(" ")[0] for fault in faults} == {"controller", "leader", "follower", "broker"}
     assert any(fault.other for fault in faults) and not all(fault.other for fault in faults)
 
@@ -97,6 +116,55 @@ def test_a_seed_is_the_same_plan_and_survives_json(plans):
         assert plan_from_json(plan_to_json(plan)) == plan
 
 
+def test_requests_of_operators_are_off_in_most_plans_and_reshuffle_nothing(plans):
+    """A plan of the default profile without requests is what it was before there were any; taking one request out changes no other."""
+    administered = [any(fault.fault_id >= FIRST_REQUEST for fault in plan.faults) for plan in plans]
+    assert 0.2 < sum(administered) / len(administered) < 0.5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "default", evolve(PROFILES["default"], administered=0))
+        bare = [swarm(seed) for seed in SEEDS]
+    for plan, without, has in zip(plans, bare, administered, strict=True):
+        assert [fault for fault in plan.faults if fault.fault_id < FIRST_REQUEST] == list(without.faults)
+        assert has or plan == without
+
+
+def test_the_profile_of_operators_has_each_kind_off_in_many_plans():
+    """Each kind of request is in some plans of the profile reassignment and not in others; topics of one replica, four brokers and a second topic are drawn."""
+    plans = [swarm(seed, "reassignment") for seed in range(100)]
+    for kind in REQUESTS:
+        assert 0 < sum(any(fault.kind == kind for fault in plan.faults) for plan in plans) < len(plans), kind
+    assert {plan.cluster.brokers for plan in plans} == {3, 4}
+    assert {plan.cluster.topics[0].replication_factor for plan in plans} == {1, 2, 3}
+    assert {len(plan.cluster.topics) for plan in plans} == {1, 2}
+
+
+def test_a_plan_of_few_kinds_has_no_others():
+    """`--faults` narrows the draws: only these kinds of fault and request, of whatever profile, and a kind that is none is refused by name."""
+    plans = [swarm(seed, faults=("disk_full", "reassign_grow")) for seed in range(20)]
+    assert {fault.kind for plan in plans for fault in plan.faults} == {"disk_full", "reassign_grow"}
+    assert not any(
+        fault
+        for seed in range(5)
+        for fault in swarm(seed, "calm", faults=("add_partitions",)).faults
+        if fault.kind != "add_partitions"
+    )
+    with pytest.raises(FencepostError, match="--list-faults"):
+        swarm(0, faults=("earthquake",))
+
+
+def digest_of_plans(profile: str) -> str:
+    """Of the first hundred plans of a profile, as JSON."""
+    return sha256("".join(plan_to_json(swarm(seed, profile)) for seed in range(100)).encode()).hexdigest()[
+        :16
+    ]
+
+
+@pytest.mark.parametrize("profile", sorted(PLANS_FOR_EVER))
+def test_a_new_kind_of_fault_changes_no_plan_of_an_older_profile(profile):
+    """A seed that somebody wrote down means the same plan in every later version: new kinds belong to new profiles."""
+    assert digest_of_plans(profile) == PLANS_FOR_EVER[profile]
+
+
 def test_planting_a_bug_changes_nothing_else():
     """A healthy run and one with a planted bug differ by the bug alone, so that they can be compared."""
     healthy, sick = plan_to_json(swarm(5)), plan_to_json(swarm(5, bugs=("KIP-101",)))
@@ -105,9 +173,14 @@ def test_planting_a_bug_changes_nothing_else():
 
 def test_an_unknown_profile_is_refused_with_the_known_ones():
     """Bad input gets one sentence that names what is possible."""
-    with pytest.raises(FencepostError, match="calm, default, storage"):
+    with pytest.raises(
+        FencepostError,
+        match="calm, chaos, default, elections, fencing, groups, producer, races, reassignment, storage, truncation",
+    ):
         swarm(0, "nonsense")
-    assert set(PROFILES) == {"calm", "default", "storage"}
+    assert set(PROFILES) == {
+        "calm", "chaos", "default", "elections", "fencing", "groups", "producer", "races", "reassignment", "storage", "truncation",
+    }  # fmt: skip
 
 
 def test_a_role_that_is_none_is_refused_by_name():

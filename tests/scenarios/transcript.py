@@ -9,7 +9,7 @@ from fencepost.traces.events import Event, Name
 
 WIDTH = 150
 """Of a line about a znode."""
-QUIET = frozenset({Name.HIGH_WATERMARK, Name.BROKER_STARTED})
+QUIET = frozenset({Name.HIGH_WATERMARK, Name.BROKER_STARTED, Name.LIVE_BROKERS, Name.ISR_PROPOSED})
 """Events that a story is readable without."""
 HIDDEN = ("/zookeeper", "/brokers/ids/")
 """Znodes whose content says nothing to a reader."""

@@ -6,13 +6,21 @@ Owns the table. A bug is named by the protection that is missing; what it breaks
 from attrs import evolve, frozen
 
 from fencepost.campaign.bugs import (
+    groups,
     kafka_532,
     kafka_3978,
     kafka_6082,
+    kafka_7128,
+    kafka_7415,
     kafka_9491,
     kip_101,
     kip_207,
+    kip_279,
+    kip_320,
+    producer,
 )
+from fencepost.campaign.bugs.controller import elections, epochs, procedures
+from fencepost.campaign.bugs.isr import membership
 from fencepost.campaign.bugs.storage import appending, removing
 from fencepost.impl.parts import Parts
 from fencepost.traces.errors import FencepostError
@@ -22,13 +30,20 @@ from fencepost.traces.protections import BY_BUG, Protection
 @frozen(kw_only=True)
 class PlantedBug:
     """bug: the zoo's id. role: the entry of `Parts` that is swapped; part: by what. anomalies: names that a finding of it may carry, each of an
-    invariant that the bug breaks. profile: the swarm profile that hunts it."""
+    invariant that the bug breaks. profile: the swarm profile that hunts it. also_breaks: an invariant that its anomalies
+    may show to be broken, beside the protection's own (a request for a broker that is gone breaks INCARNATION at once, and may cost data later)."""
 
     bug: str
     role: str
     part: type
     anomalies: frozenset[str]
     profile: str = "default"
+    also_breaks: str = ""
+
+    @property
+    def family(self) -> str:
+        """What it shares with near duplicates, which count once together; its own id if it has none."""
+        return next((family for family, bugs in FAMILIES.items() if self.bug in bugs), self.bug)
 
     @property
     def protection(self) -> Protection:
@@ -36,33 +51,100 @@ class PlantedBug:
         return BY_BUG[self.bug]
 
 
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "a deposed controller": ("KAFKA-532", "KAFKA-6082", "KAFKA-1096"),
+    "an earlier incarnation": ("KIP-380", "KAFKA-7235"),
+    "order at a replica": ("KAFKA-1188", "KIP-570"),
+    "a state that nobody mends": ("KAFKA-2729", "KAFKA-1382"),
+    "the last ISR member": ("KAFKA-708", "KAFKA-340"),
+    "who is in the ISR": ("KAFKA-1097", "KAFKA-14140", "KAFKA-3143"),
+    "the name of a session": ("KAFKA-1387", "KAFKA-13407"),
+    "work that is pending": ("KAFKA-6193", "KAFKA-5310", "KAFKA-1681", "KAFKA-6650"),
+}
+"""Equivalence classes of the zoo (docs/zoo.md)."""
 COMMIT_SAFE = frozenset(
     {"committed_record_lost", "committed_record_truncated", "lost_write", "inconsistent_offsets"}
 )
+LOG_MATCH = frozenset({"log_divergence", "inconsistent_offsets"})
+QUICK = "elections"
+RACES = "races"
 HW_BOUNDS = frozenset({"high_watermark_outside_log"})
 HW_MONO = frozenset({"high_watermark_regressed", "stale_read"})
 LIVE = frozenset({"no_progress"})
+EPOCH_MONO = frozenset({"leader_epoch_regressed", "leader_epoch_repeated", "two_leaders_one_epoch"})
+DELETED = frozenset({"isr_member_deleted", "assigned_replica_deleted"})
+ASSIGN = frozenset({"stale_reassignment", "reassignment_forgotten", "reassignment_incomplete"})
+DEL_COMPLETE = frozenset({"deletion_incomplete", "deleted_topic_left_behind"})
+INCARNATION = frozenset({"earlier_incarnation_obeyed"})
+MOVES = "reassignment"
+"""The profile of operators at work."""
 
 
 def _bug(
-    bug: str, role: str, part: type, anomalies: frozenset[str] | str, profile: str = "default"
+    bug: str,
+    role: str,
+    part: type,
+    anomalies: frozenset[str] | str,
+    profile: str = "default",
+    also_breaks: str = "",
 ) -> PlantedBug:
     names = frozenset({anomalies}) if isinstance(anomalies, str) else anomalies
-    return PlantedBug(bug=bug, role=role, part=part, anomalies=names, profile=profile)
+    return PlantedBug(
+        bug=bug, role=role, part=part, anomalies=names, profile=profile, also_breaks=also_breaks
+    )
 
 
 BUGS: dict[str, PlantedBug] = {
     planted.bug: planted
     for planted in (
         _bug("KIP-101", "truncation", kip_101.TruncateToHighWatermark, COMMIT_SAFE),
-        _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO),
+        _bug("KIP-279", "truncation", kip_279.TrustsTheEndOffset, LOG_MATCH, QUICK),
+        _bug("KIP-320", "leader", kip_320.ServesAnyEpoch, COMMIT_SAFE, QUICK),
+        _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE, RACES),
+        _bug(
+            "KAFKA-7415",
+            "replica_manager",
+            kafka_7415.EntersItsEpochWithItsFirstRecord,
+            COMMIT_SAFE | LOG_MATCH,
+            RACES,
+            "COMMIT-SAFE",
+        ),
+        _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO, "elections"),
         _bug("KAFKA-532", "control_gate", kafka_532.ObeysAnyController, "fenced_controller_obeyed"),
         _bug("KAFKA-6082", "controller_writer", kafka_6082.WritesUnfenced, "fenced_controller_wrote"),
         _bug("KAFKA-5634", "retention", removing.DeletesWhatIsNotCommitted, HW_BOUNDS, "storage"),
         _bug("KAFKA-13194", "cleaner", removing.CompactsWhatIsNotCommitted, COMMIT_SAFE, "storage"),
         _bug("KAFKA-3978", "partition", kafka_3978.TakesAnyHighWatermark, HW_BOUNDS, "storage"),
         _bug("KAFKA-9491", "partition", kafka_9491.LeavesTheHighWatermarkBehind, HW_BOUNDS, "storage"),
+        _bug("KAFKA-2729", "channels", membership.GivesALostRequestUp, LIVE),
+        _bug("KAFKA-1382", "in_sync_replicas", membership.TakesALostReplyForAConflict, LIVE),
+        _bug("KAFKA-708", "leader_election", membership.EmptiesTheIsr, "empty_isr"),
+        _bug(
+            "KAFKA-14140",
+            "in_sync_replicas",
+            membership.TakesBackWhoStops,
+            "stopping_member_joined_isr",
+            MOVES,
+        ),
+        _bug("KAFKA-1096", "controller_writer", epochs.AdoptsTheNewestEpoch, "fenced_controller_wrote"),
+        _bug("KAFKA-1188", "replica_manager", epochs.ObeysOldLeaderEpochs, EPOCH_MONO),
+        _bug("KIP-570", "replica_manager", epochs.StopsWhateverTheEpoch, DELETED | LIVE, MOVES, "LIVE"),
+        _bug("KIP-380", "control_gate", epochs.ObeysWhoeverIsMeant, INCARNATION, also_breaks="INCARNATION"),
+        _bug("KAFKA-1387", "registration", elections.TakesAnOldNodeForItsOwn, LIVE),
+        _bug("KAFKA-13407", "controller_elector", elections.IgnoresItsOwnName, LIVE),
+        _bug("KAFKA-5310", "controller_state", elections.RemembersReassignments, ASSIGN, MOVES),
+        _bug("KAFKA-340", "leader_election", elections.LetsTheLastLeaderGo, COMMIT_SAFE, MOVES),
+        _bug("KAFKA-3143", "controller_guards", procedures.LeavesTheDeadInTheIsr, "dead_member_left_in_isr"),
+        _bug("KAFKA-6193", "controller_guards", procedures.RemovesAllThatIsPending, ASSIGN, MOVES),
+        _bug(
+            "KAFKA-1097", "controller_guards", procedures.TellsOfOldReplicas, "isr_outside_assignment", MOVES
+        ),
+        _bug("KAFKA-1681", "controller_guards", procedures.ForgetsDeletions, DEL_COMPLETE, MOVES),
+        _bug("KAFKA-6650", "controller_guards", procedures.NeedsAStateToDelete, DEL_COMPLETE, MOVES),
+        _bug("KAFKA-7235", "controller_guards", procedures.ShutsDownWhoLives, INCARNATION, MOVES),
         _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE, "storage"),
+        *(_bug(*row) for row in groups.ROWS),
+        *(_bug(*row) for row in producer.ROWS),
     )
 }
 

@@ -83,8 +83,11 @@ class DiskMachine(FaultyDiskMachine):
             self.forget_lies()
         elif kind in (INDEX, TIME_INDEX):
             self.rebuild_indexes()
+        elif kind == RECOVERY_POINTS:
+            self.checkpoint()
         elif kind == CLEANER_OFFSETS and self.logs is not None:
             self.logs.first_dirty.pop(KEY, None)
+            self.checkpoint()
 
     def turn(self, paths: list[str], pick: int) -> RottenBit | None:
         """One bit of one of these files; and what the model must expect if that bit is outside a checksum."""
@@ -186,6 +189,7 @@ class DiskMachine(FaultyDiskMachine):
         self.disk.sync_directory("")
         self.model.restart_at(0)
         self.model.anywhere = True
+        self.model.displaced.clear()
         self.model.lied, self.loading_began = False, False
         self.epoch += 1
         self.start(at_least=0)

@@ -15,10 +15,9 @@ from collections.abc import Callable
 import msgspec
 from attrs import asdict, frozen
 from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from fencepost.campaign.bugs.storage import log_bug
-from fencepost.campaign.machines.log_life import LogLife
 from fencepost.campaign.machines.planted import planted, script_of, steps_of
 from fencepost.traces.errors import FencepostError
 
@@ -51,7 +50,14 @@ class Round:
     told: str = ""
 
 
-def run_round(machine: type[LogLife], number: int, *, examples: int, shrink: bool) -> Round:
+def run_round(
+    machine: type[RuleBasedStateMachine],
+    number: int,
+    *,
+    examples: int,
+    shrink: bool,
+    steps: int = STEPS_PER_EXAMPLE,
+) -> Round:
     """One round of examples; ends with the first that fails, shrunk if wanted."""
     started, failed_at = 0, 0
 
@@ -71,7 +77,7 @@ def run_round(machine: type[LogLife], number: int, *, examples: int, shrink: boo
     Counted.__name__ = Counted.__qualname__ = machine.__name__
     wanted = settings(
         max_examples=examples,
-        stateful_step_count=STEPS_PER_EXAMPLE,
+        stateful_step_count=steps,
         phases=[Phase.generate, *([Phase.shrink] if shrink else [])],
         report_multiple_bugs=False,
         print_blob=False,

@@ -24,6 +24,8 @@ from fencepost.impl.log.segmented_log import CLOSED, SegmentedLog
 from fencepost.impl.messages import TopicPartition
 
 KEY = TopicPartition("t", 0)
+DELETED = "-delete"
+"""How the directory of a deleted replica ends."""
 DELETE_RETENTION_MS = 100
 POLICIES = {"delete": (True, False), "compact": (False, True), "both": (True, True)}
 """cleanup.policy: (delete, compact)."""
@@ -128,7 +130,7 @@ class LogLife(RuleBasedStateMachine):
         wrong = self.model.complaints(found, first=first, end=log.log_end_offset, at_least=at_least)
         assert not wrong, wrong
         self.model.adopt(found, first=first, end=log.log_end_offset)
-        self.model.start = log.log_start_offset
+        self.model.started_at(log.log_start_offset)
 
     def open_directory(self) -> None:
         """Load the log as a broker does that starts."""
@@ -229,8 +231,8 @@ class LogLife(RuleBasedStateMachine):
         self.start(at_least=self.model.durable if lost else end)
 
     def paths(self) -> list[str]:
-        """Every file."""
-        top = [name for name in self.files.list("") if name != str(KEY)]
+        """Every file of the log and the checkpoints."""
+        top = [name for name in self.files.list("") if name != str(KEY) and not name.endswith(DELETED)]
         return top + [f"{KEY}/{name}" for name in self.files.list(str(KEY))]
 
     # ---- what a restart must not forget

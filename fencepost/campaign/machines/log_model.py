@@ -33,19 +33,23 @@ class LogModel:
     log answers as its end while it is in service. durable: below it nothing may be lost. deletable_below: retention may have removed what lies below.
     removable: compaction may have. forgettable: last offsets of batches that compaction found not to be their producer's last, so that it kept nothing
     of them. cleaned_at: when a tombstone was first compacted. anywhere: a full truncation was interrupted, so that an empty log may stand at any
-    offset. lied: a sync has lied or a bit outside every checksum has turned, so that what is there may be anything that was ever written."""
+    offset. lost_start: a log start that was lost with its checkpoint; the cleaner began there and never looked at what lies below. displaced: base
+    offsets that a turned bit, outside the checksum, may have given a batch. lied: a sync has lied or a bit outside every checksum has turned, so
+    that what is there may be anything that was ever written."""
 
     records: dict[int, Known] = field(factory=dict)
     ever: dict[int, list[Known]] = field(factory=dict)
     end: int = 0
     durable: int = 0
     start: int = 0
+    lost_start: int = 0
     deletable_below: int = 0
     high_watermark: int = 0
     removable: set[int] = field(factory=set)
     forgettable: set[int] = field(factory=set)
     cleaned_at: dict[int, int] = field(factory=dict)
     anywhere: bool = False
+    displaced: set[int] = field(factory=set)
     lied: bool = False
 
     def try_append(self, batch: list[Known]) -> None:
@@ -56,6 +60,7 @@ class LogModel:
 
     def may_be_displaced(self, first: int, to: int) -> None:
         """The batch at `first` may be found at `to`: its base offset is not under its checksum."""
+        self.displaced.add(to)
         for record in [one for mine in self.ever.values() for one in mine if one.first == first]:
             moved = evolve(
                 record,
@@ -82,14 +87,20 @@ class LogModel:
         self.cleaned_at = {offset: at for offset, at in self.cleaned_at.items() if offset < end}
         self.end = end
         self.durable, self.high_watermark = min(self.durable, end), min(self.high_watermark, end)
-        self.start = min(self.start, end)
+        self.start, self.lost_start = min(self.start, end), min(self.lost_start, end)
         self.deletable_below = min(self.deletable_below, end)
 
     def restart_at(self, offset: int) -> None:
         """A full truncation is done."""
         self.records, self.removable, self.forgettable, self.cleaned_at = {}, set(), set(), {}
         self.end = self.durable = self.start = self.deletable_below = self.high_watermark = offset
-        self.anywhere = False
+        self.anywhere, self.lost_start = False, 0
+
+    def started_at(self, start: int) -> None:
+        """A log was opened, and begins here."""
+        if start < self.start:
+            self.lost_start = max(self.lost_start, self.start)
+        self.start = start
 
     def last_of(self, producer: int) -> Known | None:
         """A record of the last batch of a producer that must be remembered; None if there is none, or compaction may have dropped it."""

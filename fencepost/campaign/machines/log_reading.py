@@ -89,7 +89,8 @@ class LogReading(LogLife):
         headers = list(read_headers(answers[0]))
         got = [self.known(header, one) for header in headers for one in read_records(answers[0], header)]
         assert all(one in model.ever.get(one.offset, []) for one in got), got
-        beyond = [header.last_offset for header in headers if header.last_offset >= min(bound, model.end)]
+        late = [header for header in headers if header.last_offset >= min(bound, model.end)]
+        beyond = [header.last_offset for header in late if header.base_offset not in model.displaced]
         assert not beyond, f"read beyond the end {model.end} or the bound {bound}: {beyond}"
         if model.lied:
             return

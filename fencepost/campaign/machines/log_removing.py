@@ -6,7 +6,7 @@ Owns what may go, and what must. Whatever interrupts a removal, it takes what it
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from fencepost.campaign.machines.log_life import DELETE_RETENTION_MS, KEY, LogLife
+from fencepost.campaign.machines.log_life import DELETE_RETENTION_MS, DELETED, KEY, LogLife
 from fencepost.impl.log.log_options import UNLIMITED
 
 
@@ -47,6 +47,31 @@ class LogRemoving(LogLife):
         self.model.anywhere = True
         if self.survive(lambda: logs.truncate_fully_and_start_at(KEY, offset)):
             self.model.restart_at(offset)
+
+    @precondition(up)
+    @rule()
+    def delete_and_recreate(self) -> None:
+        """The topic is deleted and created anew: another log, of the same name."""
+        logs, files = self.logs, self.files
+        assert logs is not None
+        self.model.may_cut(0)
+        self.model.anywhere = True
+        self.epoch += 1
+
+        def deleting() -> None:
+            logs.forget(KEY)
+            number = sum(name.startswith(f"{KEY}.") for name in files.list(""))
+            doomed = f"{KEY}.{number}{DELETED}"
+            files.rename(str(KEY), doomed)
+            files.sync_directory("")
+            for name in files.list(doomed):
+                files.remove(f"{doomed}/{name}")
+            logs.open(KEY, self.options)
+
+        if self.survive(deleting):
+            self.model.restart_at(0)
+        else:
+            self.leave()
 
     # ---- retention
 
@@ -133,7 +158,7 @@ class LogRemoving(LogLife):
 
         def cleaning() -> None:
             done = cleaner.clean(
-                first_dirty_offset=min(logs.first_dirty.get(KEY, 0), self.log.log_end_offset),
+                first_dirty_offset=logs.first_dirty.get(KEY, 0),
                 high_watermark=model.high_watermark,
                 now_ms=self.now_ms,
             )
@@ -142,7 +167,7 @@ class LogRemoving(LogLife):
             stale = {
                 one
                 for one in model.superseded(done.first_dirty_offset)
-                if one in present and one >= model.start
+                if one in present and one >= max(model.start, model.lost_start)
             }
             assert model.lied or not stale, f"superseded and still there: {sorted(stale)}"
 

@@ -1,10 +1,10 @@
 """Bugs of writing: in which order a log changes, and what it makes of errors on the way."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 from fencepost.impl.log.producer_files import write_snapshot
 from fencepost.impl.log.producer_state import OutOfOrderSequenceError
+from fencepost.impl.log.readable_log import InService
 from fencepost.impl.log.record_batch import BatchHeader
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
 
@@ -74,13 +74,20 @@ class FlushesNothing(SegmentedLog):
             self.recovery_point = self.log_end_offset
 
 
+class ForgetsErrors(InService):
+    """A piece of work whose failure is answered, and leaves the log in service."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Answer the error."""
+        if isinstance(error, OSError):
+            raise LogOfflineError(expected="a log", seen=str(error), where=self.what) from error
+
+
 class GoesOnAfterErrors(SegmentedLog):
     """After an error of the disk the log goes on as if nothing had been written."""
 
-    @contextmanager
-    def in_service(self, what: str) -> Iterator[None]:
-        """Answer the error, and forget it."""
-        try:
-            yield
-        except OSError as error:
-            raise LogOfflineError(expected="a log", seen=str(error), where=what) from error
+    def in_service(self, what: str) -> InService:
+        """Whatever has failed before."""
+        return ForgetsErrors(self, what)

@@ -1,0 +1,1 @@
+"""Planted bugs of the controller: its sessions and epochs, reassignment, deletion, controlled shutdown."""

@@ -1,0 +1,28 @@
+"""Bugs of static members."""
+
+from fencepost.impl.coordinator.group import Group, Member
+from fencepost.impl.coordinator.membership import GroupMembership
+from fencepost.traces.outcomes import ErrorCode
+
+
+class KeepsNewIdsInMemory(GroupMembership):
+    """KAFKA-10284: the new id of a static member that came back is told, and not written: the next coordinator fences it."""
+
+    def persist_static_member(self, group: Group, member: Member, leader: str) -> None:
+        """Tell it at once."""
+        self._persisted(group, member, leader, ErrorCode.NONE, -1)
+
+
+class ReplacesOnlyWhenStable(GroupMembership):
+    """KAFKA-8500: a static member that comes back during a rebalance stands beside itself."""
+
+    def replace_static_member(self, group: Group) -> bool:
+        """Only in a stable group."""
+        return group.phase == "Stable"
+
+
+class WaitsForTheAssignment(GroupMembership):
+    """KAFKA-12890: the assignment of a generation is waited for as long as the leader's heartbeats come."""
+
+    def await_assignment(self, group: Group) -> None:
+        """No timer."""

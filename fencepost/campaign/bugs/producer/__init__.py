@@ -1,0 +1,29 @@
+"""Planted bugs of idempotent producers, on both sides of the wire: each removes one protection by swapping one part.
+
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, breaks). KAFKA-6683 and KAFKA-5490 need a crash or a cleaning at the
+one moment that counts; the log machine finds them (campaign/bugs/storage), the swarm has not.
+"""
+
+from fencepost.campaign.bugs.producer import logs, numbers
+from fencepost.campaign.bugs.storage import appending
+
+PROFILE = "producer"
+TWICE = frozenset({"duplicate", "nonmonotonic_send"})
+TAKEN_FOR_ANOTHER = frozenset({"inconsistent_offsets"})
+"""A batch that is taken for the retry of another, and acknowledged where that one stands."""
+
+ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
+    ("KIP-98", "log", logs.KnowsNoProducers, TWICE, PROFILE, ""),
+    ("KIP-360", "producer_sequences", numbers.SendsAgainUnderANewEpoch, TWICE, PROFILE, ""),
+    ("R10", "producer_ids", numbers.ClaimsAnyBlock, TAKEN_FOR_ANOTHER, PROFILE, "LOG-MATCH"),
+    ("KAFKA-7298", "log", logs.ForgetsDeletedProducers, TWICE, PROFILE, ""),
+    (
+        "KAFKA-8484",
+        "producer_sequences",
+        numbers.NumbersAgainOutOfOrder,
+        frozenset({"nonmonotonic_send"}),
+        PROFILE,
+        "",
+    ),
+    ("KAFKA-6003", "log", appending.ChecksItsLeader, frozenset({"no_progress"}), PROFILE, ""),
+)
