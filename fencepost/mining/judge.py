@@ -2,9 +2,8 @@
 
 Owns: the way from a split to rows of results. Must not know: Spark (a test calls it as a function), how judges work.
 
-A check that has a form over columns judges all traces of a row group at once; the others see one trace at a time, with events but
-without operations, because they say that they do not read them. A row group that cannot be judged as a whole is
-judged trace by trace, so that one bad trace costs only itself.
+A check that has a form over columns judges all traces of a row group at once; the others see one trace at a time. A row group that
+cannot be judged as a whole is judged trace by trace, so that one bad trace costs only itself; one that contradicts itself is not judged at all.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,54 +11,73 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from attrs import evolve, frozen
 
-from fencepost.checkers.judges import Check, checks_by_name, guarded, under_profile
+from fencepost.checkers.judges import Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.mining.contradictions import COLUMNS, contradictions
+from fencepost.mining.history_files import HistoryFile
+from fencepost.mining.kept import TaskResult, keep, key_of
+from fencepost.mining.model_check import ModelQuestion
 from fencepost.mining.results import Counts, ResultWriter, Sample, finding_row, quarantine_row, verdict_row
 from fencepost.mining.splits import Split, Unreadable
 from fencepost.report.explain import explain
 from fencepost.traces.errors import TraceError
+from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import read_group, read_tables
-from fencepost.traces.rows import trace_of
-from fencepost.traces.schema import SCHEMAS
+from fencepost.traces.rows import rows_of, trace_of
+from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.tables import Tables, only, rows_of_tables, tables_of, traces_of_tables
 from fencepost.traces.trace import Trace
 
-Judged = tuple[Trace, int, tuple[Verdict, ...]]
-"""A trace (not all of it was read), how many operations it has, and a verdict per check."""
+FAULT_COLUMNS = ["trace_id", "name", "cause"]
+"""Of events: what tells the kinds of fault that struck a trace."""
+
+
+CODED_COLUMNS = ["name", "topic", "cause"]
+"""Of events: strings that are read as dictionaries, as Parquet keeps them."""
+
+
+@frozen
+class Judged:
+    """A trace (not all of it was read), how many operations it has, the kinds of fault that struck it, a verdict per check."""
+
+    trace: Trace
+    operations: int
+    faults: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
 
 
 @frozen(kw_only=True)
 class Settings:
-    """What every task is told. checks: names; profile: of the log check, None for each trace's own; folder: for results."""
+    """What every task is told. checks: names; profile: of the log check, None for each trace's own; folder: of the work
+    (kept.py); model: that small histories are held against."""
 
     checks: tuple[str, ...]
     profile: str | None
     folder: Path
+    model: ModelQuestion | None = None
 
 
-@frozen(kw_only=True)
-class TaskResult:
-    """What a task answers. files: that it wrote, relative to the folder."""
-
-    counts: Counts
-    files: tuple[str, ...]
-
-
-def _read(split: Split, checks: tuple[Check, ...]) -> Tables:
-    """The tables of a split: whole, or only the columns that `checks` read. Raises TraceError."""
+def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False) -> Tables:
+    """The tables of a split: whole, or only the columns that `checks` read (rows: all of operations). Raises TraceError."""
     if split.group is None:
         assert split.journal is not None
         return tables_of(read_frames(split.journal, split.frames))
     part, index = split.group.part, split.group.index
-    by_column = [check.operation_columns for check in checks if check.judge_table is not None]
-    rows_needed = any(check.judge_table is None and not check.reads_events for check in checks)
-    columns = sorted({"trace_id", "op_id"}.union(*by_column), key=SCHEMAS["operations"].names.index)
-    events: pa.Table = SCHEMAS["events"].empty_table()
-    if any(check.reads_events for check in checks):
-        events = read_group(part.events, "events", index)
+    by_column = [check.operation_columns for check in checks if _has_columns(check)]
+    rows_needed = rows or any(not _has_columns(check) for check in checks)
+    columns = sorted(set(COLUMNS).union(*by_column), key=SCHEMAS["operations"].names.index)
+    whole = any(check.reads_events for check in checks)
+    events = read_group(
+        part.events,
+        "events",
+        index,
+        columns=None if whole else FAULT_COLUMNS,
+        dictionary=[] if rows_needed else CODED_COLUMNS,
+    )
     return Tables(
         traces=read_group(part.traces, "traces", index),
         operations=read_group(part.operations, "operations", index, columns=None if rows_needed else columns),
@@ -67,10 +85,35 @@ def _read(split: Split, checks: tuple[Check, ...]) -> Tables:
     )
 
 
-def _headers(tables: Tables, profile: str | None, where: str) -> list[Trace]:
-    """The traces without operations and events."""
+def _has_columns(check: Check) -> bool:
+    """Whether it has a form over all traces of a row group."""
+    return check.judge_table is not None or check.judge_events is not None
+
+
+def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
+    """The tables without the traces that contradict themselves or were met before, and why."""
+    reasons = {
+        **{found: f"the trace contradicts itself: {why}" for found, why in contradictions(tables.operations).items()},
+        **dict.fromkeys(split.repeated, "its trace id stands in an earlier row group too, which is judged"),
+    }  # fmt: skip
+    if not reasons:
+        return tables, []
+    strange = pa.array(reasons, pa.int64())
+    kept = {
+        name: tables.of(name).filter(pc.invert(pc.is_in(tables.of(name).column("trace_id"), strange)))
+        for name in TABLES
+    }
+    told = [
+        Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
+        for trace_id, reason in reasons.items()
+    ]
+    return Tables(traces=kept["traces"], operations=kept["operations"], events=kept["events"]), told
+
+
+def headers_of(traces: pa.Table, profile: str | None, where: str) -> list[Trace]:
+    """The traces without operations and events. Raises TraceError."""
     none = {name: SCHEMAS[name].empty_table() for name in ("operations", "events")}
-    bare = Tables(traces=tables.traces, operations=none["operations"], events=none["events"])
+    bare = Tables(traces=traces, operations=none["operations"], events=none["events"])
     return [under_profile(trace_of(rows, where=where), profile) for rows in rows_of_tables(bare, where=where)]
 
 
@@ -91,42 +134,78 @@ def _sizes(tables: Tables) -> dict[int, int]:
     return dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
 
 
+def faults_of(events: pa.Table) -> dict[int, tuple[str, ...]]:
+    """The kinds of fault that struck, by trace id; nothing for a trace without any."""
+    names: Any = events.column("name")
+    began: Any = events.filter(pc.equal(names.cast(pa.string()), pa.scalar(Name.FAULT_BEGAN.value)))
+    pairs = zip(began.column("trace_id").to_pylist(), began.column("cause").to_pylist(), strict=True)
+    found: dict[int, tuple[str, ...]] = {}
+    for trace_id, kind in sorted(set(pairs)):
+        found[trace_id] = (*found.get(trace_id, ()), kind)
+    return found
+
+
 def judge_tables(
-    tables: Tables, checks: tuple[Check, ...], profile: str | None, *, where: str
+    tables: Tables,
+    checks: tuple[Check, ...],
+    profile: str | None,
+    *,
+    where: str,
+    model: ModelQuestion | None = None,
 ) -> list[Judged]:
     """Every trace of the tables with its verdicts, in order. Raises TraceError for rows that make no trace."""
-    headers = _headers(tables, profile, where)
+    headers = headers_of(tables.traces, profile, where)
     _check_whole(tables, headers, where)
     by_table = {
         check.name: check.judge_table(tables.operations, headers)
         for check in checks
         if check.judge_table is not None
     }
-    one_by_one = tuple(check for check in checks if check.judge_table is None)
+    if any(check.judge_events for check in checks):
+        events = event_tables(tables, headers)
+        by_table |= {check.name: check.judge_events(events) for check in checks if check.judge_events}
+    one_by_one = tuple(check for check in checks if not _has_columns(check))
     whole: dict[int, dict[str, Verdict]] = {}
     if one_by_one:
-        keep = any(not check.reads_events for check in one_by_one)
-        operations = tables.operations if keep else SCHEMAS["operations"].empty_table()
-        needed = Tables(traces=tables.traces, operations=operations, events=tables.events)
-        for rows in rows_of_tables(needed, where=where):
+        for rows in rows_of_tables(tables, where=where):
             trace = under_profile(trace_of(rows, where=where), profile)
             whole[trace.trace_id] = {check.name: guarded(check, trace) for check in one_by_one}
-    sizes = _sizes(tables)
+    sizes, faults = _sizes(tables), faults_of(tables.events)
+    by_model = _by_model(tables, headers, sizes, model, where) if model is not None else {}
 
     def verdict(check: Check, trace: Trace) -> Verdict:
-        if check.judge_table is None:
+        if check.name not in by_table:
             return whole[trace.trace_id][check.name]
         return by_table[check.name].get(trace.trace_id) or Verdict(decision=Decision.OK, check=check.name)
 
     return [
-        (trace, sizes.get(trace.trace_id, 0), tuple(verdict(check, trace) for check in checks))
+        Judged(
+            trace,
+            sizes.get(trace.trace_id, 0),
+            faults.get(trace.trace_id, ()),
+            (*(verdict(check, trace) for check in checks), *by_model.get(trace.trace_id, ())),
+        )
         for trace in headers
     ]
 
 
-def _one_by_one(
-    split: Split, checks: tuple[Check, ...], profile: str | None
-) -> Iterator[Judged | Unreadable]:
+def _by_model(
+    tables: Tables, headers: list[Trace], sizes: dict[int, int], model: ModelQuestion, where: str
+) -> dict[int, tuple[Verdict]]:
+    """The verdict of general linearizability, by trace id; only small histories become objects."""
+    large = {trace.trace_id for trace in headers if sizes.get(trace.trace_id, 0) > model.operations}
+    small = {
+        table: tables.of(table).filter(
+            pc.invert(pc.is_in(tables.of(table).column("trace_id"), pa.array(sorted(large), pa.int64())))
+        )
+        for table in ("traces", "operations")
+    }
+    rows = rows_of_tables(Tables(**small, events=SCHEMAS["events"].empty_table()), where=where)
+    found = {one.trace_id: (model.judge(trace_of(one, where=where)),) for one in rows}
+    return found | {trace_id: (model.too_large(sizes[trace_id]),) for trace_id in large}
+
+
+def _one_by_one(split: Split, checks: tuple[Check, ...], settings: Settings) -> Iterator[Judged | Unreadable]:
     """The traces of a split that could not be judged together, each by itself."""
 
     def bad(error: TraceError, trace_id: int = -1) -> Unreadable:
@@ -140,42 +219,86 @@ def _one_by_one(
             many = rows_of_tables(read_tables(split.group.part, split.group.index), where=split.place)
         for rows in many:
             try:
-                trace = under_profile(trace_of(rows, where=split.place), profile)
+                trace = under_profile(trace_of(rows, where=split.place), settings.profile)
+                strange = [
+                    one for one in _sound(tables_of([rows]), split)[1] if one.trace_id == rows.trace_id
+                ]
             except TraceError as error:
                 yield bad(error, rows.trace_id)
                 continue
-            yield trace, len(trace.operations), tuple(guarded(check, trace) for check in checks)
+            if strange:
+                yield from strange
+                continue
+            yield _alone(trace, checks, settings)
     except TraceError as error:
         yield bad(error)
 
 
-def judge_split(split: Split, settings: Settings, writer: ResultWriter, counts: Counts) -> None:
+def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judged:
+    """One whole trace, judged by itself."""
+    struck = {event.cause for event in trace.events if event.name is Name.FAULT_BEGAN}
+    kinds = tuple(sorted(str(kind) for kind in struck))
+    verdicts = [guarded(check, trace) for check in checks]
+    if settings.model is not None:
+        verdicts.append(settings.model.judge(trace))
+    return Judged(trace, len(trace.operations), kinds, tuple(verdicts))
+
+
+def _of_file(
+    file: HistoryFile, checks: tuple[Check, ...], settings: Settings, counts: Counts
+) -> Iterator[Judged | Unreadable]:
+    """The histories of a file."""
+    for many in file.read():
+        if isinstance(many, Unreadable):
+            yield many
+            continue
+        strange = contradictions(tables_of(rows_of(trace) for trace in many).operations)
+        for trace in many:
+            if trace.trace_id in strange:
+                reason = f"the trace contradicts itself: {strange[trace.trace_id]}"
+                yield Unreadable(source=file.source, place=file.place, reason=reason, trace_id=trace.trace_id)
+            else:
+                counts.events += len(trace.events)
+                yield _alone(under_profile(trace, settings.profile), checks, settings)
+
+
+def _of_split(
+    split: Split, checks: tuple[Check, ...], settings: Settings, counts: Counts
+) -> Iterable[Judged | Unreadable]:
+    """The traces of a split, judged together, or where that cannot be, one by one."""
+    try:
+        tables, strange = _sound(_read(split, checks, rows=settings.model is not None), split)
+        judged = judge_tables(tables, checks, settings.profile, where=split.place, model=settings.model)
+        counts.events += tables.events.num_rows
+    except TraceError:
+        return _one_by_one(split, checks, settings)
+    return [*strange, *judged]
+
+
+def judge_split(split: Split | HistoryFile, settings: Settings, writer: ResultWriter, counts: Counts) -> None:
     """Judge every trace of a split; what cannot be read goes to quarantine."""
     checks, before = checks_by_name(settings.checks), dict(counts.samples)
     judged: Iterable[Judged | Unreadable]
-    try:
-        tables = _read(split, checks)
-        judged = judge_tables(tables, checks, settings.profile, where=split.place)
-        counts.events += tables.events.num_rows
-    except TraceError:
-        judged = _one_by_one(split, checks, settings.profile)
+    if isinstance(split, HistoryFile):
+        judged = _of_file(split, checks, settings, counts)
+    else:
+        judged = _of_split(split, checks, settings, counts)
     for item in judged:
         if isinstance(item, Unreadable):
             writer.rows["quarantine"].append(quarantine_row(item))
             counts.quarantined.append(item)
             continue
-        trace, operations, verdicts = item
-        counts.operations += operations
-        counts.add_verdicts(split.source, trace, operations, verdicts)
-        for verdict in verdicts:
-            writer.rows["verdicts"].append(verdict_row(split.source, trace, verdict))
+        counts.operations += item.operations
+        counts.add_verdicts(split.source, item.trace, item.operations, item.verdicts, item.faults)
+        for verdict in item.verdicts:
+            writer.rows["verdicts"].append(verdict_row(split.source, item.trace, verdict))
             for finding in verdict.findings:
-                writer.rows["findings"].append(finding_row(split.source, trace, finding))
+                writer.rows["findings"].append(finding_row(split.source, item.trace, finding))
     writer.flush()
     _prove(split, counts, before)
 
 
-def _prove(split: Split, counts: Counts, before: dict[str, Sample]) -> None:
+def _prove(split: Split | HistoryFile, counts: Counts, before: dict[str, Sample]) -> None:
     """Tell the proof of the samples that this split supplied; only here is the trace at hand."""
     for name, sample in sorted(counts.samples.items()):
         if before.get(name) is not sample:
@@ -183,8 +306,10 @@ def _prove(split: Split, counts: Counts, before: dict[str, Sample]) -> None:
             counts.samples[name] = evolve(sample, proof=explain(sample.finding, trace).proof)
 
 
-def _trace(split: Split, trace_id: int) -> Trace:
+def _trace(split: Split | HistoryFile, trace_id: int) -> Trace:
     """One whole trace of a split that was read before."""
+    if isinstance(split, HistoryFile):
+        return split.trace(trace_id)
     if split.group is None:
         assert split.journal is not None
         frames = [frame for frame in split.frames if frame.trace_id == trace_id]
@@ -193,10 +318,13 @@ def _trace(split: Split, trace_id: int) -> Trace:
     return next(traces_of_tables(tables, where=split.place))
 
 
-def judge_splits(splits: Iterable[Split], settings: Settings, *, name: str) -> TaskResult:
-    """One task: its splits one after another, memory bounded by one. name: of its files, unique to this attempt."""
-    counts = Counts()
-    with ResultWriter(settings.folder, name) as writer:
-        for split in splits:
+def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, attempt: str) -> TaskResult:
+    """One task: its splits one after another, memory bounded by one; what came of it is kept. attempt: unique among the attempts of this task."""
+    mine, counts = tuple(splits), Counts()
+    key = key_of(mine)
+    with ResultWriter(settings.folder / "files", f"part-{key}-{attempt}") as writer:
+        for split in mine:
             judge_split(split, settings, writer, counts)
-    return TaskResult(counts=counts, files=tuple(writer.files()))
+    result = TaskResult(counts=counts, files=tuple(writer.files()))
+    keep(settings.folder, key, result, attempt=attempt)
+    return result

@@ -5,36 +5,39 @@ trace is read or judged (judge.py).
 
 Why not a DataFrame: handing rows from the JVM to Python one by one is ten times slower than letting the task read columns itself
 (DESIGN.md, Mining). Each task writes its own files under a name that carries its attempt, and answers with that name; only files named by the
-attempts that Spark accepted are kept, so a retried or a speculative task doubles nothing. The folder appears under its final name when everything
-is in it.
+attempts that Spark accepted are kept, so a retried or a speculative task doubles nothing. What has ended is kept (kept.py), so that an interrupted
+mining goes on.
 """
 
-import contextlib
-import re
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from threading import Event as Flag
 from typing import Any
 
 import pyarrow.parquet as pq
-from attrs import frozen
+from attrs import define, evolve, frozen
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
-from fencepost.mining.judge import Settings, TaskResult, judge_splits
-from fencepost.mining.results import RESULTS, SCHEMAS, Counts, ResultWriter, quarantine_row
-from fencepost.mining.session import session
+from fencepost.mining.engine import MOST_TASKS, Engine, Progress
+from fencepost.mining.giant_verdict import Judging, told
+from fencepost.mining.history_files import HistoryFile, told_apart
+from fencepost.mining.judge import Settings, judge_splits
+from fencepost.mining.kept import TaskResult, Work, key_of
+from fencepost.mining.loose import GIANT_OPERATIONS, Giant, Prepared, prepare
+from fencepost.mining.model_check import MODEL_CHECK, ModelQuestion
+from fencepost.mining.page import page_of
+from fencepost.mining.regroup import regroup
+from fencepost.mining.results import (
+    RESULTS,
+    SCHEMAS,
+    Counts,
+    ResultWriter,
+    quarantine_row,
+    statistics_rows,
+)
 from fencepost.mining.splits import Split, Unreadable, work_of
+from fencepost.mining.splits import Work as Found
 from fencepost.mining.summary import Summary, summary_of
-from fencepost.traces.errors import EnvironmentError_, FencepostError
-
-MOST_TASKS = 10_000
-"""More tasks than these only keep the scheduler busy; a task then takes several splits."""
-POLL_S = 0.2
-"""How often the driver looks how far the tasks are."""
-
-Progress = Callable[[int, int], None]
-"""progress(tasks finished, tasks in all), from the driver."""
 
 
 @frozen(kw_only=True)
@@ -43,95 +46,42 @@ class _Task:
 
     settings: Settings
 
-    def __call__(self, lists: Iterable[tuple[Split, ...]]) -> Iterator[TaskResult]:
+    def __call__(self, lists: Iterable[tuple[Split | HistoryFile, ...]]) -> Iterator[TaskResult]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         assert context is not None
-        name = f"{context.partitionId():05}-{context.taskAttemptId()}"
-        yield judge_splits((split for splits in lists for split in splits), self.settings, name=name)
+        attempt = f"{context.stageId()}-{context.taskAttemptId()}-{secrets.token_hex(4)}"  # a worker may outlive its driver
+        yield judge_splits((split for splits in lists for split in splits), self.settings, attempt=attempt)
 
 
-def _tasks(splits: tuple[Split, ...]) -> list[tuple[Split, ...]]:
+def _tasks(splits: tuple[Split | HistoryFile, ...]) -> list[tuple[Split | HistoryFile, ...]]:
     """The splits of each task, the largest first, so that no large one begins last."""
     ordered = sorted(splits, key=lambda split: (-split.size_bytes, split.place))
     count = min(len(ordered), MOST_TASKS)
     return [tuple(ordered[index::count]) for index in range(count)]
 
 
-def _completed(context: Any, group: str) -> int:
-    """Tasks of the job group that have ended."""
-    tracker = context.statusTracker()
-    jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group))
-    stages = (tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds)
-    return sum(stage.numCompletedTasks for stage in stages if stage)
-
-
-def _run(
-    spark: Any, tasks: list[tuple[Split, ...]], task: _Task, progress: Progress | None
-) -> list[TaskResult]:
-    """Run the tasks; an interruption, or whatever `progress` raises, cancels them."""
-    from pyspark import InheritableThread
-
-    context, group, ended = spark.sparkContext, f"fencepost mine {task.settings.folder}", Flag()
-    results: list[TaskResult] = []
-    failures: list[Exception] = []
-
-    def collect() -> None:
-        try:
-            context.setJobGroup(group, "judging traces", interruptOnCancel=True)
-            results.extend(context.parallelize(tasks, len(tasks)).mapPartitions(task).collect())
-        except Exception as error:
-            failures.append(error)
-        finally:
-            ended.set()
-
-    thread = InheritableThread(target=collect, daemon=True)
-    thread.start()
-    try:
-        while not ended.wait(POLL_S):
-            if progress is not None:
-                progress(_completed(context, group), len(tasks))
-    except BaseException:
-        context.cancelJobGroup(group)
-        thread.join()
-        raise
-    thread.join()
-    if failures:
-        raise EnvironmentError_(
-            expected="every task to end", seen=_cause(failures[0]), where="judging on Spark"
-        ) from failures[0]
-    if progress is not None:
-        progress(len(tasks), len(tasks))
-    return results
-
-
-def _cause(error: Exception) -> str:
-    """The last line of the Python traceback inside Spark's message, which says what went wrong."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    named = [
-        line
-        for line in lines
-        if re.match(r"[\w.]*(Error|Exception)\b", line) and "SparkException" not in line
-    ]
-    return named[0] if named else next((line for line in lines if line), type(error).__name__)
-
-
-def _commit(folder: Path, results: list[TaskResult], unreadable: tuple[Unreadable, ...]) -> None:
-    """Keep the files that accepted attempts named, under their final names; every result has at least an empty file."""
-    with ResultWriter(folder, "driver") as writer:
+def _commit(work: Work, results: list[TaskResult], unreadable: tuple[Unreadable, ...]) -> None:
+    """Tell what accepted attempts wrote, and nothing else; every result has at least an empty file. May be done again when more has ended."""
+    counts = _sum(results, unreadable)
+    with ResultWriter(work.folder / "files", "part-driver") as writer:
+        writer.rows["statistics"].extend(statistics_rows(counts))
         writer.rows["quarantine"].extend(quarantine_row(found) for found in unreadable)
-    kept = sorted(name for result in results for name in result.files) + writer.files()
+    kept = {name for result in results for name in result.files}.union(writer.files())
     for result in RESULTS:
-        (folder / result).mkdir(exist_ok=True)
-        own = [name for name in kept if name.startswith(f"{result}/")]
-        for number, name in enumerate(own):
-            (folder / name).rename(folder / result / f"part-{number:05}.parquet")
-        for path in sorted((folder / result).iterdir()):
-            if not path.name.startswith("part-"):
+        folder = work.out / result
+        folder.mkdir(exist_ok=True)
+        own = {name for name in kept if name.startswith(f"{result}/")}
+        for name in sorted(own):
+            fresh = work.folder / "files" / name
+            if fresh.exists():
+                fresh.replace(work.out / name)
+        for path in sorted(folder.iterdir()):
+            if f"{result}/{path.name}" not in own:
                 path.unlink()
         if not own:
-            pq.write_table(SCHEMAS[result].empty_table(), folder / result / "part-00000.parquet")
+            pq.write_table(SCHEMAS[result].empty_table(), folder / "part-empty.parquet")
 
 
 def _sum(results: list[TaskResult], unreadable: tuple[Unreadable, ...]) -> Counts:
@@ -142,50 +92,129 @@ def _sum(results: list[TaskResult], unreadable: tuple[Unreadable, ...]) -> Count
     return counts
 
 
-def _prepared(out: Path) -> Path:
-    """An empty folder beside `out` to write into. Raises FencepostError if `out` holds something."""
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FencepostError(
-            expected="a new or an empty folder for the results", seen="that it is in use", where=str(out)
+def _found(stores: list[Path], files: list[HistoryFile]) -> Found:
+    """What the folders hold; where there are only files, nothing."""
+    return work_of(stores) if stores or not files else Found(splits=(), unreadable=())
+
+
+def key_of_giant(giant: Giant) -> str:
+    """Names the task that a giant is."""
+    place = f"{giant.place} of {giant.operations} operations"
+    return key_of((Split(source=giant.source, place=place, size_bytes=giant.trace_id),))
+
+
+@define
+class _Mining:
+    """One mining on its way. prepared: its work, in which traces that are cut are regrouped by `judge`; files: beside it."""
+
+    prepared: Prepared
+    files: tuple[HistoryFile, ...]
+    work: Work
+    settings: Settings
+
+    def _tasks(self) -> dict[str, tuple[Split | HistoryFile, ...]]:
+        return {key_of(splits): splits for splits in _tasks((*self.prepared.found.splits, *self.files))}
+
+    def _giants(self) -> dict[str, Giant]:
+        return {key_of_giant(one): one for one in self.prepared.giants}
+
+    def keys(self) -> list[str]:
+        """Of everything that is a task."""
+        return [*self._tasks(), *self._giants()]
+
+    def judge(self, engine: Engine, progress: Progress | None) -> list[TaskResult]:
+        """Regroup what must be, then judge what is not judged yet: row groups and files, then giants."""
+        self.prepared = regroup(self.prepared, self.work.folder, engine.spread)
+        done = self.work.done(self.keys())
+        results = list(done.values())
+        left = [splits for key, splits in self._tasks().items() if key not in done]
+        giants = [(key, one) for key, one in self._giants().items() if key not in done]
+        total = len(left) + len(giants)
+
+        def on_task(ended: int, _: int) -> None:
+            if progress is not None:
+                progress(ended, total)
+
+        if left:
+            results += engine.run(left, _Task(settings=self.settings), on_task)
+        judging = Judging(settings=self.settings, spread=engine.spread)
+        for number, (key, one) in enumerate(giants, 1):
+            results.append(told(one, judging(one), self.settings, key))
+            on_task(len(left) + number, total)
+        return results
+
+    def tell(self, results: list[TaskResult]) -> Summary:
+        """Write tables, summary and page of the tasks that have ended."""
+        found, work, settings = self.prepared.found, self.work, self.settings
+        _commit(work, results, found.unreadable)
+        summary = evolve(
+            summary_of(
+                _sum(results, found.unreadable),
+                out=work.out,
+                checks=settings.checks if settings.model is None else (*settings.checks, MODEL_CHECK),
+                splits=len(found.splits),
+                unfinished=len(self.keys()) - len(results),
+            ),
+            giants=len(self.prepared.giants),
+            regrouped=self.prepared.regrouped,
         )
-    folder = out.absolute().with_name(f".{out.name}.partial")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
+        for name, text in (("summary.json", summary.to_json() + "\n"), ("index.html", page_of(summary))):
+            temporary = work.folder / name
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(work.out / name)
+        return summary
 
 
 def mine(
     inputs: list[Path],
     out: Path,
     *,
-    master: str = "local[*]",
+    master: str | None = None,
     checks: tuple[str, ...] = DEFAULT_CHECKS,
     profile: str | None = None,
+    giant: int = GIANT_OPERATIONS,
+    format: str = "auto",
+    model: ModelQuestion | None = None,
+    resume: bool = False,
     progress: Progress | None = None,
     spark: Any = None,
 ) -> Summary:
-    """Judge every trace of the input folders with every check and write the results to `out` (docs/mining.md).
+    """Judge every trace of the inputs (folders of traces, files of histories) with every check and write the results to `out` (docs/mining.md).
 
-    out: new or empty; it holds everything or nothing. profile: of the log check, instead of each trace's own. spark: a session to use
-    instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Raises FencepostError for inputs that are no
-    folders of traces, and for what the machine lacks.
+    out: new or empty. master: where Spark runs (session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
+    judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
+    mining that did not end there. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
+    KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be gone on with, if anything
+    was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
     """
     checks_by_name(checks)
     check_profile(profile)
-    work = work_of(inputs)
-    folder = _prepared(out)
-    settings = Settings(checks=checks, profile=profile, folder=folder)
-    try:
-        results: list[TaskResult] = []
-        if work.splits:
-            with session(master) if spark is None else contextlib.nullcontext(spark) as running:
-                results = _run(running, _tasks(work.splits), _Task(settings=settings), progress)
-        _commit(folder, results, work.unreadable)
-        counts = _sum(results, work.unreadable)
-        summary = summary_of(counts, out=out, checks=checks, splits=len(work.splits))
-        (folder / "summary.json").write_text(summary.to_json() + "\n")
-        folder.rename(out)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    if model is not None:
+        model.model()  # a name that means nothing is told before anything is read
+    stores, files = told_apart(inputs, format)
+    prepared = prepare(stores, _found(stores, files), giant=giant)
+    work = Work(out=out)
+    asked = {
+        "inputs": [str(path) for path in inputs],
+        "checks": list(checks),
+        "profile": profile,
+        "giant": giant,
+        "format": format,
+        "model": model,
+    }
+    work.begin(asked, resume=resume)
+    settings = Settings(checks=checks, profile=profile, folder=work.folder, model=model)
+    mining = _Mining(prepared=prepared, files=tuple(files), work=work, settings=settings)
+    with Engine(master, spark, name=f"fencepost mine {work.folder}") as engine:
+        try:
+            results = mining.judge(engine, progress)
+        except BaseException as error:
+            kept = list(work.done(mining.keys()).values())
+            if not kept:
+                work.discard()
+            elif isinstance(error, KeyboardInterrupt):
+                mining.tell(kept)
+            raise
+    summary = mining.tell(results)
+    work.end()
     return summary

@@ -1,6 +1,6 @@
 """What mining answers: rows of findings, verdicts and quarantine, and counts that add up over tasks.
 
-Owns: the schemas of the three result tables (docs/mining.md), one task's files, the sums. Must not know: Spark, judges.
+Owns: the schemas of the result tables (docs/mining.md), one task's files, the sums. Must not know: Spark, judges.
 """
 
 import shlex
@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import Factory, define, field, frozen
@@ -18,9 +19,11 @@ from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.mining.splits import Unreadable
 from fencepost.traces.trace import Trace
 
-Result = Literal["findings", "verdicts", "quarantine"]
-RESULTS: tuple[Result, ...] = ("findings", "verdicts", "quarantine")
-RESULTS_VERSION = 1
+Result = Literal["findings", "verdicts", "quarantine", "statistics"]
+RESULTS: tuple[Result, ...] = ("findings", "verdicts", "quarantine", "statistics")
+RESULTS_VERSION = 2
+DIMENSIONS = ("profile", "bug", "fault")
+"""What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds of fault that struck it."""
 
 
 def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:
@@ -53,12 +56,38 @@ SCHEMAS: dict[Result, pa.Schema] = {
     "quarantine": _schema(
         "quarantine", ("source", _text), ("place", _text), ("trace_id", _int), ("reason", _text)
     ),
+    "statistics": _schema(
+        "statistics",
+        *(("source", _text), ("dimension", _text), ("value", _text), ("anomaly?", _text), ("traces", _int)),
+    ),
 }
 
 
 def replay_command(source: str, trace: Trace) -> str:
-    """The command that runs a recorded run again; empty for a foreign trace, which nothing can run."""
-    return f"fencepost replay {shlex.quote(source)} --trace {trace.trace_id}" if trace.plan else ""
+    """The command that runs a recorded run again; empty for a foreign trace or one of a file, which nothing can run."""
+    stored = trace.plan and not Path(source).is_file()
+    return f"fencepost replay {shlex.quote(source)} --trace {trace.trace_id}" if stored else ""
+
+
+class _Cluster(msgspec.Struct):
+    bugs: tuple[str, ...] = ()
+
+
+class _Plan(msgspec.Struct):
+    """What is read of a plan here: a whole one costs a hundred times as much to decode."""
+
+    cluster: _Cluster = msgspec.field(default_factory=_Cluster)
+
+
+_PLAN = msgspec.json.Decoder(_Plan)
+
+
+def bugs_of(plan: str) -> tuple[str, ...]:
+    """The bugs that a plan plants; none for a foreign trace, or for a plan that cannot be read here."""
+    try:
+        return _PLAN.decode(plan).cluster.bugs if plan else ()
+    except msgspec.MsgspecError:
+        return ()
 
 
 @frozen(kw_only=True)
@@ -84,7 +113,8 @@ class Sample:
 @define
 class Counts:
     """What was judged, summed. decisions: (check, decision) -> traces; anomalies: name -> findings; traces_with: name -> traces
-    that have it; illegal: traces with any finding, by source; samples: the smallest trace by anomaly."""
+    that have it; illegal: traces with any finding, by source; statistics: (source, dimension, value, anomaly) -> traces, all of them where the anomaly
+    is None; samples: the smallest trace by anomaly."""
 
     traces: Counter[str] = Factory(Counter)
     operations: int = 0
@@ -93,11 +123,19 @@ class Counts:
     anomalies: Counter[str] = Factory(Counter)
     traces_with: Counter[str] = Factory(Counter)
     illegal: Counter[str] = Factory(Counter)
+    statistics: Counter[tuple[str, str, str, str | None]] = Factory(Counter)
     samples: dict[str, Sample] = Factory(dict)
     quarantined: list[Unreadable] = Factory(list)
 
-    def add_verdicts(self, source: str, trace: Trace, operations: int, verdicts: Iterable[Verdict]) -> None:
-        """Count one trace."""
+    def add_verdicts(
+        self,
+        source: str,
+        trace: Trace,
+        operations: int,
+        verdicts: Iterable[Verdict],
+        faults: Iterable[str] = (),
+    ) -> None:
+        """Count one trace. faults: the kinds that struck it."""
         found: set[str] = set()
         for verdict in verdicts:
             self.decisions[verdict.check, verdict.decision.value] += 1
@@ -117,6 +155,11 @@ class Counts:
         self.traces[source] += 1
         self.traces_with.update(found)
         self.illegal[source] += bool(found)
+        told = (("profile", (trace.profile,)), ("bug", bugs_of(trace.plan)), ("fault", faults))
+        for dimension, values in told:
+            for value in values or ("none",):
+                for anomaly in (None, *found):
+                    self.statistics[source, dimension, value, anomaly] += 1
 
     def _offer(self, sample: Sample) -> None:
         kept = self.samples.get(sample.finding.anomaly)
@@ -125,7 +168,7 @@ class Counts:
 
     def merge(self, other: "Counts") -> None:
         """Add the counts of another task."""
-        for name in ("traces", "decisions", "anomalies", "traces_with", "illegal"):
+        for name in ("traces", "decisions", "anomalies", "traces_with", "illegal", "statistics"):
             getattr(self, name).update(getattr(other, name))
         self.operations += other.operations
         self.events += other.events
@@ -160,6 +203,14 @@ def verdict_row(source: str, trace: Trace, verdict: Verdict) -> tuple[Any, ...]:
 def quarantine_row(unreadable: Unreadable) -> tuple[Any, ...]:
     """One row of `quarantine`."""
     return unreadable.source, unreadable.place, unreadable.trace_id, unreadable.reason
+
+
+def statistics_rows(counts: Counts) -> list[tuple[Any, ...]]:
+    """The rows of `statistics`, in order."""
+    return sorted(
+        ((*key, count) for key, count in counts.statistics.items()),
+        key=lambda row: (row[:3], row[3] or ""),
+    )
 
 
 @define

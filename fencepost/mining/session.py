@@ -2,8 +2,9 @@
 
 Owns: settings of Spark, the checks of pyspark and Java, where the JVM's standard error goes. Must not know: what runs on it.
 
-Settings, and why: Python workers are the running interpreter (otherwise Spark takes whatever `python3` is); no UI, no console
-progress (the caller has its own); a local master binds the loopback only; an idle Python worker is kept for the next task.
+Settings, and why: Python workers of a local master are the running interpreter (otherwise Spark takes whatever `python3` is), those of a cluster what
+PYSPARK_PYTHON names; no UI, no console progress (the caller has its own); a master on this machine is talked to over the loopback only; an idle Python
+worker is kept for the next task. Begun by spark-submit, the session is as it was submitted.
 """
 
 import os
@@ -22,6 +23,12 @@ from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 JAVA_MINIMUM = 17
 JAVA_TIMEOUT_S = 30
 """`java -version` answers in a fraction of a second; a machine that needs longer has no usable Java."""
+MOST_FAILURES = 2
+"""Attempts of one task: the kernel may kill a Python worker for its memory, and the others should not lose their work to that."""
+DEFAULT_MASTER = "local[*]"
+_CLUSTER = re.compile(r"local-cluster\[|spark://|yarn|k8s://")
+"""Masters whose executors are processes of their own."""
+_ON_THIS_MACHINE = re.compile(r"local(-cluster)?(\[|$)|spark://(localhost|127\.0\.0\.1):")
 _HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
 
@@ -87,41 +94,78 @@ def _standard_error_to(path: Path) -> Iterator[None]:
         os.close(saved)
 
 
-def _settings(master: str, extra: Mapping[str, str]) -> dict[str, str]:
-    local = master.startswith("local")
+def submitted() -> bool:
+    """Whether spark-submit began this process: its JVM is there already, and its word on master and settings holds."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.python.worker.reuse": "true",
-        **({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"} if local else {}),
+        **(here if master is not None and _ON_THIS_MACHINE.match(master) else {}),
         **extra,
     }
 
 
+def _with_retries(master: str) -> str:
+    """A local master gives a task up at its first failure unless told otherwise; on a cluster it takes several."""
+    return re.sub(
+        r"^local\[([^],]+)\]$", rf"local[\1,{MOST_FAILURES}]", re.sub(r"^local$", "local[1]", master)
+    )
+
+
+def _name_python(master: str | None) -> None:
+    """Say which Python the workers are: on a cluster it may lie elsewhere than here, so what the caller says holds."""
+    if master is None or _CLUSTER.match(master):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    else:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
+    """A session's builder. What spark-submit was told holds, none of our own settings on top."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("fencepost")
+    if master is not None:
+        builder = builder.master(_with_retries(master))
+    _name_python(master)
+    for name, value in (settings if submitted() else _settings(master, settings)).items():
+        builder = builder.config(name, value)
+    return builder
+
+
 @contextmanager
-def session(master: str = "local[*]", *, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A SparkSession, stopped at the end. settings: of Spark, over our own.
+def session(master: str | None = None, *, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A SparkSession, stopped at the end. master: where Spark runs, None for what spark-submit was told, or else all processors of this machine;
+    settings: of Spark, over our own.
 
     Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or where Spark does not start.
     """
     check_pyspark()
     check_java()
-    from pyspark.sql import SparkSession
+    from fencepost.mining.source import register
 
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if master is None and not submitted():
+        master = DEFAULT_MASTER
     with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
         log = Path(folder) / "jvm.log"
-        builder = SparkSession.builder.master(master).appName("fencepost")
-        for name, value in _settings(master, settings or {}).items():
-            builder = builder.config(name, value)
+        builder = _builder(master, settings or {})
         try:
             with _standard_error_to(log):
                 spark = builder.getOrCreate()
         except Exception as error:
             raise EnvironmentError_(
-                expected="Spark to start", seen=_last_words(log, error), where=f"master {master}"
+                expected="Spark to start",
+                seen=_last_words(log, error),
+                where=f"master {master or 'as it was submitted'}",
             ) from None
+        register(spark)
         try:
             yield spark
         finally:
@@ -129,10 +173,15 @@ def session(master: str = "local[*]", *, settings: Mapping[str, str] | None = No
 
 
 def _last_words(log: Path, error: Exception) -> str:
-    """Why the JVM did not come up: the exception's first line, and the first complaint in its log."""
+    """Why the JVM did not come up: the first complaint in its log, or else the cause inside the exception, or else its first line."""
     text = log.read_text(errors="replace") if log.exists() else ""
-    complaint = next(
-        (line.strip() for line in text.splitlines() if "ERROR" in line or "Exception" in line), ""
-    )
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    return f"{first} ({complaint})" if complaint and complaint not in first else first
+    for pattern, where in (
+        (r" ERROR \w+: (.+)", text),
+        (r"^(?:Caused by: |Exception in thread \S+ )(.+)", text),
+        (r"^: (\S*(?:Exception|Error)\b.*)", str(error)),
+        (r"(\S.*)", str(error)),
+    ):
+        found = re.search(pattern, where, re.MULTILINE)
+        if found is not None:
+            return found[1].strip()
+    return type(error).__name__

@@ -3,14 +3,16 @@
 Owns: the list of work and what of the input is unreadable from the outside. Must not know: Spark, judges.
 
 A split is the unit that a task reads: one row group of a part (its three files together), or a run of frames of a journal that is
-not sealed yet. A run that stands in a readable part and in a journal belongs to the part's split only.
+not sealed yet. A run that stands in a readable part and in a journal belongs to the part's split only; a trace id that stands in two
+row groups belongs to the first, and the second split knows that it is repeated.
 """
 
 import contextlib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.journal import Frame, Scan, scan
@@ -25,7 +27,8 @@ JOURNAL_SPLIT_BYTES = 4 * 1024 * 1024
 class Split:
     """One unit of reading. source: the folder as the caller named it; place: what a person would look at.
 
-    group: a row group of a part; otherwise frames of the journal. size_bytes: compressed.
+    group: a row group of a part; otherwise frames of the journal. size_bytes: compressed. repeated: trace ids of the row group that stand in an
+    earlier one too.
     """
 
     source: str
@@ -34,6 +37,7 @@ class Split:
     group: Group | None = None
     journal: Path | None = None
     frames: tuple[Frame, ...] = field(default=(), repr=False)
+    repeated: tuple[int, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -76,18 +80,40 @@ def _of_parts(source: str, store: TraceStore) -> Iterator[Split | Unreadable]:
             yield Unreadable(source=source, place=str(part.traces), reason=str(error))
             continue
         for group in groups:
+            if not group.traces and not group.operations:
+                continue
             place = f"{part.operations}, row group {group.index}"
             yield Split(source=source, place=place, size_bytes=group.size_bytes, group=group)
 
 
-def _sealed_ids(splits: list[Split]) -> set[int]:
-    """Runs that readable parts hold; a row group that is not readable after all is its task's to report."""
+def _overlap(splits: list[Split]) -> bool:
+    """Whether row groups may share a trace id; their footers say from where to where ids go, so that the ids need not be read."""
+    ranges = sorted(
+        (split.group.first_trace, split.group.last_trace)
+        for split in splits
+        if split.group is not None
+        and split.group.first_trace is not None
+        and split.group.last_trace is not None
+    )
+    return len(ranges) < len(splits) or any(above[0] <= below[1] for below, above in pairwise(ranges))
+
+
+def _without_repeats(splits: list[Split]) -> tuple[list[Split], set[int]]:
+    """(the splits of readable parts, each knowing which of its traces stand in an earlier one; all trace ids). A row group that is not readable after all is
+    its task's to report."""
     parts = {split.group.part.number: split.group.part for split in splits if split.group is not None}
-    ids: set[int] = set()
-    for part in parts.values():
+    by_group: dict[tuple[int, int], list[int]] = {}
+    for number, part in parts.items():
         with contextlib.suppress(TraceError):
-            ids.update(trace_id for group in trace_ids_of(part) for trace_id in group)
-    return ids
+            by_group.update({(number, index): ids for index, ids in enumerate(trace_ids_of(part))})
+    seen: set[int] = set()
+    known = []
+    for split in splits:
+        assert split.group is not None, f"not of a part: {split.place}"
+        ids = by_group.get((split.group.part.number, split.group.index), [])
+        known.append(evolve(split, repeated=tuple(sorted(seen.intersection(ids)))))
+        seen.update(ids)
+    return known, seen
 
 
 def _of_journals(source: str, store: TraceStore, sealed: set[int]) -> Iterator[Split | Unreadable]:
@@ -117,12 +143,12 @@ def work_of(inputs: list[Path]) -> Work:
     unreadable: list[Unreadable] = []
     for path in inputs:
         store, source = TraceStore.open(path.absolute()), str(path)
-        of_parts = list(_of_parts(source, store))
-        own = [found for found in of_parts if isinstance(found, Split)]
-        sealed = _sealed_ids(own) if store.journals() else set()
-        for found in [*of_parts, *_of_journals(source, store, sealed)]:
-            if isinstance(found, Split):
-                splits.append(found)
-            else:
-                unreadable.append(found)
+        found = list(_of_parts(source, store))
+        own = [one for one in found if isinstance(one, Split)]
+        sealed: set[int] = set()
+        if store.journals() or _overlap(own):
+            own, sealed = _without_repeats(own)
+        in_journals = list(_of_journals(source, store, sealed))
+        splits += [*own, *(one for one in in_journals if isinstance(one, Split))]
+        unreadable += [one for one in (*found, *in_journals) if isinstance(one, Unreadable)]
     return Work(splits=tuple(splits), unreadable=tuple(unreadable))

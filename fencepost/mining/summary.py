@@ -10,7 +10,7 @@ import msgspec
 from attrs import Factory, asdict, frozen
 
 from fencepost.checkers.verdict import Decision
-from fencepost.mining.results import Counts, Sample
+from fencepost.mining.results import DIMENSIONS, Counts, Sample, statistics_rows
 from fencepost.mining.splits import Unreadable
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest
@@ -24,8 +24,9 @@ class Summary:
     """What a mining came to.
 
     traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name; traces_with: traces by anomaly;
-    samples: the smallest trace of each anomaly, most telling anomaly first; quarantine: the first MOST_NAMED pieces of input that could not
-    be read; quarantined: how many there were.
+    statistics: dimension -> value -> anomaly -> traces, "" for all of them; samples: the smallest trace of each anomaly, most telling anomaly
+    first; quarantine: the first MOST_NAMED pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
+    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were brought together first.
     """
 
     out: str
@@ -38,14 +39,32 @@ class Summary:
     decisions: dict[str, dict[str, int]] = Factory(dict)
     anomalies: dict[str, int] = Factory(dict)
     traces_with: dict[str, int] = Factory(dict)
+    statistics: dict[str, dict[str, dict[str, int]]] = Factory(dict)
     samples: tuple[Sample, ...] = ()
     quarantine: tuple[Unreadable, ...] = ()
     quarantined: int = 0
+    unfinished: int = 0
+    giants: int = 0
+    regrouped: int = 0
+
+    @property
+    def shapes(self) -> str:
+        """How the traces were judged, in a few words."""
+        small = f"{sum(self.traces.values()) - self.giants:,} small ones by row group"
+        told = (
+            f"{_many(self.giants, 'giant history', 'giant histories')} by slot ranges, {small}"
+            if self.giants
+            else ""
+        )
+        moved = f"{_many(self.regrouped, 'trace', 'traces')} regrouped first, because their files do not keep each within one row group"
+        return "; ".join(part for part in (told, moved if self.regrouped else "") if part)
 
     @property
     def exit_code(self) -> ExitCode:
         """As everywhere: nothing readable, findings, quarantined, undecided, or nothing found."""
         codes = {ExitCode.NOTHING_FOUND}
+        if self.unfinished:
+            codes.add(ExitCode.INTERRUPTED)
         if not sum(self.traces.values()):
             codes.add(ExitCode.USAGE)
         if sum(self.illegal.values()):
@@ -66,6 +85,10 @@ class Summary:
     def plain(self) -> str:
         """The summary for a person, without colours: totals, anomalies, one sample of each with its proof and replay command."""
         return "\n".join(_lines(self))
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
 
 
 def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
@@ -99,6 +122,8 @@ def _lines(summary: Summary) -> Iterator[str]:
         f"{judged:,} traces with {summary.operations:,} operations judged by {', '.join(summary.checks)};"
         f" results in {summary.out}"
     )
+    if summary.shapes:
+        yield summary.shapes
     if judged:
         inputs = [
             (name, f"{count:,}", f"{summary.illegal[name]:,}") for name, count in summary.traces.items()
@@ -133,11 +158,17 @@ def _lines(summary: Summary) -> Iterator[str]:
             yield f"  and {summary.quarantined - len(summary.quarantine):,} more in {summary.out}/quarantine"
 
 
-def summary_of(counts: Counts, *, out: Path, checks: tuple[str, ...], splits: int) -> Summary:
+def summary_of(
+    counts: Counts, *, out: Path, checks: tuple[str, ...], splits: int, unfinished: int = 0
+) -> Summary:
     """The summary of all tasks' counts."""
     decisions: dict[str, dict[str, int]] = {check: {} for check in checks}
     for (check, decision), count in sorted(counts.decisions.items()):
         decisions[check][decision] = count
+    statistics: dict[str, dict[str, dict[str, int]]] = {dimension: {} for dimension in DIMENSIONS}
+    for _, dimension, value, anomaly, count in statistics_rows(counts):
+        found = statistics[dimension].setdefault(value, {})
+        found[anomaly or ""] = found.get(anomaly or "", 0) + count
     by_rank = sorted(counts.anomalies, key=lambda name: BY_NAME[name].rank)
     quarantine = sorted(counts.quarantined, key=lambda found: (found.source, found.place, found.trace_id))
     return Summary(
@@ -151,7 +182,9 @@ def summary_of(counts: Counts, *, out: Path, checks: tuple[str, ...], splits: in
         decisions=decisions,
         anomalies={name: counts.anomalies[name] for name in by_rank},
         traces_with={name: counts.traces_with[name] for name in by_rank},
+        statistics=statistics,
         samples=tuple(counts.samples[name] for name in by_rank),
         quarantine=tuple(quarantine[:MOST_NAMED]),
         quarantined=len(quarantine),
+        unfinished=unfinished,
     )

@@ -55,7 +55,8 @@ class Lanes:
         elif event.name is Name.FAULT_ENDED and event.cause in PAUSING:
             self.paused.difference_update(fault_nodes(event))
 
-    def _letter(self, partition: Partition, broker: int) -> str:
+    def letter(self, partition: Partition, broker: int) -> str:
+        """What the broker is to the partition now."""
         if broker in self.down:
             return "x"
         if broker in self.paused:
@@ -70,7 +71,7 @@ class Lanes:
     def strip(self) -> str:
         """The letters now, a group per partition."""
         return "  ".join(
-            " ".join(self._letter(partition, broker) for broker in self.brokers)
+            " ".join(self.letter(partition, broker) for broker in self.brokers)
             for partition in self.partitions
         )
 

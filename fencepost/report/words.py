@@ -9,11 +9,13 @@ from typing import Any
 
 import msgspec
 
+from fencepost.report.group_words import GROUP_EVENT_WORDS, group_answer_in_words, group_request_in_words
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE, Function, Operation, Outcome
 
 NANOSECONDS = 1_000_000_000
 LONGEST_TEXT = 120
+LONGEST_OF_GROUPS = 240
 LONGEST_VALUES = 6
 """Values named in one sentence; the rest is counted."""
 
@@ -92,6 +94,18 @@ def _partition_state(event: Event) -> str:
     )
 
 
+def _replicas(event: Event, where: str) -> str:
+    if not event.replicas:
+        return f"ZooKeeper: {where} no longer has it"
+    return f"ZooKeeper: {where} says replicas {_brokers(event.replicas)}"
+
+
+def _broker_znode(event: Event) -> str:
+    if event.broker_epoch < 0:
+        return f"ZooKeeper: /brokers/ids/{event.node} is gone"
+    return f"ZooKeeper: /brokers/ids/{event.node} is there, broker epoch {event.broker_epoch}"
+
+
 def _controller_znode(event: Event) -> str:
     return (
         f"ZooKeeper: /controller names broker {event.leader}"
@@ -126,10 +140,22 @@ def _replica_log(event: Event) -> str:
     return f"at the end holds {values_in_words(event.values)} from offset {event.offset} in leader epoch {event.leader_epoch}"
 
 
+def _of_a_group(event: Event) -> str:
+    return printable(GROUP_EVENT_WORDS[event.name](event), LONGEST_OF_GROUPS)
+
+
 EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.CONTROLLER_EPOCH: lambda e: f"ZooKeeper: /controller_epoch becomes {e.controller_epoch}",
     Name.CONTROLLER_ZNODE: _controller_znode,
     Name.PARTITION_STATE: _partition_state,
+    Name.BROKER_ZNODE: _broker_znode,
+    Name.ASSIGNMENT: lambda e: _replicas(e, "the topic's node"),
+    Name.REASSIGNMENT: lambda e: _replicas(e, "/admin/reassign_partitions"),
+    Name.TOPIC_DELETION: lambda e: (
+        f"ZooKeeper: deletion of topic {printable(e.topic or '?')} {printable(e.cause)}"
+    ),
+    Name.LIVE_BROKERS: lambda e: f"knows of live brokers {_brokers(e.replicas)}",
+    Name.ISR_PROPOSED: lambda e: f"asks ZooKeeper for the ISR {_brokers(e.isr)}",
     Name.BROKER_STARTED: lambda e: "starts",
     Name.BROKER_STATE: lambda e: f"is {printable(e.cause)}",
     Name.LOG_DIRECTORY_FAILED: lambda e: f"halts: its log directory failed ({printable(e.detail)})",
@@ -147,6 +173,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     ),
     Name.CONTROL_REQUEST_APPLIED: lambda e: _control_request(e, "obeys"),
     Name.CONTROL_REQUEST_REFUSED: lambda e: _control_request(e, "refuses"),
+    Name.TOPIC_CONFIGURED: lambda e: f"applies the configuration {printable(e.detail)}",
     Name.BECAME_LEADER: lambda e: (
         f"LEADS in epoch {e.leader_epoch} from offset {e.offset}, high watermark {e.high_watermark}"
     ),
@@ -165,6 +192,7 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.FETCH_REFUSED: lambda e: f"refuses a fetch of leader epoch {e.leader_epoch}: {printable(e.detail)}",
     Name.FOLLOWER_FAILED: lambda e: f"stops following broker {e.leader}: {printable(e.detail)}",
     Name.REPLICA_LOG: _replica_log,
+    **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
     Name.PHASE: lambda e: f"{printable(e.cause)} phase",
     Name.FAULT_BEGAN: lambda e: _fault(e, "begins"),
     Name.FAULT_ENDED: lambda e: _fault(e, "ends"),
@@ -182,6 +210,8 @@ def event_in_words(event: Event) -> str:
 
 def request_in_words(operation: Operation) -> str:
     """What the client asked for."""
+    if operation.group is not None:
+        return printable(group_request_in_words(operation), LONGEST_OF_GROUPS)
     where = partition_name(operation.topic, operation.partition)
     if operation.function is Function.APPEND:
         acks = {ACKS_ALL: "all", ACKS_NONE: "0"}.get(
@@ -201,6 +231,8 @@ def answer_in_words(operation: Operation) -> str:
         return f"{'refused' if operation.outcome is Outcome.FAIL else 'outcome unknown'}{error}"
     if operation.function is Function.APPEND:
         return "ok" if operation.offset is None else f"ok at offset {operation.offset}"
+    if operation.group is not None and (told := group_answer_in_words(operation)):
+        return printable(told, LONGEST_OF_GROUPS)
     if operation.function is Function.POLL:
         values = values_in_words(tuple(record.value for record in operation.records))
         end = "" if operation.end_offset is None else f", end {operation.end_offset}"

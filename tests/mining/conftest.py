@@ -1,5 +1,6 @@
 """Traces with known verdicts, and one Spark session for all tests."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Claims, Trace
+
+sys.path.insert(0, str(Path(__file__).parent))  # helper modules of this folder
 
 KINDS = (
     "legal",

@@ -5,6 +5,7 @@ from pathlib import Path
 import attrs
 import pyarrow.parquet as pq
 import pytest
+from mining_results import findings_in, plain, verdicts_in
 
 from fencepost.checkers import judges
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
@@ -20,45 +21,12 @@ from fencepost.traces.store import TraceStore
 
 def judge_here(path: Path, out: Path, *, checks=DEFAULT_CHECKS, profile=None):
     """All splits of a folder in one task, in this process."""
-    return judge_splits(
-        work_of([path]).splits, Settings(checks=checks, profile=profile, folder=out), name="here"
+    result = judge_splits(
+        work_of([path]).splits, Settings(checks=checks, profile=profile, folder=out), attempt="here"
     )
-
-
-def verdicts_in(out: Path) -> dict[tuple[int, str], tuple]:
-    rows = pq.read_table(out / "verdicts").to_pylist()
-    found = {
-        (row["trace_id"], row["check"]): (row["decision"], row["anomaly"], row["reason"]) for row in rows
-    }
-    assert len(found) == len(rows)
-    return found
-
-
-def findings_in(out: Path) -> list[tuple]:
-    if not (out / "findings").exists():
-        return []
-    return sorted(
-        (*(row[name] for name in ("trace_id", "check", "anomaly", "partition", "offset", "expected", "seen")),
-         tuple(row["operations"]), tuple(row["events"]))
-        for row in pq.read_table(out / "findings").to_pylist()
-    )  # fmt: skip
-
-
-def plain(traces) -> tuple[dict, list]:
-    """Verdicts and findings of the plain checker, in the form of the two functions above."""
-    verdicts = {trace.trace_id: judge(trace) for trace in traces}
-    by_check = {
-        (trace_id, verdict.check): (verdict.decision.value, verdict.anomaly, verdict.reason)
-        for trace_id, found in verdicts.items()
-        for verdict in found
-    }
-    findings = [
-        (trace_id, f.check, f.anomaly, f.partition, f.offset, f.expected, f.seen, f.operations, f.events)
-        for trace_id, found in verdicts.items()
-        for verdict in found
-        for f in verdict.findings
-    ]
-    return by_check, sorted(findings)
+    for folder in (out / "files").iterdir() if (out / "files").exists() else ():
+        folder.rename(out / folder.name)
+    return result
 
 
 def test_the_traces_have_the_verdicts_they_were_made_for(mixed) -> None:
@@ -231,7 +199,8 @@ def test_result_files_have_their_schemas(campaign: Path, mixed, tmp_path: Path) 
     """Findings carry trace id, digest and certificate under the documented schema."""
     judge_here(campaign, tmp_path)
     for result in ("findings", "verdicts"):
-        file = pq.ParquetFile(tmp_path / result / "here.parquet")
+        (path,) = (tmp_path / result).glob("part-*-here.parquet")
+        file = pq.ParquetFile(path)
         assert file.schema_arrow.equals(SCHEMAS[result])
     digests = {trace.trace_id: digest_of(trace) for trace in mixed}
     for row in pq.read_table(tmp_path / "findings").to_pylist():

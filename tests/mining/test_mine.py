@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.mining import mine as mining
+from fencepost.mining.kept import Work
 from fencepost.mining.mine import mine
 from fencepost.mining.results import RESULTS, SCHEMAS
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
@@ -132,26 +134,59 @@ def test_nothing_readable_is_its_own_exit_code(tmp_path: Path, make) -> None:
     assert mine([TraceStore.create(tmp_path / "empty").path], tmp_path / "out2").exit_code is ExitCode.USAGE
 
 
-def test_results_are_whole_or_not_there(campaign: Path, tmp_path: Path, spark) -> None:
-    """Interrupted by its own progress bar, mining leaves nothing behind; a folder in use is refused."""
-
-    def interrupted(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        mine([campaign], tmp_path / "out", spark=spark, progress=interrupted)
-    assert list(tmp_path.iterdir()) == []
+def test_a_folder_in_use_is_refused(campaign: Path, tmp_path: Path, spark) -> None:
+    """Results never mix with what was there, nor with a mining that did not end, unless it is to go on."""
     (tmp_path / "used").mkdir()
     (tmp_path / "used" / "file").touch()
     with pytest.raises(FencepostError, match="expected a new or an empty folder"):
         mine([campaign], tmp_path / "used", spark=spark)
+    Work(out=tmp_path / "begun").begin(
+        {"inputs": ["elsewhere"], "checks": ["log"], "profile": None}, resume=False
+    )
+    with pytest.raises(FencepostError, match="go on with it"):
+        mine([campaign], tmp_path / "begun", spark=spark)
+    with pytest.raises(FencepostError, match="the question that this mining began with"):
+        mine([campaign], tmp_path / "begun", spark=spark, resume=True)
 
 
-def test_a_task_that_fails_fails_the_mining(campaign: Path, tmp_path: Path, spark, monkeypatch) -> None:
-    """Our own mistake in a task is told in one sentence and leaves nothing behind."""
-    monkeypatch.setattr(mining, "_Task", _Fails)
-    with pytest.raises(EnvironmentError_, match="ZeroDivisionError") as caught:
-        mine([campaign], tmp_path / "out", spark=spark)
+def _results(out: Path) -> dict[str, list]:
+    return {result: sorted(map(str, pq.read_table(out / result).to_pylist())) for result in RESULTS}
+
+
+def test_an_interrupted_mining_leaves_what_was_judged_and_goes_on(
+    campaign: Path, tmp_path: Path, spark
+) -> None:
+    """Ctrl-C leaves valid results of the tasks that had ended; resumed, only the others are judged, and everything is there once."""
+    whole = mine([campaign], tmp_path / "whole", spark=spark)
+
+    def interrupted(done: int, total: int) -> None:
+        if done >= 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mine([campaign], tmp_path / "out", spark=spark, progress=interrupted)
+    told = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert 0 <= told["unfinished"] <= whole.splits - 2
+    found = _results(tmp_path / "out")
+    assert set(found["verdicts"]) <= set(_results(tmp_path / "whole")["verdicts"])
+    assert len(found["verdicts"]) == sum(told["traces"].values()) * len(DEFAULT_CHECKS)
+
+    seen: list[tuple[int, int]] = []
+    again = mine(
+        [campaign], tmp_path / "out", spark=spark, resume=True, progress=lambda *one: seen.append(one)
+    )
+    assert evolve(again, out="") == evolve(whole, out="")
+    assert all(total <= told["unfinished"] for _, total in seen)
+    assert _results(tmp_path / "out") == _results(tmp_path / "whole")
+    assert not (tmp_path / "out" / ".work").exists()
+
+
+def test_a_mining_that_failed_leaves_nothing(campaign: Path, tmp_path: Path, spark, monkeypatch) -> None:
+    """Our own mistake in a task is told in one sentence and leaves nothing where nothing was judged."""
+    with monkeypatch.context() as broken:
+        broken.setattr(mining, "_Task", _Fails)
+        with pytest.raises(EnvironmentError_, match="ZeroDivisionError") as caught:
+            mine([campaign], tmp_path / "out", spark=spark)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -172,11 +207,37 @@ def test_an_attempt_that_was_given_up_doubles_nothing(
     """Files of attempts that Spark did not accept are not in the results."""
     real = mining._commit
 
-    def with_leftovers(folder, results, unreadable):
+    def with_leftovers(work, results, unreadable):
         name = next(name for result in results for name in result.files if name.startswith("verdicts/"))
-        (folder / "verdicts" / "00000-999999.parquet").write_bytes((folder / name).read_bytes())
-        real(folder, results, unreadable)
+        for folder in (work.folder / "files", work.out):
+            (folder / "verdicts").mkdir(exist_ok=True)
+            data = (work.folder / "files" / name).read_bytes()
+            (folder / "verdicts" / "part-abc-999999.parquet").write_bytes(data)
+        real(work, results, unreadable)
 
     monkeypatch.setattr(mining, "_commit", with_leftovers)
     mine([campaign], tmp_path / "out", spark=spark)
     assert pq.read_table(tmp_path / "out" / "verdicts").num_rows == len(mixed) * len(DEFAULT_CHECKS)
+
+
+def test_statistics_and_page_tell_what_was_counted(campaign: Path, mixed, tmp_path: Path, spark) -> None:
+    """Every trace counts once per profile, and each anomaly by profile adds up; the page shows each anomaly's smallest example, drawn."""
+    summary = mine([campaign], tmp_path / "out", spark=spark)
+    rows = pq.read_table(tmp_path / "out" / "statistics").to_pylist()
+    profiles = {
+        row["value"]: row["traces"] for row in rows if row["dimension"] == "profile" and not row["anomaly"]
+    }
+    assert profiles == dict(Counter(trace.profile for trace in mixed))
+    by_profile = Counter[str]()
+    for row in rows:
+        if row["dimension"] == "profile" and row["anomaly"]:
+            by_profile[row["anomaly"]] += row["traces"]
+    assert dict(by_profile) == dict(summary.traces_with)
+    html = (tmp_path / "out" / "index.html").read_text()
+    for sample in summary.samples:
+        assert (
+            f"<h3>{sample.finding.anomaly} in trace {sample.trace_id}, found by {sample.finding.check}</h3>"
+            in html
+        )
+    assert html.count('class="picture"') == len(summary.samples)
+    assert "http://" not in html.replace("http://www.w3.org/2000/svg", "") and "https://" not in html

@@ -1,5 +1,6 @@
 """What the machine lacks is told in one sentence."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +73,80 @@ def test_mining_imports_pyspark_only_when_it_runs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("master", "with_retries"),
+    [
+        ("local", "local[1,2]"),
+        ("local[*]", "local[*,2]"),
+        ("local[2]", "local[2,2]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_local_master_tries_a_task_again(master: str, with_retries: str) -> None:
+    """A worker that the kernel kills costs a local mining no more than one on a cluster, unless the caller says how often."""
+    assert session._with_retries(master) == with_retries
+
+
+@pytest.mark.parametrize(
+    ("master", "said", "taken"),
+    [
+        ("local[*]", "/elsewhere/python", sys.executable),
+        ("spark://host:7077", "./environment/bin/python", "./environment/bin/python"),
+        ("local-cluster[2,1,1024]", "", sys.executable),
+        (None, "./environment/bin/python", "./environment/bin/python"),
+    ],
+)
+def test_a_cluster_takes_the_python_that_it_is_told(master, said: str, taken: str, monkeypatch) -> None:
+    """On this machine workers are this interpreter; on a cluster PYSPARK_PYTHON says where theirs is."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "restored at the end")
+    if said:
+        monkeypatch.setenv("PYSPARK_PYTHON", said)
+    session._name_python(master)
+    assert os.environ["PYSPARK_PYTHON"] == taken
+    monkeypatch.setenv("PYSPARK_PYTHON", "restored at the end")
+
+
+def test_only_a_master_on_this_machine_is_bound_to_the_loopback() -> None:
+    """A driver that executors elsewhere must reach does not hide on 127.0.0.1."""
+    for master, here in (
+        ("local[*]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://host:7077", False),
+        ("yarn", False),
+    ):
+        assert ("spark.driver.host" in session._settings(master, {})) == here
+
+
+@pytest.mark.parametrize(
+    ("log", "raised", "said"),
+    [
+        (
+            'Setting Spark log level to "ERROR".\n'
+            "26/11/21 22:01:10 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All masters are unresponsive! Giving up.\n"
+            "26/11/21 22:01:11 ERROR SparkContext: Error initializing SparkContext.\n",
+            "An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.",
+            "Application has been killed. Reason: All masters are unresponsive! Giving up.",
+        ),
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or start with spark, k8s, or local\n\tat x',
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            "org.apache.spark.SparkException: Master must either be yarn or start with spark, k8s, or local",
+        ),
+        (
+            "",
+            "An error occurred while calling None.Session.\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat y",
+            "org.apache.spark.SparkException: Could not parse Master URL: 'x'",
+        ),
+        ("", "Java gateway process exited before sending its port number.", "Java gateway process exited before sending its port number."),
+        ("", "", "RuntimeError"),
+    ],
+)  # fmt: skip
+def test_why_spark_did_not_start_is_told(log: str, raised: str, said: str, tmp_path: Path) -> None:
+    """The JVM's first complaint or the cause inside the exception is told, not where it was raised."""
+    (tmp_path / "jvm.log").write_text(log)
+    assert session._last_words(tmp_path / "jvm.log", RuntimeError(raised)) == said

@@ -1,0 +1,80 @@
+"""Traces that contradict themselves, found over the columns of many at once.
+
+Owns: what no trace may say of its operations, whatever is asked of it. Must not know: judges, Spark, where rows come from.
+
+What a judge concludes from an operation that ended before it began, or from two operations under one name, means nothing: such a trace is quarantined, its
+neighbours are judged. Each rule is one comparison over whole columns, so that looking costs a fiftieth of reading them for the log check.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from fencepost.checkers.arrow_arrays import NEVER, NONE, Array, integer_array, table_column
+from fencepost.traces.operations import Outcome
+
+arrow: Any = pyarrow.compute
+
+COLUMNS = (
+    *("trace_id", "op_id", "invoke_time", "completion_time", "outcome"),
+    *("topic", "partition", "offset"),
+)
+"""Of operations: what is looked at here."""
+
+
+def contradictions(operations: pa.Table) -> dict[int, str]:
+    """How each trace that contradicts itself does so, by trace id, in the order of the ids. Raises TraceError where a column is missing."""
+    trace, op_id, invoked, completed = (
+        integer_array(table_column(operations, name), null=null)
+        for name, null in (
+            ("trace_id", NONE),
+            ("op_id", NONE),
+            ("invoke_time", 0),
+            ("completion_time", NEVER),
+        )
+    )
+    columns = {name: table_column(operations, name) for name in ("outcome", "topic", "partition", "offset")}
+    found: dict[int, str] = {}
+    for wrong, what in (
+        (np.flatnonzero(completed < invoked), "completed before it was invoked"),
+        (_ok(columns["outcome"], np.flatnonzero(completed == NEVER)), "is ok but has no completion time"),
+        (_repeated(trace, op_id), "shares its op id with another operation"),
+        (_placed_without(columns["topic"], columns["offset"]), "names an offset but no topic"),
+        (_placed_without(columns["partition"], columns["offset"]), "names an offset but no partition"),
+    ):
+        for row in wrong.tolist():
+            found.setdefault(int(trace[row]), f"operation {op_id[row]} {what}")
+    return dict(sorted(found.items()))
+
+
+def _ok(outcome: Any, rows: Array) -> Array:
+    """Those of the rows that are ok."""
+    kept: Array = rows[
+        arrow.equal(outcome.take(pa.array(rows)), Outcome.OK.value).to_numpy(zero_copy_only=False)
+    ]
+    return kept
+
+
+def _placed_without(column: Any, offset: Any) -> Array:
+    """Rows that name an offset and nothing in the column."""
+    if not column.null_count:
+        return np.empty(0, np.int64)
+    both = arrow.and_(arrow.is_null(column), arrow.is_valid(offset))
+    return np.flatnonzero(both.to_numpy(zero_copy_only=False))
+
+
+def _repeated(trace: Array, op_id: Array) -> Array:
+    """Rows whose (trace, op id) stands in an earlier row too."""
+    if not len(trace):
+        return np.empty(0, np.int64)
+    smallest, span = int(op_id.min()), int(op_id.max()) - int(op_id.min()) + 1
+    first, last = int(trace.min()), int(trace.max())
+    if (last - first + 1) * span < 1 << 62:  # one number names both, and sorting numbers is quick
+        keys = np.sort((trace - first) * span + (op_id - smallest))
+        if (keys[1:] != keys[:-1]).all():
+            return np.empty(0, np.int64)
+    order = np.lexsort((op_id, trace))
+    again = (np.diff(trace[order]) == 0) & (np.diff(op_id[order]) == 0)
+    return np.sort(order[1:][again])

@@ -1,0 +1,215 @@
+"""The verdicts of one giant history: the log check by slot ranges, and a closer look where that is not enough.
+
+Owns: which checks can be asked of so large a history, and what is said where one cannot. Must not know: Spark, how a range is judged. The check by ranges says
+that a log keeps every rule, or that it needs a closer look; certificates come from the plain check, over as much of the history as it needs.
+"""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from fencepost.checkers.judges import Check, checks_by_name
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.mining.giant import Log, Spread, judge_ranges, own_batches
+from fencepost.mining.giant_closer import findings_of
+from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of, judge_tables
+from fencepost.mining.kept import TaskResult, keep
+from fencepost.mining.loose import Giant, batches_of
+from fencepost.mining.results import Counts, ResultWriter, finding_row, quarantine_row, verdict_row
+from fencepost.mining.splits import Unreadable
+from fencepost.report.explain import explain
+from fencepost.traces.errors import TraceError
+from fencepost.traces.rows import trace_of
+from fencepost.traces.schema import SCHEMAS, Table
+from fencepost.traces.tables import Tables, rows_of_tables
+from fencepost.traces.trace import Trace
+
+CLOSER_OPERATIONS = 2_000_000
+"""Operations of a history that the plain check still takes as a whole: a million of them take a gigabyte."""
+LOG = "log"
+
+
+def _rows_of(giant: Giant, table: Table, columns: list[str] | None = None) -> pa.Table:
+    """The giant's rows of `traces` or `events`. Raises TraceError."""
+    names = columns or SCHEMAS[table].names
+    found = [SCHEMAS[table].empty_table().select(names)]
+    for loose in giant.loose:
+        for group in loose.groups[table]:
+            for batch in batches_of(loose.part.of(table), table, group, names):
+                mine = pa.array(batch.column(names.index("trace_id")).to_numpy() == giant.trace_id)
+                found.append(pa.Table.from_batches([batch.filter(mine)]))
+    return pa.concat_tables(found)
+
+
+def header_of(giant: Giant, profile: str | None) -> tuple[Trace, pa.Table]:
+    """The trace without operations and events, and its row. Raises TraceError if it has none, or two."""
+    rows = _rows_of(giant, "traces")
+    if rows.num_rows != 1:
+        raise TraceError(
+            expected="one row in traces per trace",
+            seen=f"{rows.num_rows} for {giant.trace_id}",
+            where=giant.place,
+        )
+    return headers_of(rows, profile, giant.place)[0], rows
+
+
+def _operations(giant: Giant, columns: list[str]) -> pa.Table:
+    """All of them at once: only for what is small enough."""
+    names = [name for name in SCHEMAS["operations"].names if name in {"trace_id", "op_id", *columns}]
+    found = [SCHEMAS["operations"].empty_table().select(names)]
+    for place in dict.fromkeys(giant.places):
+        found += [rows.select(names) for rows in own_batches(giant, place, names)]
+    return pa.concat_tables(found).combine_chunks()
+
+
+@frozen(kw_only=True)
+class Whole:
+    """Ask checks of the whole history at once."""
+
+    giant: Giant
+    profile: str | None
+
+    def __call__(self, checks: tuple[str, ...]) -> tuple[Verdict, ...]:
+        """The verdicts of these checks. Raises TraceError."""
+        asked = tuple(check for check in checks_by_name(checks) if check.name in checks)
+        _, traces = header_of(self.giant, self.profile)
+        columns = sorted({name for check in asked for name in check.operation_columns})
+        events = any(check.reads_events for check in asked)
+        nothing = SCHEMAS["operations"].empty_table()
+        tables = Tables(
+            traces=traces,
+            operations=_operations(self.giant, columns) if columns else nothing,
+            events=_rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table(),
+        )
+        return judge_tables(tables, asked, self.profile, where=self.giant.place)[0].verdicts
+
+
+class ContradictionError(Exception):
+    """The trace contradicts itself, as said: it is not judged."""
+
+
+def _unreadable(giant: Giant, reason: str) -> Unreadable:
+    return Unreadable(source=giant.source, place=giant.place, reason=reason, trace_id=giant.trace_id)
+
+
+def _too_large(giant: Giant, check: str) -> Verdict:
+    reason = f"{giant.operations} operations: the check {check} takes a history as a whole, up to {CLOSER_OPERATIONS} operations"
+    return Verdict(decision=Decision.UNKNOWN, check=check, reason=reason)
+
+
+def _undecided(giant: Giant, reasons: dict[Log, tuple[str, ...]]) -> Verdict:
+    told = "; ".join(
+        f"{topic}-{partition}: {', '.join(why)}" for (topic, partition), why in sorted(reasons.items()) if why
+    )
+    reason = f"{giant.operations} operations, too many to be examined as a whole, which it needs ({told})"
+    return Verdict(decision=Decision.UNKNOWN, check=LOG, reason=reason)
+
+
+@frozen(kw_only=True)
+class Judging:
+    """How giants are judged. closer: operations up to which a history is taken as a whole."""
+
+    settings: Settings
+    spread: Spread
+    closer: int = CLOSER_OPERATIONS
+
+    def __call__(self, giant: Giant) -> Judged | Unreadable:
+        """Every verdict of one giant, or why it cannot be read."""
+        folder = self.settings.folder / "giant" / f"{giant.trace_id}"
+        try:
+            return self._judged(giant, folder)
+        except TraceError as error:
+            return _unreadable(giant, str(error))
+        except ContradictionError as error:
+            return _unreadable(giant, f"the trace contradicts itself: {error}")
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _judged(self, giant: Giant, folder: Path) -> Judged:
+        header, _ = header_of(giant, self.settings.profile)
+        checks = checks_by_name(self.settings.checks)
+        whole = giant.operations <= self.closer
+        verdicts: dict[str, Verdict] = {}
+        later: list[str] = []
+        model = self.settings.model
+        for check in checks:
+            if check.name == LOG:
+                verdict = self._log(giant, header, check, folder)
+                if verdict is not None:
+                    verdicts[LOG] = verdict
+                    continue
+            if whole or not check.operation_columns:
+                later.append(check.name)
+            else:
+                verdicts[check.name] = _too_large(giant, check.name)
+        if later:
+            asked = Whole(giant=giant, profile=self.settings.profile)
+            (found,) = self.spread(asked, [tuple(later)])
+            verdicts |= {verdict.check: verdict for verdict in found}
+        struck = faults_of(_rows_of(giant, "events", FAULT_COLUMNS)).get(giant.trace_id, ())
+        told = [verdicts[check.name] for check in checks]
+        told += [] if model is None else [model.too_large(giant.operations)]
+        return Judged(header, giant.operations, struck, tuple(told))
+
+    def _log(self, giant: Giant, header: Trace, check: Check, folder: Path) -> Verdict | None:
+        """The verdict of the check by ranges; None if the whole history is to be asked."""
+        assert check.judge_table is not None
+        refused = check.judge_table(SCHEMAS["operations"].empty_table(), [header])
+        if refused:
+            return refused[giant.trace_id]
+        found = judge_ranges(giant, header, folder, self.spread)
+        if found.broken:
+            raise ContradictionError(found.broken)
+        if not any(found.reasons.values()):
+            return Verdict(decision=Decision.OK, check=LOG)
+        if giant.operations <= self.closer:
+            return None
+        findings = [
+            finding
+            for work in found.suspects
+            for finding in findings_of(giant, header, work, folder, self.spread)
+        ]
+        if findings:
+            return Verdict(decision=Decision.ILLEGAL, check=LOG, findings=tuple(findings))
+        return _undecided(giant, found.reasons)
+
+
+def told(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str) -> TaskResult:
+    """Write the rows of one giant and keep the answer, as tasks do for their splits."""
+    counts = Counts()
+    with ResultWriter(settings.folder / "files", f"part-{key}-giant") as writer:
+        if isinstance(judged, Unreadable):
+            counts.quarantined.append(judged)
+            writer.rows["quarantine"].append(quarantine_row(judged))
+        else:
+            counts.operations = judged.operations
+            counts.add_verdicts(giant.source, judged.trace, judged.operations, judged.verdicts, judged.faults)
+            for verdict in judged.verdicts:
+                writer.rows["verdicts"].append(verdict_row(giant.source, judged.trace, verdict))
+                for finding in verdict.findings:
+                    writer.rows["findings"].append(finding_row(giant.source, judged.trace, finding))
+            for name, sample in counts.samples.items():
+                certificate = _certificate(giant, judged.trace, sample.finding.operations)
+                counts.samples[name] = evolve(sample, proof=explain(sample.finding, certificate).proof)
+    result = TaskResult(counts=counts, files=tuple(writer.files()))
+    keep(settings.folder, key, result, attempt="giant")
+    return result
+
+
+def _certificate(giant: Giant, header: Trace, operations: Sequence[int]) -> Trace:
+    """The trace with these operations only, to be told."""
+    wanted = np.array(operations, np.int64)
+    names = SCHEMAS["operations"].names
+    found = [SCHEMAS["operations"].empty_table()]
+    for place in dict.fromkeys(giant.places):
+        for rows in own_batches(giant, place, names):
+            inside = np.isin(rows.column("op_id").to_numpy(), wanted)
+            if inside.any():
+                found.append(rows.select(names).filter(pa.array(inside)).cast(SCHEMAS["operations"]))
+    _, traces = header_of(giant, None)
+    tables = Tables(traces=traces, operations=pa.concat_tables(found), events=SCHEMAS["events"].empty_table())
+    return evolve(trace_of(next(rows_of_tables(tables))), claims=header.claims)

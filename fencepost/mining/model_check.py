@@ -1,0 +1,66 @@
+"""`mine --model`: general linearizability of small histories, as one more check with verdicts of its own.
+
+Owns: the question as it is sent to tasks, and its limits: a history beyond one of them is unknown. Must not know: Spark, how linearizability is decided.
+"""
+
+from functools import cache
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.checkers.linearizability import CHECK, Limits, judge_trace
+from fencepost.checkers.models import Model, model_named
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.trace import Trace
+
+MODEL_CHECK = CHECK
+TIMEOUT_S = 10.0
+MEMORY_MIB = 512
+MOST_OPERATIONS = 2_000
+"""The search is exponential at worst; what is much larger seldom ends, and would hold a task up until its time is over."""
+
+
+@frozen(kw_only=True)
+class ModelQuestion:
+    """name, initial: of the model (() is its own initial value); timeout_s, memory_bytes: for one history; operations: of the largest one
+    that is asked about."""
+
+    name: str
+    initial: tuple[Any, ...] = ()
+    timeout_s: float = TIMEOUT_S
+    memory_bytes: int = MEMORY_MIB << 20
+    operations: int = MOST_OPERATIONS
+
+    def model(self) -> Model:
+        """The model. Raises FencepostError if it cannot be found or made."""
+        return _model(self.name, self.initial)
+
+    def judge(self, trace: Trace) -> Verdict:
+        """Of one history. Raises nothing."""
+        if len(trace.operations) > self.operations:
+            return self.too_large(len(trace.operations))
+        try:
+            limits = Limits(timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
+            return judge_trace(trace, self.model(), limits)
+        except FencepostError as error:
+            return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))
+
+    def too_large(self, operations: int) -> Verdict:
+        """Of a history that is not asked about."""
+        reason = f"{operations} operations, asked about at most {self.operations}"
+        return Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason)
+
+
+@cache
+def _model(name: str, initial: tuple[Any, ...]) -> Model:
+    try:
+        return model_named(name, *initial)
+    except FencepostError:
+        raise
+    except Exception as error:  # whatever a module of the caller's does when it is imported
+        raise FencepostError(
+            expected="a model that can be made",
+            seen=f"{type(error).__name__}: {error}",
+            where=f"model {name}",
+        ) from None

@@ -1,0 +1,92 @@
+"""Consumer groups in words: what members asked and were told, and what coordinators tell of their groups.
+
+Owns the sentences, not yet escaped. Must not know when and where.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
+
+MOST_NAMED = 8
+"""Partitions that a line names."""
+
+
+def _detail(event: Event) -> dict[str, Any]:
+    try:
+        told = msgspec.json.decode(event.detail)
+    except msgspec.DecodeError:
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _phase(event: Event) -> str:
+    told = _detail(event)
+    members = told.get("members") or ()
+    who = f"{len(members)} member{'' if len(members) == 1 else 's'}"
+    return f"group {told.get('group')} is {event.cause}, generation {told.get('generation')}, {who}: {told.get('why')}"
+
+
+def _expired(event: Event) -> str:
+    told = _detail(event)
+    return f"lets the offset of {told.get('topic')}-{told.get('partition')} expire, group {told.get('group')} is {event.cause}"
+
+
+GROUP_EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
+    Name.GROUPS_LOADED: lambda e: (
+        f"coordinates its groups in epoch {e.leader_epoch}, having read up to offset {e.offset}"
+    ),
+    Name.GROUPS_UNLOADED: lambda e: "coordinates its groups no more",
+    Name.GROUP_PHASE: _phase,
+    Name.GROUP_OFFSET_EXPIRED: _expired,
+    Name.GROUP_REMOVED: lambda e: f"group {e.detail} has ended",
+}
+
+
+def _positions(operation: Operation) -> str:
+    if operation.topic is not None:
+        offset = "nothing" if operation.offset is None else str(operation.offset)
+        return f"{operation.topic}-{operation.partition} {offset}"
+    named = [
+        f"{spot.topic}-{spot.partition}" + (f" {spot.offset}" if spot.offset >= 0 else "")
+        for spot in operation.positions[:MOST_NAMED]
+    ]
+    more = len(operation.positions) - len(named)
+    return ", ".join(named) + (f" and {more} more" if more else "")
+
+
+def group_request_in_words(operation: Operation) -> str:
+    """What a member asked for."""
+    generation = "" if operation.generation is None else f", generation {operation.generation}"
+    group = f"group {operation.group}{generation}"
+    if operation.function is Function.COMMIT:
+        how = f" ({operation.argument})" if operation.argument else ""
+        return f"commit{how} {_positions(operation)}, {group}"
+    if operation.function is Function.JOIN:
+        return f"join group {operation.group}"
+    if operation.function is Function.FETCH_COMMITTED:
+        return f"read back what group {operation.group} has committed"
+    return f"{operation.function.value.replace('_', ' ')}, {group}"
+
+
+def group_answer_in_words(operation: Operation) -> str:
+    """What a member was told, where it is more than yes or no; "" otherwise."""
+    if operation.outcome is not Outcome.OK:
+        return ""
+    if operation.function is Function.JOIN:
+        return f"generation {operation.generation}: {_positions(operation) or 'no partitions'}"
+    if operation.function is Function.FETCH_COMMITTED:
+        told = ", ".join(
+            f"{spot.topic}-{spot.partition} {'nothing' if spot.offset < 0 else spot.offset}"
+            for spot in operation.positions[:MOST_NAMED]
+        )
+        return told or _positions(operation)
+    if operation.function is Function.POLL and operation.records:
+        read: dict[str, list[int]] = {}
+        for record in operation.records:
+            read.setdefault(f"{record.topic}-{record.partition}", []).append(record.offset)
+        return "offsets " + ", ".join(f"{min(o)} to {max(o)} of {name}" for name, o in sorted(read.items()))
+    return ""

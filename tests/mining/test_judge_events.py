@@ -1,0 +1,74 @@
+"""The event checks of a task, over columns and without: every trace has the plain checker's verdict, reads that went back included."""
+
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+from attrs import evolve
+
+from fencepost.checkers.events import table
+from fencepost.checkers.judges import judge
+from fencepost.mining.contradictions import contradictions
+from fencepost.mining.judge import Settings, judge_split
+from fencepost.mining.results import Counts, ResultWriter
+from fencepost.mining.splits import work_of
+from fencepost.traces.rows import rows_of
+from fencepost.traces.sealing import seal
+from fencepost.traces.store import TraceStore
+from fencepost.traces.tables import tables_of
+from tests.checkers.conformance_variants import stories
+from tests.checkers.event_screens import bent, bounded
+from tests.checkers.test_invariants_differential import reads_trace
+
+pytestmark = pytest.mark.xdist_group("event_screens")
+CHECKS = ("invariants", "conformance")
+
+
+@pytest.mark.parametrize("few", [0, 10**9], ids=["by columns", "plain"])
+def test_event_checks_of_a_task_are_the_plain_checkers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    """Rule: mined event checks have the plain verdicts and certificates, those that only operations show too."""
+    monkeypatch.setattr(table, "FEW", few)
+    legal = stories()
+    made = [bent(Random(f"mined {seed}"), legal[seed % len(legal)]) for seed in range(40)]
+    made += [bounded(reads_trace(Random(f"mined {seed}"))) for seed in range(40)]
+    sound = [trace for trace in (*legal, *made) if not contradictions(tables_of([rows_of(trace)]).operations)]
+    traces = [evolve(trace, trace_id=number) for number, trace in enumerate(sound)]
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer() as writer:
+        for trace in traces:
+            writer.append(trace)
+    seal(store)
+    expected = {
+        (trace.trace_id, verdict.check): verdict for trace in traces for verdict in judge(trace, CHECKS)
+    }
+    regressed = {f.anomaly for verdict in expected.values() for f in verdict.findings}
+    assert "high_watermark_regressed" in regressed
+    found = {}
+    counts = Counts()
+    with ResultWriter(tmp_path / "out", "part-0-here") as writer:
+        for split in work_of([tmp_path / "in"]).splits:
+            judge_split(split, Settings(checks=CHECKS, profile=None, folder=tmp_path), writer, counts)
+    for name in ("verdicts", "findings"):
+        found[name] = read(tmp_path / "out", name)
+    assert {
+        (row["trace_id"], row["check"]): (row["decision"], row["reason"]) for row in found["verdicts"]
+    } == {key: (verdict.decision.value, verdict.reason) for key, verdict in expected.items()}
+    fields = ("anomaly", "seen", "expected", "operations", "events")
+    told = [(row["trace_id"], *(tuple(row[name]) for name in fields)) for row in found["findings"]]
+    plain = [
+        (trace_id, *(tuple(getattr(finding, name)) for name in fields))
+        for (trace_id, _), verdict in expected.items()
+        for finding in verdict.findings
+    ]
+    assert sorted(told) == sorted(plain)
+    assert not counts.quarantined
+
+
+def read(folder: Path, name: str) -> list[dict]:
+    """The rows of a result."""
+    return [
+        row for path in sorted((folder / name).glob("*.parquet")) for row in pq.read_table(path).to_pylist()
+    ]
