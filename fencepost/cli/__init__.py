@@ -19,14 +19,23 @@ SUB_COMMANDS = (
     "demo",
     "campaign",
     "replay",
+    "shrink",
     "check",
     "convert",
     "mine",
+    "package",
+    "watch",
     "bugs",
     "log",
     "model",
     "tlc",
     "cluster",
+    "groups",
+    "topics",
+    "reassign",
+    "elect",
+    "produce",
+    "consume",
 )
 
 EXIT_CODES = """\
@@ -68,6 +77,8 @@ def group() -> None:
     fencepost campaign --seeds 0:500 --out out/mine
     # see run 17 again, as a timeline
     fencepost replay out/mine --trace 17
+    # the smallest plan that still shows what run 17 showed
+    fencepost shrink out/mine --trace 17
     # how many seeds until a planted bug is found?
     fencepost bugs hunt KIP-101
     # what a broker's files hold, and how far they are good

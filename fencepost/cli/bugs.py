@@ -18,23 +18,32 @@ if TYPE_CHECKING:
     from fencepost.campaign.bugs import PlantedBug
 
 RECORD = "track-record.json"
+RANGE = 1_000_000
+"""From the first seed of a range to that of the next."""
 
 
 @frozen(kw_only=True)
 class Hunt:
-    """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, None if none did;
-    others: what else was found on the way, by name; wall_s: real time of this hunt."""
+    """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, from seed 0 on, None if none did; ranges: the same for
+    each range of seeds, that one first; others: what else was found on the way, by name; wall_s: real time of this hunt."""
 
     bug: str
     breaks: str
     says: str
     seeds_tried: int
     seeds_needed: int | None = None
+    ranges: tuple[int | None, ...] = ()
     anomaly: str = ""
     command: str = ""
     others: tuple[str, ...] = ()
     wall_s: float = 0.0
     interrupted: bool = False
+
+    @property
+    def median(self) -> int | None:
+        """Seeds needed in the middle one of the ranges (the upper one of two); None if most of them did not show it."""
+        needed = sorted(self.ranges, key=lambda one: (one is None, one))
+        return needed[len(needed) // 2] if needed else None
 
     @property
     def exit_code(self) -> ExitCode:
@@ -89,6 +98,7 @@ def list_bugs(as_json: bool) -> ExitCode:
                     "protection": bug.protection.name,
                     "says": bug.protection.says,
                     "profile": bug.profile,
+                    "family": bug.family,
                     "found_by": "swarm",
                 }
                 for bug in BUGS.values()
@@ -119,6 +129,13 @@ def list_bugs(as_json: bool) -> ExitCode:
     help="Seeds to try at most, from 0.",
 )
 @click.option(
+    "--ranges",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    help="Hunt in so many ranges of seeds, and tell the median.",
+)
+@click.option(
     "--examples",
     type=click.IntRange(1, 1_000_000),
     default=4_000,
@@ -138,6 +155,7 @@ def list_bugs(as_json: bool) -> ExitCode:
 def hunt(
     bugs: tuple[str, ...],
     seeds: int,
+    ranges: int,
     examples: int,
     shrink: bool,
     jobs: int,
@@ -150,7 +168,7 @@ def hunt(
     """
     output = Output(as_json)
     _check_ids(bugs)
-    hunts = _hunt_swarm_bugs(bugs, seeds, jobs, out, output)
+    hunts = _hunt_swarm_bugs(bugs, seeds, ranges, jobs, out, output)
     log_hunts = []
     if not any(found.interrupted for found in hunts):
         log_hunts = _hunt_log_bugs(bugs, examples, shrink, out, output)
@@ -185,14 +203,14 @@ def _check_ids(bugs: tuple[str, ...]) -> None:
 
 
 def _hunt_swarm_bugs(
-    bugs: tuple[str, ...], seeds: int, jobs: int, out: Path | None, output: Output
+    bugs: tuple[str, ...], seeds: int, ranges: int, jobs: int, out: Path | None, output: Output
 ) -> list[Hunt]:
     from fencepost.campaign.bugs import BUGS
 
-    record = _read(out, seeds)
+    record = _read(out, seeds, ranges)
     hunts = []
     for bug in [bug for bug in bugs if bug in BUGS] if bugs else BUGS:
-        found = record.get(bug) or _hunt(BUGS[bug], seeds, jobs, output)
+        found = record.get(bug) or _hunt_ranges(BUGS[bug], seeds, ranges, jobs, output)
         hunts.append(found)
         if found.interrupted:
             break
@@ -218,27 +236,50 @@ def _hunt_log_bugs(
     return hunts
 
 
-def _hunt(bug: "PlantedBug", seeds: int, jobs: int, output: Output) -> Hunt:
-    """Seeds from 0 until one shows the bug by a name that is the bug's own."""
+def _hunt_ranges(bug: "PlantedBug", seeds: int, ranges: int, jobs: int, output: Output) -> Hunt:
+    """The hunt from seed 0, and how many seeds it took there and in the other ranges."""
+    first = _hunt(bug, range(seeds), jobs, output)
+    hunts = [first]
+    for number in range(1, ranges):
+        if hunts[-1].interrupted:
+            break
+        hunts.append(_hunt(bug, range(number * RANGE, number * RANGE + seeds), jobs, output))
+    return attrs.evolve(
+        first,
+        ranges=tuple(one.seeds_needed for one in hunts),
+        wall_s=round(sum(one.wall_s for one in hunts), 1),
+        interrupted=hunts[-1].interrupted,
+    )
+
+
+def _hunt(bug: "PlantedBug", seeds: range, jobs: int, output: Output) -> Hunt:
+    """Seeds in order until one shows the bug by a name that is the bug's own, whatever else the run shows."""
     from fencepost.campaign.driver import Campaign
-    from fencepost.campaign.results import Job
+    from fencepost.campaign.results import Job, RunResult
+
+    own: dict[int, str] = {}
+
+    def shows(result: RunResult) -> bool:
+        names = [finding.anomaly for finding in result.findings if finding.anomaly in bug.anomalies]
+        if names:
+            own[result.seed] = names[0]
+        return bool(names)
 
     campaign = Campaign(
-        seeds=range(seeds),
+        seeds=seeds,
         job=Job(profile=bug.profile, bugs=(bug.bug,)),
         jobs=jobs,
-        until=lambda result: result.anomaly in bug.anomalies,
+        until=shows,
         recheck_one_in=0,
     )
     result = drive_with_bar(campaign, output, bug.bug)
-    own = [(seed, anomaly) for seed, anomaly in result.failing if anomaly in bug.anomalies]
-    first = own[0] if own else None
+    first = min(own.items(), default=None)
     return Hunt(
         bug=bug.bug,
         breaks=bug.protection.breaks,
         says=bug.protection.says,
         seeds_tried=result.finished,
-        seeds_needed=first[0] + 1 if first else None,
+        seeds_needed=first[0] - seeds.start + 1 if first else None,
         anomaly=first[1] if first else "",
         command=replay_seed(first[0], profile=bug.profile, bugs=(bug.bug,)) if first else "",
         others=tuple(sorted({anomaly for _, anomaly in result.failing} - bug.anomalies)),
@@ -247,8 +288,8 @@ def _hunt(bug: "PlantedBug", seeds: int, jobs: int, output: Output) -> Hunt:
     )
 
 
-def _read(out: Path | None, seeds: int) -> dict[str, Hunt]:
-    """The record of earlier hunts; one that gave up below today's budget does not count. Raises TraceError."""
+def _read(out: Path | None, seeds: int, ranges: int) -> dict[str, Hunt]:
+    """The record of earlier hunts; one that gave up below today's budget, or has fewer ranges, does not count. Raises TraceError."""
     if out is None or not (out / RECORD).exists():
         return {}
     from fencepost.traces.errors import TraceError
@@ -257,7 +298,12 @@ def _read(out: Path | None, seeds: int) -> dict[str, Hunt]:
         hunts = msgspec.json.decode((out / RECORD).read_bytes(), type=list[Hunt])
     except msgspec.DecodeError as error:
         raise TraceError(expected="a track record", seen=str(error), where=str(out / RECORD)) from None
-    return {hunt.bug: hunt for hunt in hunts if hunt.seeds_needed is not None or hunt.seeds_tried >= seeds}
+    return {
+        hunt.bug: hunt
+        for hunt in hunts
+        if len(hunt.ranges) >= ranges
+        and (hunt.seeds_tried >= seeds or all(one is not None for one in hunt.ranges))
+    }
 
 
 def _write(out: Path | None, record: dict[str, Hunt]) -> None:
@@ -271,13 +317,15 @@ def _write(out: Path | None, record: dict[str, Hunt]) -> None:
 
 
 def _show(hunts: list[Hunt], output: Output) -> None:
-    rows = table("bug", "breaks", ">seeds needed", "found as", ">seconds", "see it")
+    many = max(len(found.ranges) for found in hunts) > 1
+    columns = [">median"] if many else []
+    rows = table("bug", "breaks", ">seeds needed", *columns, "found as", ">seconds", "see it")
     for found in hunts:
         needed: Any = found.seeds_needed if found.seeds_needed is not None else f"not in {found.seeds_tried}"
         style = "green" if found.seeds_needed is not None else "bold yellow"
-        add_row(
-            rows, found.bug, found.breaks, needed, found.anomaly, found.wall_s, found.command, style=style
-        )
+        middle = [found.median if found.median is not None else "none"] if many else []
+        cells = (found.bug, found.breaks, needed, *middle, found.anomaly, found.wall_s, found.command)
+        add_row(rows, *cells, style=style)
     output.say(rows)
     for found in hunts:
         if found.others:

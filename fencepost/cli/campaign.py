@@ -1,5 +1,7 @@
 """`fencepost campaign`: seeds into plans, plans into runs, runs into traces, traces judged."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +18,16 @@ from fencepost.cli.options import (
     out_option,
     profile_option,
     replay_stored,
+    shrink_stored,
     split_names,
 )
 from fencepost.traces.errors import EnvironmentError_, ExitCode
 
 if TYPE_CHECKING:
-    from fencepost.campaign.driver import Campaign
-    from fencepost.campaign.results import CampaignResult
+    from fencepost.campaign.driver import Campaign, Progress
+    from fencepost.campaign.results import CampaignResult, Job
+
+    Driver = Callable[[Campaign, Callable[[Progress], None]], CampaignResult]
 
 MOST_NAMED = 5
 """Seeds of a kind that the summary names."""
@@ -41,6 +46,12 @@ MOST_NAMED = 5
 @bug_option
 @profile_option
 @click.option(
+    "--faults",
+    metavar="LIST",
+    help="Draw from these kinds of fault and request only, separated by commas. [default: all of the profile's]",
+)
+@click.option("--list-faults", is_flag=True, help="Show the kinds of fault and request, and do nothing else.")
+@click.option(
     "--plan",
     "plan_file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -50,6 +61,25 @@ MOST_NAMED = 5
 @click.option(
     "--resume", is_flag=True, help="Go on with the campaign in --out: runs that are there are not run again."
 )
+@click.option(
+    "--shrink",
+    is_flag=True,
+    help="Then make the plan of the first run of each anomaly small, as `fencepost shrink` does.",
+)
+@click.option(
+    "--steer",
+    is_flag=True,
+    help="Lean each 50 seeds toward the marks that none before reached (docs/plans.md); --resume steers on.",
+)
+@click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "spark"]),
+    default="local",
+    show_default=True,
+    help="Worker processes here (--jobs), or the executors of Spark (--master).",
+)
+@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
 @json_option
 def command(
     seeds: range,
@@ -57,9 +87,16 @@ def command(
     out: Path,
     bugs: tuple[str, ...],
     profile: str,
+    faults: str | None,
+    list_faults: bool,
     plan_file: Path | None,
     checks: str | None,
     resume: bool,
+    shrink: bool,
+    steer: bool,
+    list_marks: bool,
+    engine: str,
+    master: str | None,
     as_json: bool,
 ) -> ExitCode:
     """Run seeded fault-injection runs against the reference implementation, and judge each.
@@ -74,18 +111,52 @@ def command(
       fencepost campaign --seeds 0:500 --out out/healthy --resume
       # does it find a known bug?
       fencepost campaign --seeds 0:200 --out out/broken --bug KIP-101
+      # only sessions that expire while replicas move
+      fencepost campaign --seeds 0:200 --out out/moves --faults expire_session,reassign_move
+      # lean toward what was not reached yet
+      fencepost campaign --seeds 0:500 --out out/steered --profile chaos --steer
       # one plan of yours, 50 seeds
       fencepost campaign --seeds 0:50 --out out/mine --plan mine.json
+      # a hundred thousand seeds on a cluster (docs/mining.md)
+      fencepost campaign --seeds 0:100000 --out /shared/out/wide --engine spark --master spark://host:7077
       # judge the traces again, on Spark
       fencepost mine out/healthy --out out/mined
     """
-    from fencepost.campaign.bugs import parts_with
     from fencepost.campaign.driver import Campaign
+    from fencepost.cli.shrink import shrink_found
+
+    output = Output(as_json)
+    if list_faults:
+        return show_faults(output)
+    if list_marks:
+        return show_marks(output)
+    if master is not None and engine != "spark":
+        raise click.UsageError("expected --master with --engine spark, saw it alone")
+    job = _job(bugs, profile, faults, plan_file, checks, steer_from=seeds.start if steer else -1)
+    campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
+    result = drive_with_bar(campaign, output, driver=driver_of(engine, master))
+    show(result, out, output)
+    shrunk, code = shrink_found(result, job, out, output, jobs) if shrink else ([], result.exit_code)
+    output.emit({**as_dict(result), "out": str(out), "shrunk": shrunk, "exit_code": int(code)})
+    return code
+
+
+def _job(
+    bugs: tuple[str, ...],
+    profile: str,
+    faults: str | None,
+    plan_file: Path | None,
+    checks: str | None,
+    *,
+    steer_from: int,
+) -> "Job":
+    """What every run of the campaign is. Raises FencepostError for what nobody knows, UsageError for what does not go together."""
+    from fencepost.campaign.bugs import parts_with
+    from fencepost.campaign.profiles import profile_named
     from fencepost.campaign.results import Job
     from fencepost.checkers.judges import checks_by_name
     from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
-    output = Output(as_json)
     parts_with(bugs)
     names = split_names(checks)
     if names is not None:
@@ -93,11 +164,48 @@ def command(
     plan = ""
     if plan_file is not None:
         plan = plan_to_json(plan_from_json(read_bytes(plan_file), where=str(plan_file)))
-    job = Job(profile=profile, bugs=bugs, plan=plan, checks=names)
-    result = drive_with_bar(Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume), output)
-    show(result, out, output)
-    output.emit({**as_dict(result), "out": str(out), "exit_code": int(result.exit_code)})
-    return result.exit_code
+    kinds = split_names(faults) or ()
+    profile_named(profile, kinds)
+    if steer_from >= 0 and plan:
+        raise click.UsageError("--steer leans the swarm's draws: with --plan there are none.")
+    return Job(profile=profile, bugs=bugs, plan=plan, checks=names, faults=kinds, steer_from=steer_from)
+
+
+def show_faults(output: Output) -> ExitCode:
+    """The table of kinds, with the profiles that draw each."""
+    from fencepost.campaign.faults import FAULTS
+    from fencepost.campaign.profiles import PROFILES
+
+    rows = table("kind", "what happens", "profiles")
+    kinds = []
+    for name, kind in FAULTS.items():
+        drawn = [
+            profile
+            for profile, bounds in PROFILES.items()
+            if (name in bounds.kinds and bounds.faults[1])
+            or (name in bounds.request_kinds and bounds.administered)
+        ]
+        add_row(rows, name, kind.says, ", ".join(drawn))
+        kinds.append({"kind": name, "says": kind.says, "parameter": kind.parameter_says, "profiles": drawn})
+    output.say(rows)
+    output.emit({"faults": kinds})
+    return ExitCode.NOTHING_FOUND
+
+
+def show_marks(output: Output) -> ExitCode:
+    """The table of marks, with the profiles that can reach each."""
+    from fencepost.campaign.leaning import marks_possible
+    from fencepost.campaign.marks import MARKS
+    from fencepost.campaign.profiles import PROFILES
+
+    rows, marks = table("mark", "what it says", "profiles"), []
+    for mark in MARKS:
+        able = [name for name, profile in PROFILES.items() if mark.name in marks_possible(profile)]
+        add_row(rows, mark.name, mark.says, ", ".join(able))
+        marks.append({"mark": mark.name, "says": mark.says, "profiles": able})
+    output.say(rows)
+    output.emit({"marks": marks})
+    return ExitCode.NOTHING_FOUND
 
 
 def read_bytes(path: Path) -> bytes:
@@ -110,12 +218,25 @@ def read_bytes(path: Path) -> bytes:
         ) from None
 
 
-def drive_with_bar(campaign: "Campaign", output: Output, what: str = "runs") -> "CampaignResult":
-    """Drive a campaign behind a progress bar."""
+def driver_of(engine: str, master: str | None) -> "Driver | None":
+    """Who drives a campaign; None for the local driver."""
+    if engine == "local":
+        return None
+    from fencepost.mining.campaign_spark import drive_on_spark
+
+    return partial(drive_on_spark, master=master)
+
+
+def drive_with_bar(
+    campaign: "Campaign", output: Output, what: str = "runs", driver: "Driver | None" = None
+) -> "CampaignResult":
+    """Drive a campaign behind a progress bar. driver: the local one unless told otherwise."""
     from fencepost.campaign.driver import drive
 
     with output.progress(what, len(campaign.seeds)) as bar:
-        return drive(campaign, lambda progress: bar.to(progress.done, f"{progress.findings} with findings"))
+        return (driver or drive)(
+            campaign, lambda progress: bar.to(progress.done, f"{progress.findings} with findings")
+        )
 
 
 def as_dict(result: "CampaignResult") -> dict[str, Any]:
@@ -161,8 +282,24 @@ def show(result: "CampaignResult", out: Path | None, output: Output) -> None:
     )
     if result.rechecked:
         add_row(sums, "run twice", result.rechecked, repeats, style="bold red" if result.disagreeing else "")
+    if result.marks:
+        reached, wanted = len(result.marks), len(result.marks) + len(result.never_reached)
+        rarest = min(result.marks, key=lambda name: result.marks[name])
+        add_row(
+            sums,
+            "marks reached",
+            f"{reached} of {wanted}",
+            f"the rarest, {rarest}, {result.marks[rarest]} times",
+        )
+    if result.never_reached:
+        add_row(
+            sums, "never reached", len(result.never_reached), ", ".join(result.never_reached), style="yellow"
+        )
     output.say(sums)
     if result.failing and out is not None:
-        output.say(f"\nSee the first one: {replay_stored(out, result.failing[0][0])}")
+        first = result.failing[0][0]
+        output.say(
+            f"\nSee the first one: {replay_stored(out, first)}", f"Shrink it: {shrink_stored(out, first)}"
+        )
     if result.interrupted:
         output.note("interrupted; every finished run is kept, --resume goes on")

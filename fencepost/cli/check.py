@@ -17,7 +17,7 @@ from fencepost.traces.errors import ExitCode, strongest
 
 if TYPE_CHECKING:
     from fencepost.cli.check_work import Judgement, Question
-    from fencepost.cli.inputs import Piece
+    from fencepost.mining.inputs import Piece
 
 MOST_LISTED = 20
 """Traces with a verdict other than Ok that are named."""
@@ -105,7 +105,7 @@ def command(
       # a folder of histories, four at a time, ten seconds each
       fencepost check histories/ --model key-value --jobs 4 --timeout 10
     """
-    from fencepost.cli.inputs import FORMATS, OURS, Piece, pieces_of
+    from fencepost.mining.inputs import FORMATS, OURS, Piece, pieces_of
 
     output = Output(as_json)
     if format is not None and format not in FORMATS:
@@ -126,7 +126,7 @@ def command(
     except KeyboardInterrupt:
         tally.codes.add(ExitCode.INTERRUPTED)
         output.note(f"interrupted: {tally.traces} traces were judged")
-    _show(tally, output)
+    _show(tally, question.checks, output)
     output.emit(_as_dict(tally, question.checks))
     return tally.exit_code
 
@@ -144,8 +144,7 @@ def _question(checks: str | None, profile: str | None, model: dict[str, Any]) ->
         return asked_model(**model)
     if any(value is not None for value in model.values()):
         raise click.UsageError("expected --model with --initial, --timeout and --memory, saw none")
-    names = split_names(checks) or DEFAULT_CHECKS
-    checks_by_name(names)
+    names = tuple(check.name for check in checks_by_name(split_names(checks) or DEFAULT_CHECKS))
     check_profile(profile)
     return Question(checks=names, profile=profile)
 
@@ -155,7 +154,7 @@ def _judge(
 ) -> None:
     from fencepost.cli.check_pool import judged_by_all
     from fencepost.cli.check_work import Judgement
-    from fencepost.cli.inputs import Quarantined
+    from fencepost.mining.inputs import Quarantined
 
     with output.progress("pieces", len(pieces)) as bar:
         for number, told in judged_by_all(pieces, question, jobs):
@@ -184,7 +183,7 @@ def _explain(piece: "Piece", judgement: "Judgement", question: "Question", outpu
     output.say("")
 
 
-def _show(tally: Tally, output: Output) -> None:
+def _show(tally: Tally, checks: tuple[str, ...], output: Output) -> None:
     rows = table("trace", "decision", "anomaly", "why")
     for source, trace_id, verdict in tally.notable:
         worst = by_rank((verdict,))
@@ -195,7 +194,7 @@ def _show(tally: Tally, output: Output) -> None:
         output.say(rows, "")
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.decisions.items()))
     left_out = f"; {len(tally.unreadable)} pieces of the input were unreadable" if tally.unreadable else ""
-    output.say(f"{tally.traces} traces judged: {counts or 'none'}{left_out}")
+    output.say(f"{tally.traces} traces judged by {', '.join(checks)}: {counts or 'none'}{left_out}")
 
 
 def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:

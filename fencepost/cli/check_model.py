@@ -20,7 +20,7 @@ from fencepost.traces.errors import ExitCode, strongest
 
 if TYPE_CHECKING:
     from fencepost.cli.check_work import Judgement, Question
-    from fencepost.cli.inputs import Piece
+    from fencepost.mining.inputs import Piece
 
 COUNTS = ("operations", "parts", "decided", "steps", "nodes")
 """Of one history: what was judged, and the work that it took."""
@@ -65,18 +65,21 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def initial_value(initial: str | None) -> tuple[Any, ...]:
+    """What --initial says, () if nothing. Raises UsageError."""
+    if initial is None:
+        return ()
+    try:
+        return (None if initial == "nil" else msgspec.json.decode(initial),)
+    except msgspec.DecodeError:
+        raise click.UsageError(f"expected --initial as JSON (a text in quotes), saw {initial!r}") from None
+
+
 def asked_model(*, model: str, initial: str | None, timeout: float | None, memory: int | None) -> "Question":
     """What the options ask for. Raises UsageError, FencepostError."""
     from fencepost.cli.check_work import Question
 
-    first: tuple[Any, ...] = ()
-    if initial is not None:
-        try:
-            first = (None if initial == "nil" else msgspec.json.decode(initial),)
-        except msgspec.DecodeError:
-            raise click.UsageError(
-                f"expected --initial as JSON (a text in quotes), saw {initial!r}"
-            ) from None
+    first = initial_value(initial)
     if ":" in model and "" not in sys.path:
         sys.path.insert(
             0, ""
@@ -136,7 +139,7 @@ def check_model(
     """Judge every history of the pieces, in their order; tell each verdict, and explain the first Illegal ones. Ctrl-C tells what was judged so far."""
     from fencepost.cli.check_pool import judged_by_all
     from fencepost.cli.check_work import Judgement
-    from fencepost.cli.inputs import Quarantined
+    from fencepost.mining.inputs import Quarantined
 
     answers = Answers(unreadable=unreadable)
     rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:4]), ">seconds", "why")

@@ -21,7 +21,7 @@ from attrs import define, field
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.cli.check_work import Began, Judgement, Question, Told, judged
 from fencepost.cli.check_worker import Message, Order, Orders, decode, encode
-from fencepost.cli.inputs import Piece, Quarantined
+from fencepost.mining.inputs import Piece, Quarantined
 from fencepost.traces.errors import FencepostError
 
 COMMAND = (sys.executable, "-m", "fencepost.cli.check_worker")

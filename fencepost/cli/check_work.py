@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from fencepost.checkers.verdict import Verdict, combine
-from fencepost.cli.inputs import Found, Piece, Quarantined, read_piece
+from fencepost.mining.inputs import Found, Piece, Quarantined, read_piece
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
 

@@ -6,6 +6,7 @@ A message is a line of JSON: {"began": ...}, {"judgement": ...}, {"quarantined":
 question itself. The process ignores Ctrl-C: whoever started it hears it and ends it.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -16,7 +17,7 @@ import msgspec
 from attrs import frozen
 
 from fencepost.cli.check_work import Began, Judgement, Question, Told, judged
-from fencepost.cli.inputs import Piece, Quarantined
+from fencepost.mining.inputs import Piece, Quarantined
 from fencepost.traces.errors import FencepostError
 
 
@@ -94,6 +95,7 @@ def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
         from fencepost.checkers.linearizability.engine import ready
 
         ready()  # before any clock runs: whoever waits for a verdict kills what is late
+        gc.freeze()  # what is loaded stays; looking through it for garbage costs more than a short history
     try:
         for line in orders_in:
             order: Order = decode(line, Order)

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 POLL_S = 0.5
 SOON_S = 10.0
 """How long `kill`, `pause` and `resume` wait until the system shows what they did."""
+OFFSETS_PARTITIONS = 8
+"""Of __consumer_offsets, which is created when somebody first looks for a coordinator (Kafka: 50)."""
 
 directory_option: Decorator = click.option(
     "--directory",
@@ -60,6 +62,8 @@ def command() -> None:
       fencepost cluster status
       fencepost cluster kill 2
       fencepost cluster start 2
+      # leaders move away first (controlled shutdown)
+      fencepost cluster stop 3
     """
     logging.getLogger("fencepost.kazoo").setLevel(logging.CRITICAL)  # lost connections are told by `status`
 
@@ -95,10 +99,15 @@ def up(
     Ctrl-C ends all of them, and so does any error on the way; no process is left behind.
     """
     from fencepost.impl.runtime.cluster import Cluster
-    from fencepost.traces.plan import ClusterOptions
+    from fencepost.traces.plan import ClusterOptions, GroupOptions
 
     output = Output(as_json)
-    options = ClusterOptions(brokers=brokers, topics=(), zookeeper_session_timeout_ms=session_timeout_ms)
+    options = ClusterOptions(
+        brokers=brokers,
+        topics=(),
+        zookeeper_session_timeout_ms=session_timeout_ms,
+        groups=GroupOptions(offsets_topic_partitions=OFFSETS_PARTITIONS),
+    )
     with _closing_terminal_interrupts():
         cluster = Cluster.up(directory, options, zookeeper)
         try:
@@ -138,11 +147,19 @@ def status(directory: Path, as_json: bool) -> ExitCode:
     return ExitCode.NOTHING_FOUND if seen.healthy else ExitCode.FINDINGS
 
 
-@command.command("stop", short_help="End every process.")
+@command.command("stop", short_help="End every process, or one broker by a controlled shutdown.")
+@click.argument("broker", type=click.IntRange(1), metavar="[BROKER]", required=False)
 @directory_option
-def stop(directory: Path) -> ExitCode:
-    """End the brokers in order, then the ZooKeeper server that was started with them. The data stays."""
-    _load(directory).stop()
+def stop(broker: int | None, directory: Path) -> ExitCode:
+    """End the brokers, then the ZooKeeper server that was started with them. The data stays.
+
+    With a BROKER: ask that one to stop (SIGTERM). The controller takes its leaders away first, then it closes its logs and ends.
+    """
+    cluster = _load(directory)
+    if broker is not None:
+        cluster.shut_down(broker)
+        return _wait(cluster, broker, "dead")
+    cluster.stop()
     Output().say("stopped")
     return ExitCode.NOTHING_FOUND
 

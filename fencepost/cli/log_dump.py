@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 
 from fencepost.cli.console import Output
 from fencepost.cli.log_files import LogFile, RealSource, files_of
+from fencepost.cli.log_groups import group_record_as_dict, group_record_in_words, is_offsets_partition
 from fencepost.cli.log_words import (
     batch_as_dict,
     batch_in_words,
@@ -169,28 +170,35 @@ def _dump_file(file: LogFile, request: Request, sink: Sink, before: tuple[LogFil
 
 def _dump_segment(file: LogFile, source: RealSource, extent: Extent, request: Request, sink: Sink) -> None:
     watchers = _watchers(file, request.alone, sink) if request.verify_index else []
+    of_groups = is_offsets_partition(file.path.absolute().parent.name)
     for item in walk_log(source, extent, base_offset=file.base_offset, deep=request.deep, watchers=watchers):
         if isinstance(item, Flaw):
             sink.flaw(item)
             continue
         sink.line(batch_in_words(item))
-        sink.item(batch_as_dict(item))
-        for record in item.records or ():
+        told = batch_as_dict(item)
+        for place, record in enumerate(item.records or ()):
             sink.line(record_in_words(record, item.header))
+            if of_groups and (words := group_record_in_words(record)):
+                sink.line(words)
+                told["contents"][place]["decoded"] = group_record_as_dict(record)
+        sink.item(told)
     for watcher in watchers:
         for flaw in watcher.end(extent):
             sink.flaw(flaw)
 
 
 def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:
-    """The indexes beside a segment, to be followed; a missing one is a flaw. alone: nobody else dumps the indexes themselves."""
+    """The indexes beside a segment, to be followed; a missing one is a flaw, unless there is nothing to index: Kafka makes the files of a new segment
+    when it first needs them. alone: nobody else dumps the indexes themselves."""
     found: list[Watcher] = []
     if file.base_offset is None or file.aside:
         return found
     for kind in (layout.INDEX, layout.TIME_INDEX):
         path = file.path.with_name(f"{file.path.name[: layout.DIGITS]}{kind}")
         if not path.exists():
-            sink.flaw(Flaw(position=None, expected=f"an index {path.name} beside it", seen="none"))
+            if file.path.stat().st_size:
+                sink.flaw(Flaw(position=None, expected=f"an index {path.name} beside it", seen="none"))
             continue
         with RealSource(path) as source:
             found.append(_watcher(path.name, kind, source, file.base_offset, sink if alone else None))

@@ -1,5 +1,6 @@
 """`fencepost mine`: traces by the million, judged on Spark."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,48 +8,158 @@ import msgspec
 import rich_click as click
 
 from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import checks_option, json_option, out_option, split_names
+from fencepost.cli.options import Decorator, checks_option, json_option, out_option, split_names
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
+    from fencepost.mining.model_check import ModelQuestion
     from fencepost.mining.summary import Summary
 
 MOST_NAMED = 5
 """Unreadable pieces that are named; the quarantine table has all."""
 
 
-@click.command("mine", short_help="Judge folders of traces on Spark.")
-@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FOLDER...")
+def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of general linearizability."""
+    options: tuple[Decorator, ...] = (
+        click.option(
+            "--model",
+            metavar="NAME",
+            help="Ask too whether the client operations of small histories are linearizable: register, cas-register, key-value, set, queue,"
+            " mutex, fenced-lock, counter, log, or MODULE:CLASS of yours.",
+        ),
+        click.option("--initial", metavar="JSON", help="With --model, the value that it starts from."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help="With --model, the time for one history; then it is unknown. [default: 10]",
+        ),
+        click.option(
+            "--memory",
+            type=click.IntRange(min=1),
+            metavar="MIB",
+            help="With --model, the memory for one history; then it is unknown. [default: 512]",
+        ),
+        click.option(
+            "--most",
+            type=click.IntRange(min=1),
+            metavar="OPERATIONS",
+            help="With --model, a history of more is unknown without being asked about. [default: 2000]",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _asked_model(
+    *, model: str | None, initial: str | None, timeout: float | None, memory: int | None, most: int | None
+) -> "ModelQuestion | None":
+    """What the options ask for. Raises UsageError."""
+    from fencepost.cli.check_model import initial_value
+    from fencepost.mining.model_check import MEMORY_MIB, MOST_OPERATIONS, TIMEOUT_S, ModelQuestion
+
+    if model is None:
+        if any(value is not None for value in (initial, timeout, memory, most)):
+            raise click.UsageError(
+                "expected --model with --initial, --timeout, --memory and --most, saw none"
+            )
+        return None
+    first = initial_value(initial)
+    return ModelQuestion(
+        name=model,
+        initial=first,
+        timeout_s=timeout or TIMEOUT_S,
+        memory_bytes=(memory or MEMORY_MIB) << 20,
+        operations=most or MOST_OPERATIONS,
+    )
+
+
+@click.command("mine", short_help="Judge traces by the million on Spark.")
+@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
 @out_option(
-    "out/mined", "New or empty folder for findings, verdicts and quarantine (Parquet), and summary.json."
+    "out/mined",
+    "New or empty folder for findings, verdicts, quarantine and statistics (Parquet), summary.json and index.html.",
 )
-@click.option("--master", default="local[*]", show_default=True, help="Where Spark runs.")
+@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
 @checks_option
 @click.option(
     "--profile",
     help="What to ask of the log, instead of what each trace claims: default, session, strong or content.",
 )
+@click.option(
+    "--giant",
+    type=click.IntRange(min=1),
+    metavar="OPERATIONS",
+    help="A history of more operations is judged by ranges of its log's slots, in bounded memory. [default: 1000000]",
+)
+@click.option(
+    "--format",
+    default="auto",
+    show_default=True,
+    metavar="NAME",
+    help="What files are written in: fencepost, edn, json, jepsen-log or auto.",
+)
+@_model_options
+@click.option(
+    "--resume", is_flag=True, help="Go on with the mining in --out: what is judged is not judged again."
+)
 @json_option
 def command(
-    inputs: tuple[Path, ...], out: Path, master: str, checks: str | None, profile: str | None, as_json: bool
+    inputs: tuple[Path, ...],
+    out: Path,
+    master: str | None,
+    checks: str | None,
+    profile: str | None,
+    giant: int | None,
+    format: str,
+    resume: bool,
+    as_json: bool,
+    **model: Any,
 ) -> ExitCode:
     """Judge whole campaigns on Spark, with the judges of `fencepost check`.
 
-    The tasks read the columns themselves; nothing is shuffled. Needs the spark extra and a Java runtime of 17 or later.
+    The tasks read the columns themselves; nothing is shuffled. Giant histories are judged by slot ranges, and traces that lie
+    scattered over a file are brought together first; it says so. Files of histories are read in whatever format `fencepost check`
+    knows. Needs the spark extra and a Java runtime of 17 or later.
+    Ended with Ctrl-C it leaves the results of what was judged, and goes on with --resume; so does one that was killed.
 
     \b
     Examples
       fencepost mine out/healthy out/broken --out out/mined
       fencepost mine out/big --out out/mined --master 'local[8]'
       fencepost mine out/big --out out/logs --checks log
+      # histories of other systems, and whether their registers are linearizable
+      fencepost mine history.edn histories/ --out out/registers --model cas-register
+      # after a Ctrl-C
+      fencepost mine out/big --out out/logs --checks log --resume
     """
     output = Output(as_json)
     summary = mine_with_bar(
-        list(inputs), out, output, master=master, checks=split_names(checks), profile=profile
+        list(inputs),
+        out,
+        output,
+        master=master,
+        checks=split_names(checks),
+        profile=profile,
+        giant=giant,
+        format=_known_format(format),
+        model=_asked_model(**model),
+        resume=resume,
     )
     show(summary, output)
     output.emit({**msgspec.json.decode(summary.to_json()), "exit_code": int(summary.exit_code)})
     return summary.exit_code
+
+
+def _known_format(format: str) -> str:
+    """The same. Raises UsageError for a format that is none."""
+    from fencepost.mining.inputs import FORMATS
+
+    if format not in FORMATS:
+        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
+    return format
 
 
 def mine_with_bar(
@@ -56,12 +167,17 @@ def mine_with_bar(
     out: Path,
     output: Output,
     *,
-    master: str,
+    master: str | None,
     checks: tuple[str, ...] | None = None,
     profile: str | None = None,
+    giant: int | None = None,
+    format: str = "auto",
+    model: "ModelQuestion | None" = None,
+    resume: bool = False,
 ) -> "Summary":
     """Mine behind a progress bar. Raises FencepostError in one sentence, also for what the machine lacks."""
     from fencepost.checkers.judges import DEFAULT_CHECKS
+    from fencepost.mining.loose import GIANT_OPERATIONS
     from fencepost.mining.mine import mine
 
     with output.progress("tasks", 1) as bar:
@@ -69,9 +185,22 @@ def mine_with_bar(
         def progress(done: int, total: int) -> None:
             bar.progress.update(bar.task, completed=done, total=total)
 
-        return mine(
-            inputs, out, master=master, checks=checks or DEFAULT_CHECKS, profile=profile, progress=progress
-        )
+        try:
+            return mine(
+                inputs,
+                out,
+                master=master,
+                checks=checks or DEFAULT_CHECKS,
+                profile=profile,
+                giant=giant or GIANT_OPERATIONS,
+                format=format,
+                model=model,
+                resume=resume,
+                progress=progress,
+            )
+        except KeyboardInterrupt:
+            output.note(f"interrupted; {out} holds what was judged, --resume goes on")
+            raise
 
 
 def show(summary: "Summary", output: Output) -> None:
@@ -83,6 +212,8 @@ def show(summary: "Summary", output: Output) -> None:
     output.say(inputs, "", _checks(summary))
     if summary.samples:
         output.say("", _anomalies(summary))
+    if summary.shapes:
+        output.say("", summary.shapes)
     for piece in summary.quarantine[:MOST_NAMED]:
         output.note(f"unreadable, left out: {piece.reason}")
     if summary.quarantined > MOST_NAMED:
@@ -90,7 +221,7 @@ def show(summary: "Summary", output: Output) -> None:
             f"and {summary.quarantined - MOST_NAMED} more unreadable pieces, see {summary.out}/quarantine"
         )
     output.say(
-        f"\n{summary.operations} operations and {summary.events} events judged; results in {summary.out}"
+        f"\n{summary.operations} operations and {summary.events} events judged; results in {summary.out}, the page is {summary.out}/index.html"
     )
 
 

@@ -3,19 +3,20 @@
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import rich_click as click
 
 from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.model_results import bounds_of, explored, note_unreached, stays_possible_told
 from fencepost.cli.options import json_option
 from fencepost.cli.tlc import assignments
-from fencepost.model.registry import NAMES, shipped
+from fencepost.model.registry import NAMES, Model, shipped
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
-    from fencepost.model.explore.system import Result
+    from fencepost.model.explore import SlottedSystem
 
 
 @click.group("model", short_help="Explore the executable models.")
@@ -100,6 +101,11 @@ def list_command(as_json: bool) -> ExitCode:
     metavar="MIB",
     help="Memory of all processes at most; then the outcome is undecided.",
 )
+@click.option(
+    "--eventually",
+    is_flag=True,
+    help="Also: whether, from every state and without further faults, what must happen can still happen.",
+)
 @json_option
 def explore_command(
     name: str,
@@ -111,6 +117,7 @@ def explore_command(
     workers: int,
     symmetry: bool,
     memory: int | None,
+    eventually: bool,
     as_json: bool,
 ) -> ExitCode:
     """Visit every reachable state, nearest first; a violation comes with a shortest way to it.
@@ -121,10 +128,44 @@ def explore_command(
       fencepost model explore replication --constant epochs=2 --drop KIP-279
       # replicas are alike: fewer states
       fencepost model explore replication --constant epochs=2 --symmetry --memory 2000
+      # does a deletion always come to its end?
+      fencepost model explore controller --constant writes=0 --constant deletions=1 --eventually
     """
     from fencepost.model.explore import Limits, Outcome, explore, render
 
     output, model = Output(as_json), shipped(name)
+    bounds = model.constants_of(assignments(constants), drop)
+    system = _system(model, bounds, checks, eventually=eventually)
+    limits = Limits(states=states, depth=depth, memory_mib=memory)
+    started = time.monotonic()
+    with output.progress("exploring", states) as bar:
+        result = explore(
+            system,
+            limits,
+            lambda distinct, level: bar.to(distinct, f"depth {level}"),
+            workers=workers,
+            symmetry=symmetry,
+        )
+    seconds = time.monotonic() - started
+    output.say(render(system, result))
+    note_unreached(result, output)
+    output.note(f"{result.transitions:,} transitions, {seconds:.1f} s")
+    code = {
+        Outcome.HOLDS: ExitCode.NOTHING_FOUND,
+        Outcome.VIOLATED: ExitCode.FINDINGS,
+        Outcome.BOUNDED: ExitCode.UNDECIDED,
+    }[result.outcome]
+    told = explored(result, system)
+    if eventually and code is ExitCode.NOTHING_FOUND:
+        code, told["eventually"] = stays_possible_told(model.system(bounds, ()), limits, output)
+    output.emit(
+        {"model": name, "constants": bounds_of(bounds), **told, "seconds": round(seconds, 3), "exit_code": int(code)}
+    )  # fmt: skip
+    return code
+
+
+def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: bool) -> "SlottedSystem[Any]":
+    """The model with these bounds; a name that it does not know, or nothing to ask, is the caller's mistake."""
     unknown = sorted(set(checks) - set(model.invariants))
     if unknown:
         raise FencepostError(
@@ -132,53 +173,15 @@ def explore_command(
             seen=", ".join(unknown),
             where="--check",
         )
-    bounds = model.constants_of(assignments(constants), drop)
     system = model.system(bounds, checks or model.invariants)
-    started = time.monotonic()
-    with output.progress("exploring", states) as bar:
-        result = explore(
-            system,
-            Limits(states=states, depth=depth, memory_mib=memory),
-            lambda distinct, level: bar.to(distinct, f"depth {level}"),
-            workers=workers,
-            symmetry=symmetry,
+    if eventually and not system.eventually:
+        raise FencepostError(
+            expected="a model that says what must stay possible",
+            seen=f"{model.name} with these constants",
+            where="--eventually",
+            hint="controller",
         )
-    seconds = time.monotonic() - started
-    output.say(render(system, result))
-    _note_unreached(result, output)
-    output.note(f"{result.transitions:,} transitions, {seconds:.1f} s")
-    code = {
-        Outcome.HOLDS: ExitCode.NOTHING_FOUND,
-        Outcome.VIOLATED: ExitCode.FINDINGS,
-        Outcome.BOUNDED: ExitCode.UNDECIDED,
-    }[result.outcome]
-    output.emit(
-        {
-            "model": name,
-            "constants": {**attrs.asdict(bounds), "drop": sorted(bounds.drop)},
-            "outcome": str(result.outcome),
-            "distinct": result.distinct,
-            "depth": result.depth,
-            "transitions": result.transitions,
-            "taken": dict(result.taken),
-            "never_taken": result.never_taken,
-            "never_reached": result.never_reached,
-            "invariant": result.invariant,
-            "counterexample": [
-                {"action": step.action, "state": system.describe(step.state).splitlines()}
-                for step in result.path
-            ],
-            "seconds": round(seconds, 3),
-            "exit_code": int(code),
-        }
-    )
-    return code
-
-
-def _note_unreached(result: "Result", output: Output) -> None:
-    for what, names in (("never taken", result.never_taken), ("never reached", result.never_reached)):
-        if names and result.outcome == "holds":
-            output.say(f"{what}: {', '.join(names)}")
+    return system
 
 
 @command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
@@ -187,55 +190,61 @@ def _note_unreached(result: "Result", output: Output) -> None:
 )  # fmt: skip
 @click.option(
     "--size", type=click.Choice(["small", "medium"]), default="small", show_default=True,
-    help="small: a few minutes, all states counted. medium: millions of states.",
+    help="small: a few minutes, all states counted. medium: about a million states each.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the table there, as Markdown."
 )
+@click.option(
+    "--resume", is_flag=True, help="Keep the rows that the table of --out has already: a long run may be ended."
+)  # fmt: skip
 @json_option
-def matrix_command(name: str, size: str, out: Path | None, as_json: bool) -> ExitCode:
+def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json: bool) -> ExitCode:
     """Run a model's variants through the explorer and through TLC (one worker), and compare what both say.
 
     Exit code 1 if they disagree anywhere.
+
+    \b
+    Examples
+      fencepost model matrix --model group
+      # each row is written when it is known; go on where it ended
+      fencepost model matrix --model controller --size medium --out controller.md --resume
     """
-    from fencepost.model.tla.matrix import cells, headings, words
+    from fencepost.model.tla.matrix import FOUND, Sheet, brief, cells, headings, words
     from fencepost.model.tla.sameness import compare
 
+    if resume and out is None:
+        raise FencepostError(expected="a table to go on with", seen="no --out", where="--resume")
     output, model = Output(as_json), shipped(name)
-    heads, rows = headings(model), model.variants(size)
-    made = table(*heads)
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    rows = model.variants(size)
+    sheet = Sheet.read(out, headings(model)) if resume and out is not None else Sheet(headings(model))
+    kept = len(sheet.rows)
     compared = []
     with output.progress("comparing", len(rows)) as bar:
         for done, row in enumerate(rows):
             bar.to(done, words(model, row))
+            if sheet.has(model, row):
+                continue
             comparison = compare(row.constants, time.monotonic, count=row.count)
             compared.append(comparison)
-            found = cells(model, row, comparison)
-            add_row(made, *found, style="" if comparison.same else "red")
-            lines.append("| " + " | ".join(found) + " |")
+            sheet.rows.append(cells(model, row, comparison))
             if out is not None:
-                out.write_text(
-                    "\n".join(lines) + "\n", encoding="utf-8"
-                )  # after each row: a long run may be ended
+                out.write_text(sheet.text, encoding="utf-8")  # after each row: a long run may be ended
+    made = table("constants", *FOUND)
+    for found in sheet.rows:
+        add_row(made, *brief(model, found), style="" if found[-1] == "yes" else "red")
     output.say(made)
-    same = all(comparison.same for comparison in compared)
-    output.note(
-        f"{len(compared)} variants, {'all the same' if same else 'NOT the same'}; {os.cpu_count()} processors"
-    )
-    output.emit(
+    verdict = "all the same" if sheet.same else "NOT the same"
+    output.note(f"{len(sheet.rows)} variants ({kept} kept), {verdict}; {os.cpu_count()} processors")
+    code = ExitCode.NOTHING_FOUND if sheet.same else ExitCode.FINDINGS
+    told = [
         {
-            "same": same,
-            "rows": [
-                {
-                    "constants": {**attrs.asdict(one.constants), "drop": sorted(one.constants.drop)},
-                    "same": one.same,
-                    "explorer": attrs.asdict(one.explorer),
-                    "tlc": attrs.asdict(one.tlc),
-                }
-                for one in compared
-            ],
-            "exit_code": int(ExitCode.NOTHING_FOUND if same else ExitCode.FINDINGS),
+            "constants": bounds_of(one.constants),
+            "same": one.same,
+            "explorer": attrs.asdict(one.explorer),
+            "tlc": attrs.asdict(one.tlc),
         }
-    )
-    return ExitCode.NOTHING_FOUND if same else ExitCode.FINDINGS
+        for one in compared
+    ]
+    output.emit({"same": sheet.same, "kept": kept, "rows": told, "exit_code": int(code)})
+    return code

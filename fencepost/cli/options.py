@@ -74,7 +74,7 @@ checks_option: Decorator = click.option(
     "--checks",
     metavar="LIST",
     help="Judges to ask, separated by commas: log, kafka (asks log too), groups, invariants, conformance."
-    " [default: log,invariants,conformance]",
+    " [default: all; each says Ok at once of what it has nothing to look at]",
 )
 
 
@@ -99,3 +99,13 @@ def replay_seed(seed: int, *, profile: str, bugs: tuple[str, ...]) -> str:
     planted = "".join(f" --bug {shlex.quote(bug)}" for bug in bugs)
     wild = f" --profile {shlex.quote(profile)}" if profile != "default" else ""
     return f"fencepost replay --seed {seed}{planted}{wild}"
+
+
+def replay_plan(plan: Path) -> str:
+    """The command that shows the run of a plan file."""
+    return f"fencepost replay --plan {shlex.quote(str(plan))}"
+
+
+def shrink_stored(folder: Path, trace_id: int) -> str:
+    """The command that makes the plan of a stored run small."""
+    return f"fencepost shrink {shlex.quote(str(folder))} --trace {trace_id}"

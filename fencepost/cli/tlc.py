@@ -5,36 +5,14 @@ from typing import Any
 
 import rich_click as click
 
-from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.console import Output
 from fencepost.cli.options import Decorator, json_option
+from fencepost.cli.tlc_conform import conform_command
+from fencepost.cli.tlc_to_plan import to_plan_command
+from fencepost.cli.tlc_words import progress_words, tell, tell_toolbox
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
-from fencepost.model.tlc import (
-    Counterexample,
-    Outcome,
-    Progress,
-    RunLimits,
-    RunOptions,
-    Spec,
-    TlcResult,
-    Unread,
-    Walks,
-    check,
-    find_toolbox,
-    simulate,
-)
-from fencepost.model.tlc.values import plain
+from fencepost.model.tlc import RunLimits, RunOptions, Spec, Walks, check, simulate
 from fencepost.traces.errors import ExitCode, FencepostError
-
-EXIT_CODES = {
-    Outcome.HOLDS: ExitCode.NOTHING_FOUND,
-    Outcome.SAMPLED: ExitCode.NOTHING_FOUND,
-    Outcome.VIOLATED: ExitCode.FINDINGS,
-    Outcome.UNDECIDED: ExitCode.UNDECIDED,
-    Outcome.FAILED: ExitCode.USAGE,
-}
-COLOURS = {Outcome.HOLDS: "green", Outcome.SAMPLED: "green", Outcome.VIOLATED: "red"}
-MOST_PRINTED = 20
-"""Lines of the specification's own output that a person is shown."""
 
 
 class Workers(click.ParamType[int]):
@@ -133,12 +111,16 @@ def _options(
 def command() -> None:
     """Run TLC, the model checker of TLA+, and read its answer.
 
-    SPEC is a .tla or .cfg file, or the name of a shipped specification: Replication.
+    SPEC is a .tla or .cfg file, or the name of a shipped specification: Replication, Controller, Group.
 
     \b
     Examples
       fencepost tlc check Replication --workers 2
       fencepost tlc simulate Replication
+      # is every recorded step one that the protocol allows?
+      fencepost tlc conform out/mine
+      # a counterexample becomes a plan for the implementation
+      fencepost tlc to-plan --drop KIP-279 --out kip-279.json
     """
 
 
@@ -158,10 +140,10 @@ def check_command(
     """
     output = Output(as_json)
     meant, run_options = _spec(spec, config, size, constants), _options(**options)
-    _tell_toolbox(output, run_options)
+    tell_toolbox(output, run_options)
     with output.progress("checking", 1) as bar:
-        result = check(meant, run_options, lambda progress: bar.to(0, _words(progress)))
-    return _tell(result, output)
+        result = check(meant, run_options, lambda progress: bar.to(0, progress_words(progress)))
+    return tell(result, output)
 
 
 @command.command("simulate", short_help="Take random walks.")
@@ -188,122 +170,16 @@ def simulate_command(
     """
     output = Output(as_json)
     meant, run_options = _spec(spec, config, size, constants), _options(**options)
-    _tell_toolbox(output, run_options)
+    tell_toolbox(output, run_options)
     with output.progress("walking", 1) as bar:
         result = simulate(
             meant,
             Walks(number=walks, depth=depth, seed=seed),
             run_options,
-            lambda progress: bar.to(0, _words(progress)),
+            lambda progress: bar.to(0, progress_words(progress)),
         )
-    return _tell(result, output)
+    return tell(result, output)
 
 
-def _tell_toolbox(output: Output, options: RunOptions) -> None:
-    toolbox = find_toolbox(options.jar)
-    output.note(f"TLC from {toolbox.jar_from}: {toolbox.jar}, on Java {toolbox.java_version}")
-
-
-def _words(progress: Progress) -> str:
-    parts = ((progress.generated, "generated"), (progress.distinct, "distinct"), (progress.queue, "left"))
-    return ", ".join(f"{count:,} {what}" for count, what in parts if count >= 0)
-
-
-def _tell(result: TlcResult, output: Output) -> ExitCode:
-    for line in result.output[:MOST_PRINTED]:
-        output.note(line)
-    left_out = len(result.output) - MOST_PRINTED + result.output_left_out
-    if left_out > 0:
-        output.note(f"({left_out} more lines of the specification's output)")
-    for warning in result.warnings:
-        output.note(f"warning: {' '.join(warning.split())}")
-    if result.counterexample is not None:
-        output.say(str(result.counterexample), "")
-    if result.coverage:
-        rows = table("action", ">new states", ">taken", "where")
-        for covered in result.coverage:
-            style = "yellow" if covered.generated == 0 else ""
-            add_row(
-                rows,
-                covered.action,
-                f"{covered.distinct:,}",
-                f"{covered.generated:,}",
-                covered.location,
-                style=style,
-            )
-        output.say(rows, "")
-    depth = f", depth {result.depth:,}" if result.depth >= 0 else ""
-    counts = (
-        f" ({result.distinct:,} distinct states{depth})"
-        if result.distinct >= 0 and result.outcome is not Outcome.HOLDS
-        else depth
-    )
-    output.people.print(
-        f"{result.outcome}: {result.reason}{counts}; {result.seconds:.1f} s, {_version(result)}",
-        soft_wrap=True,
-        style=COLOURS.get(result.outcome, "yellow"),
-    )
-    output.emit(as_dict(result))
-    return EXIT_CODES[result.outcome]
-
-
-def _version(result: TlcResult) -> str:
-    return f"TLC {result.toolbox.tlc_version or 'of unknown version'}" if result.toolbox else "TLC"
-
-
-def _trace(found: Counterexample) -> dict[str, Any]:
-    return {
-        "states": [
-            {
-                "number": state.number,
-                "action": state.action,
-                "location": state.location,
-                "variables": {
-                    name: value.text if isinstance(value, Unread) else plain(value)
-                    for name, value in state.variables.items()
-                },
-            }
-            for state in found.states
-        ],
-        "stuttering": found.stuttering,
-        "back_to": found.back_to,
-    }
-
-
-def as_dict(result: TlcResult) -> dict[str, Any]:
-    """The result for --json; -1 (TLC did not say) becomes null."""
-
-    def known(count: int) -> int | None:
-        return count if count >= 0 else None
-
-    violation, toolbox = result.violation, result.toolbox
-    return {
-        "outcome": str(result.outcome),
-        "reason": result.reason,
-        "violation": violation
-        and {"kind": str(violation.kind), "name": violation.name, "says": violation.says},
-        "counterexample": result.counterexample and _trace(result.counterexample),
-        "generated": known(result.generated),
-        "distinct": known(result.distinct),
-        "queue": known(result.queue),
-        "depth": known(result.depth),
-        "coverage": [
-            {
-                "action": one.action,
-                "location": one.location,
-                "distinct": one.distinct,
-                "generated": one.generated,
-            }
-            for one in result.coverage
-        ],
-        "errors": result.errors,
-        "warnings": result.warnings,
-        "output": result.output,
-        "tlc_exit_code": result.exit_code,
-        "seconds": round(result.seconds, 3),
-        "tlc_version": toolbox and toolbox.tlc_version,
-        "jar": toolbox and toolbox.jar,
-        "jar_from": toolbox and toolbox.jar_from,
-        "java_version": toolbox and toolbox.java_version,
-        "exit_code": int(EXIT_CODES[result.outcome]),
-    }
+command.add_command(conform_command)
+command.add_command(to_plan_command)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers.models import MODELS
-from fencepost.cli.inputs import FORMATS
+from fencepost.mining.inputs import FORMATS
 
 HISTORIES = Path(__file__).parents[1] / "checkers" / "linearizability" / "histories"
 MODELS_TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()

@@ -1,6 +1,7 @@
 """Three brokers as real processes over a real ZooKeeper: they elect, survive their leader, and leave nothing behind."""
 
 import asyncio
+import io
 import json
 import os
 import signal
@@ -97,8 +98,137 @@ def directory(tmp_path):
     assert not left, f"processes left behind: {left}"
 
 
-def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, fencepost):
-    """Rule: `up` gives a healthy cluster that takes writes; a killed leader is replaced and no acknowledged record is lost; `stop` ends all."""
+def lines_go_through(directory: Path, fencepost, monkeypatch):
+    """What `produce` sends, `consume` prints, and the history of both is judged Ok; mistakes are told before anything is sent."""
+    from fencepost.impl.runtime.cluster import Cluster
+    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+
+    cluster, history = Cluster.load(directory), directory.parent / "history.jsonl"
+    with BlockingZooKeeper(cluster.state.zookeeper) as zookeeper:
+        assignment = znodes.encode_topic({0: (1, 2, 3), 1: (2, 3, 1), 2: (3, 1, 2)})
+        assert isinstance(zookeeper.ask(Create(znodes.topic_path("lines"), assignment)), Created)
+    where = ("--directory", directory)
+
+    def standard_input(text: str) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+    standard_input("".join(f"k{number % 7}:{number}\n" for number in range(1_000)))
+    told = fencepost("produce", "lines", *where, "--key-separator", ":", "--record", history, "--json")
+    assert (told.code, told.json["ok"], told.json["lines"]) == (0, 1_000, 1_000), told.err
+    assert sum(told.json["partitions"].values()) == 1_000
+
+    told = fencepost(
+        "consume", "lines", *where, "--from-beginning", "--max", 1_000, "--record", history, "--json"
+    )
+    read = [json.loads(line) for line in told.out.splitlines()]
+    assert sorted(int(record["value"]) for record in read) == list(range(1_000))
+    for key in {record["key"] for record in read}:
+        mine = [record for record in read if record["key"] == key]
+        assert len({record["partition"] for record in mine}) == 1, "a key has one partition"
+        values = [int(record["value"]) for record in mine]
+        assert values == sorted(values), "and keeps its order"
+    judged = fencepost("check", history, "--checks", "log,kafka", "--json")
+    assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
+
+    standard_input("no key\n")
+    told = fencepost("produce", "lines", *where, "--key-separator", ":")
+    assert told.code == 2 and "line 1: expected a key, ':' and a value, saw no key" in told.sentence
+    told = fencepost("consume", "nosuch", *where)
+    assert told.code == 2 and "saw nosuch" in told.sentence
+    told = fencepost("consume", "lines", *where, "--partition", 9)
+    assert told.code == 2 and "expected one of the partitions 0 to 2, saw 9" in told.sentence
+
+
+def a_group_goes_through(directory: Path, fencepost):
+    """A consumer of a group reads and commits the lines; `groups` tells who is there, how far they are, and lets the group begin again once it is empty."""
+    import asyncio
+
+    from fencepost.campaign.group_consumer import make_consumer
+    from fencepost.impl.client.consumer_requests import ConsumerIdentity
+    from fencepost.impl.runtime.client import running
+    from fencepost.impl.runtime.cluster import Cluster
+    from fencepost.traces.plan import ConsumerOptions
+
+    where = ("--directory", directory)
+    assert fencepost("groups", "list", *where).out == "no groups\n"
+    assert (
+        "expected a group, saw g, and no group at all"
+        in fencepost("groups", "describe", "g", *where).sentence
+    )
+    brokers = Cluster.load(directory).state.brokers
+    addresses = {number: (HOST, broker.port) for number, broker in brokers.items()}
+    options = ConsumerOptions(
+        commit="sync", session_timeout_ms=3_000, heartbeat_interval_ms=500, processing_ms=0
+    )
+    identity = ConsumerIdentity(process=1, group="g", topics=("lines",))
+    committed: dict[int, int] = {}
+
+    def done(row) -> None:
+        if row.function == "commit" and row.outcome == "ok":
+            committed.update({spot.partition: spot.offset for spot in row.positions})
+
+    async def consume() -> None:
+        async with running(make_consumer(identity, options, tuple(addresses)), addresses, done) as client:
+            await asyncio.wait_for(client.until(lambda: sum(committed.values()) == 1_000), 60)
+
+    asyncio.run(consume())
+    told = fencepost("groups", "describe", "g", *where, "--json")
+    assert {part["partition"]: part["committed"] for part in told.json["partitions"]} == committed
+    assert all(part["lag"] == 0 for part in told.json["partitions"])
+    eventually(lambda: fencepost("groups", "list", *where, "--json").json["groups"][0]["state"] == "Empty")
+    reset = ("groups", "reset-offsets", "g", "--topic", "lines", "--to-earliest", *where)
+    assert "nothing was changed" in fencepost(*reset).err
+    assert fencepost(*reset, "--execute").code == 0
+    told = fencepost("groups", "describe", "g", *where, "--json")
+    assert sum(part["lag"] for part in told.json["partitions"]) == 1_000
+
+
+def stops_in_order(directory, fencepost, broker):
+    """SIGTERM of a real process is a controlled shutdown in its five steps: leaders move first, then it ends by itself, with its logs closed."""
+    from fencepost.impl.runtime.cluster import Cluster
+
+    told = fencepost("cluster", "stop", broker, "--directory", directory)
+    assert (told.code, told.out) == (0, f"broker {broker} is dead\n")
+    lines = (directory / f"broker-{broker}" / "events.jsonl").read_bytes().splitlines()
+    states = [it["cause"] for it in map(json.loads, lines) if it["name"] == "broker_state"]
+    assert states[-3:] == ["PendingControlledShutdown", "BrokerShuttingDown", "NotRunning"]
+    moved = [
+        json.loads(it["detail"])
+        for log in sorted(directory.glob("broker-*/events.jsonl"))
+        for it in map(json.loads, log.read_bytes().splitlines())
+        if it["cause"] == "controlled_shutdown"
+    ]
+    assert moved[-1]["remaining"] == 0
+    led = Cluster.load(directory).wait_until(lambda seen: not seen.leaderless, "leaders elsewhere")
+    assert not next(it for it in led.brokers if it.broker == broker).leads
+    assert fencepost("cluster", "start", broker, "--directory", directory).code == 0
+    Cluster.load(directory).wait_until(lambda seen: seen.healthy, f"broker {broker} again")
+
+
+def the_tool_is_a_member(directory: Path, fencepost):
+    """`consume --group` prints what nobody of the group has printed, commits it, and leaves; the whole history is judged Ok."""
+    where, history = ("--directory", directory), directory.parent / "history.jsonl"
+    told = fencepost(
+        "consume", "lines", *where, "--group", "tool", "--from-beginning", "--max", 600, "--record", history
+    )
+    first = told.out.splitlines()
+    assert (told.code, len(first)) == (0, 600), told.err
+    told = fencepost(
+        "consume", "lines", *where, "--group", "tool", "--from-beginning", "--max", 400, "--commit", "sync",
+        "--record", history,
+    )  # fmt: skip
+    assert sorted(map(int, first + told.out.splitlines())) == list(range(1_000))
+    described = fencepost("groups", "describe", "tool", *where, "--json").json
+    assert sum(part["lag"] for part in described["partitions"]) == 0
+    judged = fencepost("check", history, "--json")
+    assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
+    told = fencepost("consume", "lines", *where, "--group", "tool", "--partition", 0)
+    assert told.code == 2 and "expected --partition or --group, saw both" in told.sentence
+
+
+def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, fencepost, monkeypatch):
+    """Rule: `up` gives a healthy cluster that takes writes; a killed leader is replaced and no acknowledged record is lost; lines go
+    through; `stop` ends all."""
     from fencepost.impl.runtime.cluster import Cluster
     from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
 
@@ -139,6 +269,10 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     assert fencepost("cluster", "start", 1, *where).code == 0
     Cluster.load(directory).wait_until(lambda seen: seen.healthy, "broker 1 again")
     assert fencepost("cluster", "status", *where).code == 0
+    stops_in_order(directory, fencepost, leader)
+    lines_go_through(directory, fencepost, monkeypatch)
+    a_group_goes_through(directory, fencepost)
+    the_tool_is_a_member(directory, fencepost)
     assert fencepost("cluster", "stop", *where).out == "stopped\n"
     assert processes_of(directory) == []
     assert fencepost("cluster", "stop", *where).code == 0

@@ -144,6 +144,21 @@ def test_the_hunt_keeps_its_record(fencepost, tmp_path) -> None:
     assert again.json["hunts"] == first.json["hunts"]
 
 
+def test_a_hunt_in_several_ranges_tells_the_median(fencepost, tmp_path) -> None:
+    """Each range is hunted from its own first seed; the middle one of the figures is told, and a record with fewer ranges is not enough."""
+    arguments = ["bugs", "hunt", "KAFKA-1188", "--seeds", 60, "--jobs", 1, "--out", tmp_path, "--json"]
+    (alone,) = fencepost(*arguments).json["hunts"]
+    told = fencepost(*arguments[:-1], "--ranges", 3, "--json")
+    (hunt,) = told.json["hunts"]
+    assert alone["ranges"] == [alone["seeds_needed"]] and hunt["ranges"][0] == hunt["seeds_needed"]
+    assert len(hunt["ranges"]) == 3 and len(set(hunt["ranges"])) > 1
+    shown = fencepost(*arguments[:-1], "--ranges", 3).out
+    assert "median" in shown and f" {sorted(hunt['ranges'])[1]} " in shown
+    first = 2_000_000 + hunt["ranges"][2] - 1
+    command = ["replay", "--seed", first, "--bug", "KAFKA-1188", "--no-timeline"]
+    assert fencepost(*command).code == 1
+
+
 def test_a_hunt_that_finds_nothing_is_undecided(fencepost) -> None:
     """A bug that the budget of seeds does not show leaves the question open."""
     told = fencepost("bugs", "hunt", "KAFKA-532", "--seeds", 1, "--jobs", 1)

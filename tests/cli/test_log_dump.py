@@ -120,6 +120,15 @@ def test_verify_index_follows_the_entries(fencepost, partition) -> None:
     )
 
 
+def test_a_new_segment_needs_no_index(fencepost, tmp_path: Path) -> None:
+    """Kafka makes a segment's indexes when it first needs them: a killed broker leaves an empty segment without (seen on one of version 3.5)."""
+    folder = tmp_path / "new-0"
+    folder.mkdir()
+    (folder / f"{200:020}.log").touch()
+    told = fencepost("log", "dump", folder, "--verify-index")
+    assert (told.code, "WRONG" in told.out) == (0, False)
+
+
 def test_a_segment_that_overlaps_the_one_before_is_a_finding(fencepost, partition) -> None:
     """Its name says an offset that the segment before already holds."""
     second = sorted(partition.glob("*.log"))[1]

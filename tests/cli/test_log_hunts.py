@@ -15,13 +15,13 @@ def test_the_bugs_of_the_log_are_listed(fencepost) -> None:
 
 def test_a_hunt_ends_in_a_script_that_shows_the_bug(fencepost, tmp_path) -> None:
     """Rule: the record names examples and steps, the script beside it fails the same way, and a recorded bug is not hunted again."""
-    asked = ("bugs", "hunt", "KAFKA-6003", "--examples", 400, "--no-shrink", "--out", tmp_path, "--json")
+    asked = ("bugs", "hunt", "KAFKA-5249", "--examples", 400, "--no-shrink", "--out", tmp_path, "--json")
     first = fencepost(*asked)
     assert first.code == 0 and first.json["hunts"] == []
     (hunt,) = first.json["log_hunts"]
     assert 1 <= hunt["examples_needed"] <= 400 and hunt["steps"] >= 1
     script = subprocess.run(
-        [sys.executable, str(tmp_path / "KAFKA-6003.py")], capture_output=True, text=True, check=False
+        [sys.executable, str(tmp_path / "KAFKA-5249.py")], capture_output=True, text=True, check=False
     )
     assert script.returncode == 1
     assert script.stderr.splitlines()[-1].endswith(hunt["complaint"].splitlines()[-1])

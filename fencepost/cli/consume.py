@@ -1,0 +1,103 @@
+"""`fencepost consume`: records of a running cluster become lines of standard output."""
+
+import asyncio
+from pathlib import Path
+
+import rich_click as click
+
+from fencepost.cli.clients import directory_option, partition_option, record_option, target
+from fencepost.cli.console import Output
+from fencepost.cli.consumers import Alone, Lines, Member, nameable
+from fencepost.traces.errors import ExitCode
+
+
+@click.command("consume", short_help="Records become lines of standard output.")
+@click.argument("topic")
+@directory_option
+@partition_option
+@click.option("--group", metavar="G", help="As a member of this consumer group.")
+@click.option(
+    "--commit",
+    type=click.Choice(["auto", "sync", "none"]),
+    default="auto",
+    show_default=True,
+    help="Of a group's member: every 5 s and at the end, after each poll, or never.",
+)
+@click.option(
+    "--from-beginning",
+    is_flag=True,
+    help="Begin where the log starts, not with what comes from now on. In a group: where nothing is committed.",
+)
+@click.option("--max", "most", type=click.IntRange(1), metavar="N", help="End after so many records.")
+@click.option(
+    "--timeout-ms",
+    type=click.IntRange(1),
+    help="End when nothing came for so long. [default: go on until Ctrl-C]",
+)
+@click.option("--key-separator", metavar="TEXT", help="Print the key, this, and the value.")
+@record_option
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print each record as a JSON object on a line of its own; everything else goes to standard error.",
+)
+def command(
+    topic: str,
+    directory: Path,
+    partition: int | None,
+    group: str | None,
+    commit: str,
+    from_beginning: bool,
+    most: int | None,
+    timeout_ms: int | None,
+    key_separator: str | None,
+    record: Path | None,
+    as_json: bool,
+) -> ExitCode:
+    """Print the records of TOPIC of a running `fencepost cluster`, each value on a line, in the order of each partition.
+
+    Without a group it reads by itself, every partition or the one that is named. With --group it shares the partitions
+    with the other members, goes on where the group has committed, and commits what it has printed.
+
+    \b
+    Examples
+      fencepost consume orders --from-beginning --timeout-ms 2000
+      fencepost consume orders --partition 0 --max 10 --json
+      fencepost consume orders --from-beginning --max 1000 --record out/orders.jsonl
+      # two of these share the work
+      fencepost consume orders --group billing --from-beginning
+    """
+    if group is not None and partition is not None:
+        raise click.UsageError("expected --partition or --group, saw both: a group assigns the partitions")
+    from fencepost.cli.client_history import add_run, check_record
+
+    output = Output(as_json)
+    if record is not None:
+        check_record(record)
+    where = target(directory, topic)
+    lines = Lines(most, key_separator, as_json)
+    run: Alone | Member = Alone(where, where.chosen(partition), lines, from_beginning, timeout_ms)
+    if group is not None:
+        run = Member(where, group, lines, from_beginning, timeout_ms, commit)
+    try:
+        asyncio.run(run.work())
+    finally:
+        output.note(f"{lines.printed:,} records")
+        if record is not None:
+            rows, without_id = nameable(run.rows)
+            _tell(output, record, add_run(record, rows).strangers, without_id)
+    return ExitCode.NOTHING_FOUND
+
+
+def _tell(output: Output, record: Path, strangers: int, without_id: int) -> None:
+    output.note(f"recorded in {record}; judge it: fencepost check {record}")
+    if strangers:
+        output.note(
+            f"{strangers:,} records were sent by nobody whose history stands in {record}: the judge takes them for phantoms,"
+            " unless their producers are recorded into the same file"
+        )
+    if without_id:
+        output.note(
+            f"{without_id:,} records carry no value id and stand in no row: `fencepost produce` gives one"
+        )

@@ -1,0 +1,52 @@
+"""`fencepost elect preferred`: let preferred replicas lead again. Owns the words; must not know how the controller elects."""
+
+from pathlib import Path
+
+import rich_click as click
+
+from fencepost.cli.console import Output
+from fencepost.cli.options import json_option
+from fencepost.cli.zookeeper import cluster_options, connected
+from fencepost.traces.errors import ExitCode
+
+
+@click.group("elect", short_help="Elections of partition leaders in a running cluster.")
+def command() -> None:
+    """Ask the controller of a running cluster to elect partition leaders.
+
+    The request is written to ZooKeeper, where the controller finds it; where it can do nothing, everything stays as it is.
+
+    \b
+    Examples
+      fencepost elect preferred
+      # some.json: {"partitions":[{"topic":"orders","partition":0}]}
+      fencepost elect preferred --path-to-json-file some.json
+    """
+
+
+@command.command("preferred", short_help="The first replica of each partition leads again.")
+@click.option(
+    "--path-to-json-file",
+    "file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help='Only these partitions: {"partitions":[{"topic":"t","partition":0}]}. By default all.',
+)
+@cluster_options
+@json_option
+def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
+    """Let the preferred replica, the first of each partition's, lead again, where it is alive and in sync; others stay as they are."""
+    from fencepost.impl.admin.preferred import decode_partitions, elect_preferred
+
+    where = str(file) if file else "elect preferred"
+    keys = decode_partitions(file.read_bytes(), where) if file else None
+    with connected(zookeeper, directory) as session:
+        asked = session.run(elect_preferred(keys, where))
+    output = Output(as_json)
+    shown = ", ".join(str(key) for key in asked[:20]) + (
+        f" and {len(asked) - 20} more" if len(asked) > 20 else ""
+    )
+    output.say(f"Successfully started preferred replica election for partitions {shown}")
+    output.emit(
+        {"partitions": [{"topic": key.topic, "partition": key.partition} for key in asked], "started": True}
+    )
+    return ExitCode.NOTHING_FOUND

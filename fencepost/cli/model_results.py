@@ -1,0 +1,79 @@
+"""What `fencepost model explore` says of its results, to a person and as JSON.
+
+Owns: the words. Must not know options, nor how anything is explored.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from fencepost.cli.console import Output
+from fencepost.traces.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fencepost.model.explore.system import Limits, Result
+
+
+def stays_possible_told(
+    system: Any, limits: "Limits", output: Output
+) -> tuple[ExitCode, list[dict[str, Any]]]:
+    """What must stay possible, and the way to where it does not."""
+    from fencepost.model.explore import Outcome, Result, render
+    from fencepost.model.explore.eventually import stays_possible
+
+    told, code = [], ExitCode.NOTHING_FOUND
+    for name, wanted in system.eventually.items():
+        found = stays_possible(system, wanted, limits)
+        told.append(
+            {"name": name, "outcome": str(found.outcome), "states": found.states, "stuck": found.stuck}
+        )
+        if found.outcome is Outcome.HOLDS:
+            output.say(f"{name} stays possible from all {found.states:,} states")
+            continue
+        if found.outcome is Outcome.BOUNDED:
+            output.say(f"{name}: undecided, a limit came first")
+            code = code or ExitCode.UNDECIDED
+            continue
+        code = ExitCode.FINDINGS
+        path = Result(
+            outcome=found.outcome,
+            distinct=found.states,
+            depth=len(found.path) - 1,
+            transitions=0,
+            invariant=name,
+            path=found.path,
+        )
+        output.say(
+            f"{name} is not possible any more from {found.stuck:,} of {found.states:,} states; the nearest:",
+            render(system, path),
+        )
+    return code, told
+
+
+def bounds_of(constants: Any) -> dict[str, Any]:
+    """A model's constants."""
+    return {**attrs.asdict(constants), "drop": sorted(constants.drop)}
+
+
+def explored(result: "Result", system: Any) -> dict[str, Any]:
+    """What --json says of an exploration."""
+    return {
+        "outcome": str(result.outcome),
+        "distinct": result.distinct,
+        "depth": result.depth,
+        "transitions": result.transitions,
+        "taken": dict(result.taken),
+        "never_taken": result.never_taken,
+        "never_reached": result.never_reached,
+        "invariant": result.invariant,
+        "counterexample": [
+            {"action": step.action, "state": system.describe(step.state).splitlines()} for step in result.path
+        ],
+    }
+
+
+def note_unreached(result: "Result", output: Output) -> None:
+    """Actions and `sometimes` that a whole exploration never saw."""
+    for what, names in (("never taken", result.never_taken), ("never reached", result.never_reached)):
+        if names and result.outcome == "holds":
+            output.say(f"{what}: {', '.join(names)}")

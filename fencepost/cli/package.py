@@ -1,0 +1,45 @@
+"""`fencepost package`: what executors of a Spark cluster need of Fencepost, in one archive."""
+
+from pathlib import Path
+
+import attrs
+import rich_click as click
+
+from fencepost.cli.console import Output
+from fencepost.cli.options import json_option
+from fencepost.traces.errors import ExitCode
+
+
+@click.command("package", short_help="Make an archive for a Spark cluster.")
+@click.argument("out", type=click.Path(path_type=Path), metavar="FOLDER")
+@click.option(
+    "--no-libraries",
+    is_flag=True,
+    help="Fencepost alone: the executors' own Python has NumPy, PyArrow and the other libraries.",
+)
+@json_option
+def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
+    """Write environment.tar.gz, which executors run from, and entry.py, which spark-submit runs.
+
+    The archive holds Fencepost as it is installed here, the libraries that it needs, and the kernels that were compiled here. Executors bring a Python of the
+    same version (FENCEPOST_PYTHON names it where it is not on their path).
+
+    \b
+    Examples
+      fencepost package out/spark
+      # on a cluster, from this machine
+      export PYSPARK_PYTHON=./environment/bin/python PYSPARK_DRIVER_PYTHON=$(command -v python)
+      spark-submit --master spark://host:7077 --archives out/spark/environment.tar.gz#environment \\
+        out/spark/entry.py mine /shared/out/big --out /shared/out/mined
+    """
+    from fencepost.mining.package import package
+
+    output = Output(as_json)
+    made = package(out, libraries=not no_libraries)
+    output.say(
+        f"{made.archive}: {made.size_bytes / 1e6:.0f} MB, {len(made.libraries)} libraries, {made.kernels} compiled kernels",
+        f"{made.entry}: what spark-submit runs; the rest of its line is that of `fencepost`",
+    )
+    told = attrs.asdict(made)
+    output.emit({**told, "archive": str(made.archive), "entry": str(made.entry), "exit_code": 0})
+    return ExitCode.NOTHING_FOUND

@@ -1,0 +1,300 @@
+"""`fencepost produce`: lines of standard input become records of a running cluster."""
+
+import asyncio
+import secrets
+import sys
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import rich_click as click
+from attrs import define, evolve, field, frozen
+
+from fencepost.cli.clients import (
+    REQUEST_TIMEOUT_MS,
+    Target,
+    directory_option,
+    partition_option,
+    record_option,
+    target,
+)
+from fencepost.cli.console import Output
+from fencepost.cli.options import json_option
+from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.operations import Operation, Outcome
+
+if TYPE_CHECKING:
+    from fencepost.impl.client.producer import Producer
+    from fencepost.impl.seam import Produce
+
+MOST_UNDECIDED = 10_000
+"""Appends under way before the next line is read (Kafka's buffer.memory bounds bytes)."""
+CHUNK_BYTES = 65_536
+LINES_AHEAD = 1_000
+"""Lines read before they are sent."""
+NUMBERS_OF_A_RUN = 1 << 24
+"""Value ids of a run count from a random multiple of this, so that no two runs share any."""
+SHOWN_FAILURES = 5
+ACKS = {"all": -1, "1": 1, "0": 0}
+
+
+@frozen(kw_only=True)
+class Options:
+    """The command line."""
+
+    key_separator: str | None
+    partitioner: str
+    partition: int | None
+    acks: int
+    idempotent: bool
+    linger_ms: int
+    batch_bytes: int
+    compression: str
+    delivery_timeout_ms: int
+
+
+@click.command("produce", short_help="Lines of standard input become records.")
+@click.argument("topic")
+@directory_option
+@click.option("--key-separator", metavar="TEXT", help="What stands before it in a line is the record's key.")
+@click.option(
+    "--partitioner",
+    type=click.Choice(["key_hash", "sticky", "round_robin", "random"]),
+    default="key_hash",
+    show_default=True,
+    help="Who chooses the partition. key_hash: as Kafka's clients; without a key as sticky.",
+)
+@partition_option
+@click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
+@click.option(
+    "--idempotent/--no-idempotent",
+    default=None,
+    help="Number the batches, so that a retry writes nothing twice. [default: with --acks all]",
+)
+@click.option("--linger-ms", type=click.IntRange(0, 60_000), default=5, show_default=True)
+@click.option("--batch-bytes", type=click.IntRange(1, 10_000_000), default=16_384, show_default=True)
+@click.option(
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    show_default=True,
+)
+@click.option("--delivery-timeout-ms", type=click.IntRange(10, 1_000_000), default=120_000, show_default=True)
+@record_option
+@json_option
+def command(
+    topic: str,
+    directory: Path,
+    key_separator: str | None,
+    partitioner: str,
+    partition: int | None,
+    acks: str,
+    idempotent: bool | None,
+    linger_ms: int,
+    batch_bytes: int,
+    compression: str,
+    delivery_timeout_ms: int,
+    record: Path | None,
+    as_json: bool,
+) -> ExitCode:
+    """Send each line of standard input to TOPIC of a running `fencepost cluster`, and wait until every one is decided.
+
+    Exit code 0 means that the cluster acknowledged all of them; 3 that it did not: some failed, or nobody knows.
+
+    \b
+    Examples
+      seq 1000 | fencepost produce orders
+      printf 'alice:5\\nbob:7\\n' | fencepost produce orders --key-separator : --record out/orders.jsonl
+      fencepost produce orders --acks 1 --no-idempotent --partitioner round_robin < lines.txt
+    """
+    if idempotent and acks != "all":
+        raise click.UsageError(f"--idempotent needs --acks all: expected all, saw {acks}")
+    options = Options(
+        key_separator=key_separator,
+        partitioner=partitioner,
+        partition=partition,
+        acks=ACKS[acks],
+        idempotent=acks == "all" if idempotent is None else idempotent,
+        linger_ms=linger_ms,
+        batch_bytes=batch_bytes,
+        compression=compression,
+        delivery_timeout_ms=delivery_timeout_ms,
+    )
+    from fencepost.cli.client_history import add_run, check_record
+
+    output = Output(as_json)
+    if record is not None:
+        check_record(record)
+    where = target(directory, topic)
+    where.chosen(partition)
+    run = _Run(where, options)
+    try:
+        asyncio.run(run.work(sys.stdin.buffer))
+    finally:
+        if record is not None:
+            add_run(record, run.operations(), duplicates=run.may_duplicate)
+    return _tell(output, run, record)
+
+
+@define(eq=False)
+class _Run:
+    """undecided: appends under way, by op id, with the time of their send. done: their rows. refused: the line that could not be sent."""
+
+    where: Target
+    options: Options
+    undecided: "dict[int, tuple[Produce, int]]" = field(factory=dict)
+    done: list[Operation] = field(factory=list)
+    refused: FencepostError | None = None
+    first_value: int = field(factory=lambda: secrets.randbits(38) * NUMBERS_OF_A_RUN)
+    _producer: "Producer | None" = None
+
+    @property
+    def may_duplicate(self) -> bool:
+        """Whether a retry of unknown fate may have written twice."""
+        return not self.options.idempotent and any(one.attempts > 1 for one in self.done)
+
+    async def work(self, stream: BinaryIO) -> None:
+        """Send everything, wait for everything."""
+        from fencepost.impl.runtime.client import running
+        from fencepost.impl.seam import StopRequested
+
+        producer = self._producer = self._make()
+        async with running(producer, self.where.addresses, self._completed) as client:
+            clock, number = client.driver.clock, 0
+            async for line in _lines(stream):
+                append = self._append(number, line)
+                if append is None:
+                    break
+                self.undecided[number] = (append, clock.now())
+                client.driver.accept(append)
+                number += 1
+                await client.until(lambda: len(self.undecided) < MOST_UNDECIDED)
+            client.driver.accept(StopRequested())
+            await client.until(lambda: not self.undecided)
+        if self.refused is not None:
+            raise self.refused
+
+    def _make(self) -> "Producer":
+        from fencepost.impl.client.metadata import ClientMetadata
+        from fencepost.impl.client.partitioners import make_partitioner
+        from fencepost.impl.client.producer import make_producer
+        from fencepost.traces.plan import ClientOptions, ProducerOptions
+
+        options = self.options
+        client = ClientOptions(
+            request_timeout_ms=min(REQUEST_TIMEOUT_MS, options.delivery_timeout_ms),
+            delivery_timeout_ms=options.delivery_timeout_ms,
+            retry_unknown=True,
+            producer=ProducerOptions(
+                pipelined=True,
+                idempotent=options.idempotent,
+                linger_ms=options.linger_ms,
+                batch_bytes=options.batch_bytes,
+                compression=options.compression,
+            ),
+        )
+        partitioner = make_partitioner(options.partitioner, secrets.randbits(31))
+        return make_producer(0, client, ClientMetadata(tuple(self.where.addresses)), partitioner)
+
+    def _append(self, number: int, line: bytes) -> "Produce | None":
+        from fencepost.impl.seam import Produce
+
+        key, value, separator = None, line, self.options.key_separator
+        if separator is not None:
+            key, found, value = line.partition(separator.encode())
+            if not found:
+                self.refused = FencepostError(
+                    expected=f"a key, {separator!r} and a value",
+                    seen=line[:60].decode(errors="replace"),
+                    where=f"line {number + 1}",
+                    hint="the lines before it were sent",
+                )
+                return None
+        return Produce(
+            op_id=number,
+            topic=self.where.topic,
+            partition=-1 if self.options.partition is None else self.options.partition,
+            key=key,
+            values=(value,),
+            value_ids=(self.first_value + number,),
+            acks=self.options.acks,
+        )
+
+    def _completed(self, operation: Operation) -> None:
+        assert self._producer is not None
+        _, invoke_time = self.undecided.pop(operation.op_id)
+        known = operation.completion_time is not None
+        self.done.append(
+            evolve(operation, invoke_time=invoke_time, completion_time=self._producer.now if known else None)
+        )
+
+    def operations(self) -> list[Operation]:
+        """All rows, those of appends under way too: an interrupted run does not know what becomes of them."""
+        from fencepost.impl.client.pipelined import undecided
+
+        rows = undecided(self._producer) if self._producer is not None else []
+        return self.done + [
+            evolve(row, invoke_time=self.undecided[row.op_id][1], completion_time=None)
+            for row in rows
+            if row.op_id in self.undecided
+        ]
+
+
+async def _lines(stream: BinaryIO) -> AsyncIterator[bytes]:
+    """The lines of a stream as they come, without their ends; a thread reads them, because nobody else may wait for a terminal."""
+    loop = asyncio.get_running_loop()
+    queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+    room = threading.Semaphore(LINES_AHEAD)
+
+    def read() -> None:
+        for line in _split(stream):
+            room.acquire()
+            try:
+                loop.call_soon_threadsafe(queue.put_nowait, line)
+            except RuntimeError:
+                return  # the command has ended
+        loop.call_soon_threadsafe(queue.put_nowait, None)
+
+    threading.Thread(target=read, name="standard input", daemon=True).start()
+    while (line := await queue.get()) is not None:
+        room.release()
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _split(stream: BinaryIO) -> Iterator[bytes]:
+    """The lines of a stream, read below its buffer: whoever waits in a buffer holds its lock, and the interpreter could not end."""
+    raw, rest = getattr(stream, "raw", stream), b""
+    while chunk := raw.read(CHUNK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _tell(output: Output, run: _Run, record: Path | None) -> ExitCode:
+    outcomes = Counter(one.outcome.value for one in run.done)
+    partitions = Counter(one.partition for one in run.done if one.outcome is Outcome.OK)
+    ok, failed, unknown = (outcomes[outcome.value] for outcome in (Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN))
+    good = "acknowledged" if run.options.acks else "sent, as nobody acknowledges them"
+    output.say(f"{len(run.done):,} lines: {ok:,} {good}, {failed:,} failed, {unknown:,} unknown")
+    spread = {str(number): count for number, count in sorted(partitions.items(), key=str)}
+    if spread:
+        output.say(", ".join(f"partition {number}: {count:,}" for number, count in spread.items()))
+    for one in [one for one in run.done if one.outcome is not Outcome.OK][:SHOWN_FAILURES]:
+        output.note(f"line {one.op_id + 1}: {one.outcome.value}, {one.error}, after {one.attempts} attempts")
+    if record is not None:
+        output.note(f"recorded in {record}; judge it: fencepost check {record}")
+    output.emit(
+        {
+            "topic": run.where.topic,
+            "lines": len(run.done),
+            "ok": ok,
+            "fail": failed,
+            "unknown": unknown,
+            "partitions": spread,
+            "record": None if record is None else str(record),
+        }
+    )
+    return ExitCode.NOTHING_FOUND if ok == len(run.done) else ExitCode.UNDECIDED

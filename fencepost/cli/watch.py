@@ -1,0 +1,178 @@
+"""`fencepost watch`: a folder in which traces keep arriving, judged while they arrive."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from fencepost.cli.console import Output, add_row, table
+from fencepost.cli.options import out_option
+from fencepost.report.words import printable
+from fencepost.traces.errors import ExitCode
+
+if TYPE_CHECKING:
+    from fencepost.mining.watch_counts import Batch, Watched
+    from fencepost.mining.watch_out import Row
+
+LONGEST = 400
+"""Characters of a foreign text that are shown in one line."""
+
+
+@click.command("watch", short_help="Judge traces while they arrive in a folder.")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
+@out_option(
+    "out/watched",
+    "Folder for findings, logs and quarantine (Parquet) and the checkpoint; that of a watch before goes on.",
+)
+@click.option("--once", is_flag=True, help="Judge what is there, then end; the next one goes on from there.")
+@click.option(
+    "--horizon",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    metavar="RECORDS",
+    help="Records and operations that are remembered of each log under way. What lies further back is not judged: such a log is undecided.",
+)
+@click.option(
+    "--lateness",
+    type=click.FloatRange(0, 1e9),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How much later, in the trace's own time, an operation may arrive than those that came after it. Not asked where low watermarks are written.",
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 3600),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Between looks at the folder.",
+)
+@click.option(
+    "--profile",
+    help="What to ask of the log, instead of what each trace claims: default, session, strong or content.",
+)
+@click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="JSON lines on standard output: findings, quarantine, progress, at last a summary; everything else on standard error.",
+)
+def command(
+    folder: Path,
+    out: Path,
+    once: bool,
+    horizon: int,
+    lateness: float,
+    interval: float,
+    profile: str | None,
+    master: str | None,
+    as_json: bool,
+) -> ExitCode:
+    """Judge operations as they arrive, with the streaming form of the log check, and tell findings within seconds.
+
+    FOLDER and all below it: parts of campaigns (Parquet), and JSON lines, whole traces or parts of traces under way (docs/watch.md). Files
+    must arrive whole: write them elsewhere, or under a name that begins with a dot, and rename. Ended with Ctrl-C, or killed, it goes on from its
+    checkpoint in --out: no finding is lost or doubled. The exit code is about what arrived since it was started. Needs the spark extra and Java 17
+    or later.
+
+    \b
+    Examples
+      fencepost watch incoming
+      # from cron: what is new since the last time
+      fencepost watch incoming --once --out out/watched
+      # into another program
+      fencepost watch incoming --json | jq 'select(.type == "finding")'
+    """
+    from fencepost.mining.watch import watch
+    from fencepost.mining.watch_shard import Limits
+
+    output = Output(as_json)
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=output.errors,
+        transient=True,
+        disable=not output.errors.is_terminal,
+    ) as progress:
+        line = progress.add_task(f"watching {folder}; Spark starts", total=None)
+
+        def tell(batch: "Batch", watched: "Watched") -> None:
+            _tell(batch, output)
+            progress.update(line, description=_progress(watched))
+            output.emit({"type": "progress", **watched.to_row()})
+
+        watched = watch(
+            folder,
+            out,
+            limits=Limits(horizon=horizon, lateness_ns=int(lateness * 1e9), profile=profile),
+            once=once,
+            interval_s=interval,
+            master=master,
+            tell=tell,
+        )
+    _show(watched, output)
+    if watched.interrupted:
+        output.note(f"interrupted; the same command goes on from the checkpoint in {out}")
+    output.emit({"type": "summary", **watched.to_row(), "exit_code": int(watched.exit_code)})
+    return watched.exit_code
+
+
+def _tell(batch: "Batch", output: Output) -> None:
+    """What a micro-batch found and what it could not read."""
+    for row in batch.findings:
+        _finding(row, output)
+    for row in batch.quarantine:
+        output.note(f"unreadable, left out: {printable(row[3], LONGEST)}")
+        named = dict(zip(("source", "place", "trace_id", "reason"), row, strict=True))
+        output.emit({"type": "quarantine", **named})
+
+
+def _progress(watched: "Watched") -> str:
+    return (
+        f"{watched.operations} operations, {watched.logs_under_way} partitions under way, {watched.logs_ended} ended,"
+        f" {watched.findings} findings, {watched.held} waiting, lag {watched.lag_s:.1f} s"
+    )
+
+
+def _finding(row: "Row", output: Output) -> None:
+    """One finding, as it is found."""
+    from fencepost.mining.results import SCHEMAS
+
+    found = dict(zip(SCHEMAS["findings"].names, row, strict=True))
+    where = f"{found['topic']}-{found['partition']}, offset {found['offset']}"
+    proof = ", ".join(map(str, found["operations"]))
+    output.say(
+        printable(
+            f"{found['anomaly']} in trace {found['trace_id']} of {found['source']}, {where}: expected {found['expected']}, saw {found['seen']};"
+            f" operations {proof}",
+            LONGEST,
+        )
+    )
+    if found["replay"]:
+        output.say(f"  {printable(found['replay'], LONGEST)}")
+    output.emit({"type": "finding", **found})
+
+
+def _show(watched: "Watched", output: Output) -> None:
+    """The totals for a person."""
+    if watched.anomalies:
+        found = table("anomaly", ">findings")
+        for name, count in sorted(watched.anomalies.items()):
+            add_row(found, name, count, style="red")
+        output.say("", found, "")
+    decided = "".join(f", {count} {name.replace('_', ' ')}" for name, count in sorted(watched.decisions.items()))  # fmt: skip
+    output.say(
+        f"{watched.operations} operations in {watched.files} files; partitions: {watched.logs_under_way} under way, {watched.logs_ended} ended{decided}"
+    )
+    if watched.undecided:
+        output.say(
+            f"{watched.undecided} partitions undecided: beyond the horizon, late, or at odds with themselves"
+        )
+    output.say(
+        f"{watched.findings} findings ({watched.findings_in_all} with those before), {watched.quarantined} unreadable; results in {watched.out}"
+    )

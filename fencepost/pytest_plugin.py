@@ -1,0 +1,257 @@
+"""The pytest plugin: fixtures for recorded histories and clusters, and campaigns as tests (docs/pytest.md).
+
+Owns: options, markers, fixtures, which seeds a test gets, where artefacts go. Must not know how anything is run, judged or told.
+
+Nothing but pytest is imported before a fixture or a marker of this plugin is used: a test suite that uses none of them pays for this file alone.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from fencepost.history import History
+
+CAMPAIGN, CLUSTER, HISTORY = "fencepost_campaign", "fencepost_cluster", "fencepost_history"
+"""The fixtures."""
+CHUNK = 10
+"""Seeds to a test, unless the marker says otherwise: what xdist spreads."""
+SHRINK_S = 20.0
+FOLDER = ".fencepost"
+LONGEST_NAME = 100
+_FAILED = pytest.StashKey[bool]()
+_FOLDER = pytest.StashKey[Path]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options."""
+    group = parser.getgroup("fencepost", "fencepost: consistency testing")
+    group.addoption(
+        "--fencepost-seed",
+        type=int,
+        metavar="N",
+        help="Run this seed only, in campaign tests and simulated clusters.",
+    )
+    group.addoption(
+        "--fencepost-seeds",
+        metavar="A:B",
+        help="Seeds of campaign tests, in place of those of their markers.",
+    )
+    group.addoption(
+        "--fencepost-dir",
+        metavar="DIR",
+        help=f"Where failures leave traces, plans and reports. [default: {FOLDER} in the root directory]",
+    )
+    group.addoption(
+        "--fencepost-shrink",
+        type=float,
+        default=SHRINK_S,
+        metavar="SECONDS",
+        help=f"Time to shrink a failing plan for; 0 for not at all. [default: {SHRINK_S:g}]",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The markers."""
+    config.addinivalue_line(
+        "markers",
+        f"campaign(seeds, profile='default', bug=None, plan=None, chunk={CHUNK}): run seeded fault-injection runs and judge each;"
+        " seeds: how many, A:B, a range or a list.",
+    )
+    config.addinivalue_line(
+        "markers",
+        "fencepost_cluster(brokers=3, partitions=1, replication_factor=3, seed=0, bug=None, real=False, plan=None):"
+        " the cluster of the fixture of that name.",
+    )
+
+
+# ---- campaigns
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> None:
+    """A test that is marked as a campaign uses the fixture, whether it asks for it or not."""
+    is_test = getattr(collector, "funcnamefilter", None)
+    if is_test is None or not is_test(name) or not callable(obj) or isinstance(obj, type):
+        return
+    marks = (*getattr(obj, "pytestmark", ()), *collector.iter_markers("campaign"))
+    if any(mark.name == "campaign" for mark in marks):
+        pytest.mark.usefixtures(CAMPAIGN)(obj)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The chunks of seeds of a campaign."""
+    marker = metafunc.definition.get_closest_marker("campaign")
+    if marker is None or CAMPAIGN not in metafunc.fixturenames:
+        return
+    from fencepost.campaign.chunks import chunks_of
+    from fencepost.traces.errors import FencepostError
+
+    option = metafunc.config.getoption
+    try:
+        chunks = chunks_of(
+            marker.args,
+            dict(marker.kwargs),
+            seed=option("fencepost_seed"),
+            seeds=option("fencepost_seeds"),
+            size=CHUNK,
+        )
+    except FencepostError as error:
+        pytest.fail(f"{metafunc.definition.nodeid}: {error}", pytrace=False)
+    metafunc.parametrize(CAMPAIGN, chunks, indirect=True, ids=[chunk.name for chunk in chunks])
+
+
+@pytest.fixture
+def fencepost_campaign(request: pytest.FixtureRequest) -> Any:
+    """The runs of a chunk of seeds of a campaign: `fencepost_campaign.assert_nothing_found()`, or `.runs()` for assertions of your own.
+
+    Needs `@pytest.mark.campaign(seeds=...)`. A marked test that does not ask for the fixture asserts that nothing is found before its body runs.
+    """
+    if not hasattr(request, "param"):
+        pytest.fail(f"{CAMPAIGN} needs the marker: @pytest.mark.campaign(seeds=100)", pytrace=False)
+    return request.param.kept_in(_folder(request.node), _shrink_s(request.config))
+
+
+# ---- clusters
+
+
+@pytest.fixture
+def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A cluster of three brokers with a topic `t`, simulated and in virtual time; `real=True` makes it one of processes over a real ZooKeeper.
+
+    Options come from `@pytest.mark.fencepost_cluster(...)`, or as a dict by indirect parametrisation. At the end of the test a simulated cluster is healed, has
+    to make progress, and its trace is judged: only Ok passes.
+    """
+    from fencepost.campaign.chunks import cluster_plan
+
+    marker = request.node.get_closest_marker(CLUSTER)
+    options: dict[str, Any] = {**(marker.kwargs if marker else {}), **getattr(request, "param", {})}
+    seed = request.config.getoption("fencepost_seed")
+    if seed is not None:
+        options["seed"] = seed
+    real = options.pop("real", False)
+    with _mistakes_in_a_sentence():
+        plan = cluster_plan(options)
+    if real:
+        pytest.importorskip("kazoo", reason="a real cluster needs the extra zookeeper")
+        from fencepost.campaign.real import RealCluster
+
+        folder = _folder(request.node) / "cluster"
+        with ExitStack() as stack:
+            with _mistakes_in_a_sentence():
+                processes = stack.enter_context(RealCluster.started(folder, plan))
+            yield processes
+    else:
+        from fencepost.campaign.live import LiveCluster
+
+        with _mistakes_in_a_sentence():
+            cluster = LiveCluster.start(plan)
+        yield cluster
+    _remove_unless_failed(request.node)
+
+
+# ---- histories
+
+
+@pytest.fixture
+def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
+    """A history of its own for each test, to record operations around any client; `assert_linearizable` keeps its trace where the test fails."""
+    from fencepost.history import History
+
+    yield History(folder=_folder(request.node))
+    _remove_unless_failed(request.node)
+
+
+# ---- around every test
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
+    """What a marked campaign and a cluster that was used are judged for; their reports stand for themselves, without a traceback."""
+    if CAMPAIGN not in pyfuncitem.fixturenames and CLUSTER not in pyfuncitem.fixturenames:
+        return (yield from _watched(pyfuncitem))
+    from fencepost.campaign.failure import RunFailedError
+
+    try:
+        if CAMPAIGN in pyfuncitem.fixturenames and CAMPAIGN not in pyfuncitem._fixtureinfo.argnames:
+            chunk: Any = pyfuncitem.funcargs[CAMPAIGN]
+            chunk.assert_nothing_found()
+        result = yield from _watched(pyfuncitem)
+        if CLUSTER in pyfuncitem.funcargs:
+            _judge_cluster(pyfuncitem)
+        return result
+    except RunFailedError as error:
+        report = str(error)
+    pyfuncitem.stash[_FAILED] = True
+    return pytest.fail(report, pytrace=False)
+
+
+def _watched(item: pytest.Item) -> Any:
+    """The test; whether it failed is remembered for the fixtures that clean up behind it."""
+    try:
+        return (yield)
+    except BaseException:
+        item.stash[_FAILED] = True
+        raise
+
+
+def _judge_cluster(item: pytest.Function) -> None:
+    from fencepost.campaign.failure import Keeping, assert_ok
+
+    cluster: Any = item.funcargs[CLUSTER]
+    keeping = Keeping(folder=_folder(item) / "run", shrink_s=_shrink_s(item.config))
+    assert_ok(cluster.end(), keeping, cluster.checks)
+
+
+# ---- artefacts
+
+
+def _shrink_s(config: pytest.Config) -> float:
+    seconds: float = config.getoption("fencepost_shrink")
+    return seconds
+
+
+def _folder(item: pytest.Item) -> Path:
+    """Where this test leaves its artefacts; those of an earlier run of it are removed. Nothing is made before something is kept."""
+    if _FOLDER in item.stash:
+        return item.stash[_FOLDER]
+    given = item.config.getoption("fencepost_dir")
+    root = Path(given).absolute() if given else item.config.rootpath / FOLDER
+    name = re.sub(r"[^A-Za-z0-9_.=-]+", "-", item.nodeid)[-LONGEST_NAME:].strip("-")
+    digest = blake2b(item.nodeid.encode(), digest_size=4).hexdigest()
+    folder = root / f"{name}-{digest}"
+    shutil.rmtree(folder, ignore_errors=True)
+    item.stash[_FOLDER] = folder
+    return folder
+
+
+def _remove_unless_failed(item: pytest.Item) -> None:
+    if not item.stash.get(_FAILED, False):
+        shutil.rmtree(_folder(item), ignore_errors=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The default folder of artefacts stays out of version control, and does not stay where it is empty."""
+    root = session.config.rootpath / FOLDER
+    if root.is_dir() and not hasattr(session.config, "workerinput"):
+        with suppress(OSError):
+            root.rmdir()
+            return
+        (root / ".gitignore").write_text("*\n")
+
+
+@contextmanager
+def _mistakes_in_a_sentence() -> Iterator[None]:
+    """A mistake of the caller ends the test with its sentence."""
+    from fencepost.traces.errors import FencepostError
+
+    try:
+        yield
+    except FencepostError as error:
+        pytest.fail(str(error), pytrace=False)

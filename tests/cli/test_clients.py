@@ -1,0 +1,208 @@
+"""The client tools without a cluster: what they refuse, and the history that they keep. With one: test_cluster.py."""
+
+import asyncio
+import io
+import os
+import sys
+
+import msgspec
+import pytest
+from attrs import evolve
+
+from fencepost.cli.client_history import add_run
+from fencepost.cli.consumers import Lines, nameable
+from fencepost.cli.produce import _lines
+from fencepost.impl.client.reader import ReadRecord
+from fencepost.impl.messages import TopicPartition
+from fencepost.traces.errors import TraceError
+from fencepost.traces.jsonlines import read_traces, write_traces
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+
+MISTAKES = [
+    (["produce", "t"], "expected a cluster that was brought up here, saw no cluster.json"),
+    (["consume", "t"], "expected a cluster that was brought up here, saw no cluster.json"),
+    (["produce", "t", "--idempotent", "--acks", "1"], "expected all, saw 1"),
+    (["produce", "t", "--acks", "2"], "Invalid value for '--acks'"),
+    (["produce", "t", "--partitioner", "best"], "Invalid value for '--partitioner'"),
+    (["produce", "t", "--linger-ms", "-1"], "Invalid value for '--linger-ms'"),
+    (["consume", "t", "--max", "0"], "Invalid value for '--max'"),
+    (["consume"], "Missing argument 'TOPIC'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), MISTAKES, ids=str)
+def test_mistakes_are_told_in_one_sentence(arguments, sentence, tmp_path, fencepost):
+    """Rule: what cannot be done is said with expected, seen and where, exit code 2."""
+    told = fencepost(*arguments, "--directory", tmp_path)
+    assert told.code == 2 and sentence in told.sentence
+
+
+@pytest.mark.parametrize("tool", ["produce", "consume"])
+def test_a_history_of_something_else_is_refused_before_the_work(tool, tmp_path, fencepost):
+    """Rule: FILE is looked at first; what is not ours stays as it is."""
+    path = tmp_path / "mine.txt"
+    path.write_text("notes\n")
+    told = fencepost(tool, "t", "--directory", tmp_path, "--record", path)
+    assert told.code == 2 and "mine.txt:1: expected a JSON object" in told.sentence
+    assert path.read_text() == "notes\n"
+
+
+def append(op_id: int, value: int, offset: int, at: int) -> Operation:
+    """An acknowledged append of one record."""
+    record = Record(topic="t", partition=0, offset=offset, value=value, leader_epoch=0)
+    return Operation(
+        op_id=op_id, process=0, function=Function.APPEND, invoke_time=at, outcome=Outcome.OK,
+        completion_time=at + 5, topic="t", partition=0, acks=-1, offset=offset, leader_epoch=0, records=(record,),
+    )  # fmt: skip
+
+
+def poll(op_id: int, process: int, *records: Record, at: int) -> Operation:
+    """A poll from the beginning."""
+    return Operation(
+        op_id=op_id, process=process, function=Function.POLL, invoke_time=at, outcome=Outcome.OK,
+        completion_time=at + 5, topic="t", partition=0, offset=0, end_offset=len(records), records=records,
+    )  # fmt: skip
+
+
+BASE = 1_700_000_000_000_000_000
+SECOND = 1_000_000_000
+
+
+def test_the_runs_of_one_file_are_one_trace(tmp_path, fencepost):
+    """Rule: op ids, processes and clocks of a later run go on behind the earlier ones', and the whole is judged."""
+    path = tmp_path / "deep" / "h.jsonl"
+    sent = [append(number, 100 + number, number, BASE + number * SECOND) for number in range(3)]
+    assert add_run(path, sent).operations == 3
+    read = tuple(record for one in sent for record in one.records)
+    assert add_run(path, [poll(0, 1, *read, at=BASE + 9 * SECOND)]).strangers == 0
+    (trace,) = read_traces(path)
+    assert [(one.op_id, one.process, one.clock_id) for one in trace.operations] == [
+        (0, 0, 0),
+        (1, 0, 0),
+        (2, 0, 0),
+        (3, 2, 1),
+    ]
+    assert trace.digest and trace.concurrent_processes and trace.claims.clock_uncertainty_ns > 0
+    assert fencepost("check", path, "--checks", "log,kafka").code == 0
+
+
+def test_a_lost_record_is_found_in_a_recorded_history(tmp_path, fencepost):
+    """Rule: the judge bites here too: an acknowledged record that a later read jumps over is a finding."""
+    path = tmp_path / "h.jsonl"
+    sent = [append(number, 100 + number, number, BASE + number * SECOND) for number in range(3)]
+    add_run(path, sent)
+    read = (sent[0].records[0], sent[2].records[0])
+    add_run(path, [evolve(poll(0, 0, *read, at=BASE + 9 * SECOND), end_offset=3)])
+    told = fencepost("check", path, "--checks", "log", "--json")
+    assert told.code == 1 and told.json["anomalies"] == {"skipped_offset": 1}
+
+
+def test_records_of_strangers_are_counted(tmp_path):
+    """Rule: the tool says that the judge would take them for phantoms, before the judge does."""
+    record = Record(topic="t", partition=0, offset=0, value=5)
+    assert add_run(tmp_path / "h.jsonl", [poll(0, 0, record, at=BASE)]).strangers == 1
+
+
+def test_one_producer_that_may_duplicate_makes_the_claim(tmp_path):
+    """Rule: retries without idempotence may write twice, whoever is recorded after them."""
+    path = tmp_path / "h.jsonl"
+    add_run(path, [append(0, 1, 0, BASE)], duplicates=True)
+    add_run(path, [append(0, 2, 1, BASE + SECOND)])
+    (trace,) = read_traces(path)
+    assert trace.claims.duplicates and "without idempotence" in trace.claims.reasons[0]
+
+
+def test_a_trace_of_a_campaign_is_not_added_to(tmp_path):
+    """Rule: a run is never mixed into somebody else's trace."""
+    path = tmp_path / "h.jsonl"
+    add_run(path, [])
+    (trace,) = read_traces(path)
+    write_traces(path, [evolve(trace, profile="default")])
+    with pytest.raises(TraceError, match="expected a history that `fencepost produce`"):
+        add_run(path, [])
+
+
+# ---- what consume prints
+
+
+def read(offset: int, value: bytes | None, key: bytes | None = b"k") -> ReadRecord:
+    """A record as a consumer gets it."""
+    return ReadRecord(partition=TopicPartition("t", 0), offset=offset, timestamp_ms=5, key=key, value=value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "printed"),
+    [
+        (Lines(None, None, False), "a\n\n\\xff\n"),
+        (Lines(None, "=", False), "k=a\nk=\n=\\xff\n"),
+    ],
+)
+def test_a_record_becomes_a_line(lines, printed, capsys):
+    """Rule: the value, behind its key if one asks for it; a tombstone is an empty line, bytes that are no text are told by their codes."""
+    lines.print([read(0, b"a"), read(1, None), read(2, b"\xff", None)])
+    assert capsys.readouterr().out == printed and lines.printed == 3
+
+
+def test_json_lines_tell_everything(capsys):
+    """Rule: an object for each record, null for what is not there."""
+    Lines(None, None, True).print([read(7, None, None)])
+    shown = {"topic": "t", "partition": 0, "offset": 7, "timestamp_ms": 5, "key": None, "value": None}
+    assert msgspec.json.decode(capsys.readouterr().out) == shown
+
+
+def test_no_more_lines_than_asked_for():
+    """Rule (--max): what does not fit stays unprinted."""
+    lines = Lines(3, None, False)
+    assert lines.room(5) == 3 and not lines.full
+    lines.print([read(0, b"")] * 3)
+    assert lines.full and lines.room(5) == 0
+
+
+def test_records_without_a_value_id_stand_in_no_row():
+    """Rule: a trace cannot name them; the tool says how many there are."""
+    known = Record(topic="t", partition=0, offset=0, value=5)
+    rows, without = nameable([poll(0, 0, known, evolve(known, offset=1, value=-1), at=BASE)])
+    assert (rows[0].records, without) == ((known,), 1)
+
+
+# ---- what produce reads
+
+
+class Pieces(io.RawIOBase):
+    """A pipe that gives what it gets."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.pieces = list(pieces)
+
+    def read(self, size: int = -1) -> bytes:
+        return self.pieces.pop(0) if self.pieces else b""
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [(b"a\nb\r\n\nlast",), (b"a", b"\nb\r", b"\n\nla", b"st"), (b"a\nb\r\n", b"\n", b"last")],
+    ids=len,
+)
+def test_lines_come_whole_however_they_arrive(pieces):
+    """Rule: a line ends with its line feed (or the input), wherever the pipe cuts it; the carriage return before it is no part of it."""
+
+    async def lines() -> list[bytes]:
+        return [line async for line in _lines(Pieces(*pieces))]
+
+    assert asyncio.run(lines()) == [b"a", b"b", b"", b"last"]
+
+
+def test_a_reader_that_leaves_is_no_error(monkeypatch):
+    """Rule: `consume | head` ends when head does, with exit code 0."""
+
+    class Gone:
+        def write(self, text: str) -> None:
+            raise BrokenPipeError
+
+        def fileno(self) -> int:
+            return os.open(os.devnull, os.O_WRONLY)
+
+    monkeypatch.setattr(sys, "stdout", Gone())
+    lines = Lines(None, None, False)
+    lines.print([read(0, b"a")])
+    assert lines.full
