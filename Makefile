@@ -63,10 +63,27 @@ kafka-format: java $(READY) ## real Kafka brokers and this log read, write and r
 sweep: $(READY) ## hours, resumable: 2,000 healthy seeds must find nothing, the hunt must find every planted bug (into out/)
 	$(BIN)/fencepost campaign --seeds 0:2000 --out out/sweep-healthy --resume $(ARGS)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)
+	for machine in ClusterMachine ElectionMachine ReassignmentMachine; do \
+	  $(BIN)/python -m fencepost.campaign.machines.cluster_hunt --healthy $$machine --examples 2000 --folder out/sweep-machines || exit 1; done
+
+.PHONY: track-record
+track-record: $(READY) ## an hour, resumable: seeds needed for every planted bug, in five ranges, into docs/track-record.md
+	-$(BIN)/fencepost bugs hunt --seeds 1000 --ranges 5 --no-shrink --out out/track-record $(ARGS)
+	$(BIN)/python -m tools.track_record out/track-record
+
+.PHONY: marks
+marks: $(READY) ## an hour: what 2,000 seeds of each profile of the swarm reach sometimes, and what never (ARGS='chaos --seeds 0:500 --steer')
+	$(BIN)/python -m tools.marks $(ARGS)
 
 .PHONY: exact
 exact: $(READY) ## an hour, resumable: 200,000 random small histories per model and judge against naive references (into out/exact)
 	$(BIN)/python -m tools.exact $(ARGS)
+
+.PHONY: model
+model: java $(READY) ## half an hour, resumable: the models' medium configurations through the explorer and TLC, side by side (into out/model)
+	@mkdir -p out/model
+	@for name in replication controller group; do \
+	  $(BIN)/fencepost model matrix --model $$name --size medium --out out/model/$$name.md --resume $(ARGS) || exit 1; done
 
 # Whose rules `make mutation` changes: names of tools/mutation/checkers.py, or all.
 CHECKERS ?= all

@@ -1,75 +1,34 @@
-"""`mine` against Spark's own `noop` scan of the same columns, in one session, as a ratio.
+"""`mine` against Spark's own `noop` scan of the same columns, in one session, as a ratio: many small traces, or giant histories.
 
-    python bench/mine.py [--traces 20000] [--recorded 40] [--master local[*]] [--repeat 3] [--checks log]
+    python bench/mine.py [--traces 10000] [--recorded 40] [--folder KEPT] [--master local[*]] [--repeat 3] [--checks log]
+    python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
 
-The input is real: `--recorded` healthy seeds are run once and their traces repeated under new trace ids until there are `--traces`. Both
-sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best of each counts. A row is a row
-of the tables that the checks read: operations for `log`, operations and events for the default checks.
+Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps them, and goes on where it was. Giant ones are made
+with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best counts. A row
+is a row of the tables that the checks read: operations for `log`, operations and events for the default checks. What is known to be in the input must
+be found, or this fails.
 """
 
 import argparse
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
-import pyarrow as pa
+import giant_histories
+import many_traces
 
-from fencepost.campaign.run import run
-from fencepost.campaign.swarm import swarm
 from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS
 from fencepost.mining.mine import mine
 from fencepost.mining.session import session
-from fencepost.traces.parquet import PartWriter
-from fencepost.traces.rows import rows_of
-from fencepost.traces.schema import SCHEMAS, TABLES
-from fencepost.traces.sealing import Sizes
-from fencepost.traces.store import TraceStore, part_at
-from fencepost.traces.tables import Tables, tables_of
+from fencepost.mining.summary import Summary
+from fencepost.traces.schema import SCHEMAS
 
-
-def shifted(tables: Tables, by: int) -> Tables:
-    """The same traces under trace ids larger by `by`."""
-    moved = {}
-    for table in TABLES:
-        rows = tables.of(table)
-        ids = pa.chunked_array([pa.array(rows.column("trace_id").to_numpy() + by)])
-        moved[table] = rows.set_column(
-            rows.schema.get_field_index("trace_id"), SCHEMAS[table].field("trace_id"), ids
-        )
-    return Tables(traces=moved["traces"], operations=moved["operations"], events=moved["events"])
-
-
-def joined(many: list[Tables]) -> Tables:
-    """Tables one after another."""
-    found = {
-        table: pa.concat_tables([tables.of(table) for tables in many]).combine_chunks() for table in TABLES
-    }
-    return Tables(traces=found["traces"], operations=found["operations"], events=found["events"])
-
-
-def generate(path: Path, traces: int, recorded: int) -> dict[str, int]:
-    """Write the input; answers rows by table."""
-    store, sizes = TraceStore.create(path), Sizes()
-    base = tables_of([rows_of(run(swarm(seed))) for seed in range(recorded)])
-    per_group = max(1, sizes.group_events // max(1, base.events.num_rows))
-    repeats, number, done = -(-traces // recorded), 0, 0
-    while done < repeats:
-        part = part_at(store.path, number)
-        with ExitStack() as stack:
-            writer = PartWriter.open(
-                {table: stack.enter_context(part.of(table).open("wb")) for table in TABLES}
-            )
-            while done < repeats and writer.bytes_written() < sizes.part_bytes:
-                some = range(done, min(done + per_group, repeats))
-                writer.write(joined([shifted(base, repeat * recorded) for repeat in some]))
-                done = some.stop
-            writer.close()
-        number += 1
-    return {table: base.of(table).num_rows * repeats for table in TABLES} | {"parts": number}
+PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def scan(spark: Any, path: Path, columns: dict[str, tuple[str, ...]]) -> None:
@@ -100,23 +59,126 @@ def columns_read(checks: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return columns
 
 
-def compare(spark: Any, path: Path, rows: dict[str, int], checks: tuple[str, ...], repeat: int) -> None:
-    """One line: the scan, mining, and their ratio."""
+def _workers_bytes() -> int:
+    """Memory of all Python processes below this one, now (where the system tells)."""
+    parents: dict[int, int] = {}
+    resident: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            name, rest = (folder / "stat").read_text().rsplit(")", 1)
+            parents[int(folder.name)] = int(rest.split()[1])
+            if "python" in name:
+                resident[int(folder.name)] = int((folder / "statm").read_text().split()[1]) * PAGE
+        except (OSError, ValueError, IndexError):
+            continue
+
+    def below(process: int) -> bool:
+        while process > 1 and process != os.getpid():
+            process = parents.get(process, 0)
+        return process == os.getpid()
+
+    return sum(size for process, size in resident.items() if process != os.getpid() and below(process))
+
+
+def watched(work: Callable[[], object]) -> int:
+    """The most memory that Python workers had together meanwhile."""
+    most, ended = [0], Event()
+
+    def look() -> None:
+        while not ended.wait(0.1):
+            most[0] = max(most[0], _workers_bytes())
+
+    thread = Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        work()
+    finally:
+        ended.set()
+        thread.join()
+    return most[0]
+
+
+def compare(
+    spark: Any,
+    path: Path,
+    rows: int,
+    checks: tuple[str, ...],
+    repeat: int,
+    sound: Callable[[Summary], bool],
+    giant: int,
+) -> None:
+    """One line: the scan, mining, their ratio, and memory. rows: that the checks read; sound: of a summary, does it say what is known?"""
     columns = {table: names for table, names in columns_read(checks).items() if names}
     columns.setdefault("operations", ("trace_id", "op_id"))
-    counted = sum(rows[table] for table in columns if table != "traces")
     out = path.parent / "out"
 
     def judged() -> None:
         shutil.rmtree(out, ignore_errors=True)
-        summary = mine([path], out, spark=spark, checks=checks)
-        assert sum(summary.traces.values()) == rows["traces"]
+        summary = mine([path], out, spark=spark, checks=checks, giant=giant)
+        if not sound(summary):
+            raise SystemExit(f"what is known of the input was not found: {summary.to_json()}")
 
-    scanned, mined = best(lambda: scan(spark, path, columns), repeat), best(judged, repeat)
+    scanned, memory = best(lambda: scan(spark, path, columns), repeat), watched(judged)
+    mined = best(judged, repeat)
     print(
-        f"{'+'.join(checks):<28} {counted / 1e6:>7.2f} {counted / scanned / 1e6:>11.2f} {counted / mined / 1e6:>11.2f}"
-        f" {rows['traces'] / mined:>11.0f} {mined / scanned:>7.2f}"
+        f"{'+'.join(checks):<28} {rows / 1e6:>8.2f} {rows / scanned / 1e6:>11.2f} {rows / mined / 1e6:>11.2f}"
+        f" {mined:>8.2f} {mined / scanned:>7.2f} {memory / 2**20:>12.0f}",
+        flush=True,
     )
+
+
+HEADING = f"{'checks':<28} {'M rows':>8} {'scan Mrow/s':>11} {'mine Mrow/s':>11} {'seconds':>8} {'ratio':>7} {'workers MiB':>12}"
+
+
+def small(options: argparse.Namespace, folder: Path) -> None:
+    """Many small traces."""
+    path = folder / "traces"
+    known = many_traces.write(path, options.traces, many_traces.record(options.recorded))
+    bent = {
+        name[len(many_traces.PERTURBED) :]: count
+        for name, count in known.items()
+        if name.startswith(many_traces.PERTURBED)
+    }
+    size = sum(file.stat().st_size for file in path.rglob("*.parquet"))
+    print(
+        f"{known['traces']} traces ({options.recorded} recorded seeds, multiplied; {sum(bent.values())} perturbed), {known['operations']} operations,"
+        f" {known['events']} events, {known['parts']} parts, {size / 1e6:.0f} MB, master {options.master}\n{HEADING}"
+    )
+
+    def sound(summary: Summary) -> bool:
+        by_profile = summary.statistics["profile"]
+        found = {name: by_profile.get(f"{many_traces.PERTURBED}{name}", {}).get(name, 0) for name in bent}
+        whole = sum(summary.traces.values()) == known["traces"]
+        return whole and (
+            "log" not in summary.checks
+            or (found == bent and sum(summary.illegal.values()) == sum(bent.values()))
+        )
+
+    with session(options.master) as spark:
+        for checks in options.checks or ["log", ",".join(DEFAULT_CHECKS)]:
+            names = tuple(checks.split(","))
+            rows = sum(known[table] for table in columns_read(names) if table != "traces")
+            compare(spark, path, rows, names, options.repeat, sound, 10**9)
+
+
+def giants(options: argparse.Namespace, folder: Path) -> None:
+    """One giant history after another."""
+    print(f"giant histories, fault {options.fault}, master {options.master}\n{HEADING}")
+
+    def sound(summary: Summary) -> bool:
+        wanted = [] if options.fault == "none" else [options.fault]
+        return summary.giants == 1 and (
+            list(summary.anomalies) == wanted or (bool(wanted) and set(wanted) <= set(summary.anomalies))
+        )
+
+    with session(options.master) as spark:
+        for operations in options.giant:
+            path = folder / f"giant-{operations}-{options.fault}"
+            if not (path / "traces").exists():
+                giant_histories.write(path, operations, fault=options.fault)
+            compare(spark, path, operations, ("log",), options.repeat, sound, operations // 2)
+            if options.folder is None:
+                shutil.rmtree(path)
 
 
 def main() -> None:
@@ -124,26 +186,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--traces", type=int, default=20_000)
+    parser.add_argument("--traces", type=int, default=10_000)
     parser.add_argument("--recorded", type=int, default=40)
+    parser.add_argument("--folder", type=Path, help="where the input is kept for the next time")
+    parser.add_argument(
+        "--giant", type=int, action="append", help="operations of a giant history (may be repeated)"
+    )
+    parser.add_argument("--fault", choices=giant_histories.FAULTS, default="none", help="of giant histories")
     parser.add_argument("--master", default="local[*]")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--checks", action="append", help="checks of one line, by commas (may be repeated)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as folder:
-        path = Path(folder) / "traces"
-        rows = generate(path, options.traces, options.recorded)
-        size = sum(file.stat().st_size for file in path.rglob("*.parquet"))
-        print(
-            f"{rows['traces']} traces ({options.recorded} recorded seeds, repeated), {rows['operations']} operations,"
-            f" {rows['events']} events, {rows['parts']} parts, {size / 1e6:.0f} MB, master {options.master}"
-        )
-        print(
-            f"{'checks':<28} {'M rows':>7} {'scan Mrow/s':>11} {'mine Mrow/s':>11} {'traces/s':>11} {'ratio':>7}"
-        )
-        with session(options.master) as spark:
-            for checks in options.checks or ["log", ",".join(DEFAULT_CHECKS)]:
-                compare(spark, path, rows, tuple(checks.split(",")), options.repeat)
+    with tempfile.TemporaryDirectory(prefix="fencepost-bench-") as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        (giants if options.giant else small)(options, folder)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ LAYERS: dict[str, set[str]] = {
     "mining": {"traces", "model", "checkers", "report", "impl", "sim", "campaign"},
     "cli": {"traces", "model", "checkers", "report", "impl", "sim", "campaign", "audit", "mining"},
 }
-LAYERS["pytest_plugin"] = LAYERS["cli"]
+LAYERS["history"] = {"traces", "model", "checkers", "report"}
+LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli", "history"}
 
 # Third-party packages and the only places that may import them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
@@ -44,7 +45,7 @@ FORBIDDEN = {
 FORBIDDEN_IN_SIM = {"math", "cmath", "statistics"}  # a float from libm would tie a seed to a machine
 FORBIDDEN_EVERYWHERE = {"pickle", "marshal", "shelve"}
 FORBIDDEN_CALLS = {"hash", "id"}
-HASH_IS_FINE = {"impl.messages": "caches what __hash__ answers; never part of behaviour"}
+HASH_IS_FINE = {"impl.topic_partition": "caches what __hash__ answers; never part of behaviour"}
 LINKS = {"traces", "model", "checkers", "impl"}  # the links at the repository's top: for reading only
 
 
@@ -214,7 +215,7 @@ PURITY_BAD = [
     ("impl.x", "def f():\n    import os.path"),
     ("sim.x", "key = hash((1, 2))"),
     ("impl.x", "key = id(object())"),
-    ("impl.messages", "key = id(object())"),
+    ("impl.topic_partition", "key = id(object())"),
     ("model.x", "key = hash('a')"),
     ("traces.x", "import pickle"),
     ("cli.x", "eval('1')"),
@@ -225,7 +226,7 @@ GOOD = [
     ("campaign.machines.log", "import hypothesis"),
     ("audit.read", "from fencepost.impl.log.batch import Batch"),
     ("impl.runtime.files", "import os, time, socket, kazoo\nfrom fencepost.impl import files"),
-    ("impl.messages", "key = hash((1, 2))"),
+    ("impl.topic_partition", "key = hash((1, 2))"),
     ("model.explore.search", "import numba, time"),
     ("mining.mine", "import pyspark, pyarrow\nfrom fencepost.campaign import run"),
     ("cli.main", "from fencepost.mining import mine\nfrom fencepost.impl import log\nfrom fencepost import __version__"),

@@ -1,24 +1,30 @@
-"""Draws the controller's state machines from their tables, into docs/state-machines.md.
+"""Draws the state machines of controller, broker and consumer groups from their tables, into docs/state-machines.md.
 
     python -m tools.state_machines           write the page
     python -m tools.state_machines --check   exit with 1 if the page is not what the tables say
 
-The tables are what the controller obeys (fencepost/impl/controller/machines.py): a transition that no table allows is refused, recorded as a mark and counted.
+The tables are what they obey (fencepost/impl/controller/machines.py, fencepost/impl/broker_states.py): a transition that no table allows is refused,
+recorded as a mark and counted.
 """
 
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import TypeVar
 
+from fencepost.impl.broker_states import BROKER_TRANSITIONS
 from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
+from fencepost.impl.coordinator.states import GROUP_TRANSITIONS
 
+State = TypeVar("State", bound=StrEnum)
 PAGE = Path(__file__).parents[1] / "docs" / "state-machines.md"
 
-OPENING = """# State machines of the controller
+OPENING = """# State machines of controller and broker
 
-Drawn from the tables in `fencepost/impl/controller/machines.py` by `python -m tools.state_machines`; a test holds this page and the tables together.
-The controller refuses a transition that is not here, records it as the mark `illegal_transition_refused` and counts it. The names are Kafka's.
+Drawn from the tables in `fencepost/impl/controller/machines.py` and `fencepost/impl/broker_states.py` by `python -m tools.state_machines`; a test
+holds this page and the tables together. A transition that is not here is refused, recorded as the mark `illegal_transition_refused` and counted.
+The names are Kafka's.
 """
 
 PARTITIONS = """
@@ -35,7 +41,24 @@ where a broker is down the deletion is *ineligible* and waits for its return.
 """
 
 
-def diagram(transitions: Mapping[StrEnum, frozenset[StrEnum]]) -> str:
+BROKERS = """
+## Brokers
+
+What a broker is about, in the trace as the event `broker_state`. It recovers only if its logs were not closed whole; it is *NotRunning* from any state
+when its log directory fails. A process that dies makes no transition.
+"""
+
+
+GROUPS = """
+## Consumer groups
+
+A group at its coordinator, in the trace as the event `group_phase`; the table is in `fencepost/impl/coordinator/states.py`, and another transition ends
+the run.
+[groups.md](groups.md) tells what makes each of them happen.
+"""
+
+
+def diagram(transitions: Mapping[State, frozenset[State]]) -> str:
     """A Mermaid state diagram. The first state of a table is where everything starts and ends."""
     first = next(iter(transitions))
     lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {first}"]
@@ -58,6 +81,12 @@ def page() -> str:
         + REPLICAS
         + "\n"
         + diagram(REPLICA_TRANSITIONS)
+        + BROKERS
+        + "\n"
+        + diagram(BROKER_TRANSITIONS)
+        + GROUPS
+        + "\n"
+        + diagram(GROUP_TRANSITIONS)
     )
 
 

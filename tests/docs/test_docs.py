@@ -115,7 +115,7 @@ def test_every_claim_is_documented() -> None:
 
 
 def test_the_anomaly_table_is_the_codes() -> None:
-    """docs/verdicts.md has the anomaly table of traces/anomalies.py, row by row."""
+    """docs/verdicts.md has the anomaly table of traces/anomalies, row by row."""
     for row, anomaly in zip(_table(VERDICTS, "rank"), ANOMALIES, strict=True):
         implied = ", ".join(f"`{name}`" for name in anomaly.implied_by)
         expected = [

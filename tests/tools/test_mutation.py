@@ -97,7 +97,7 @@ def test_a_fault_is_noticed_in_a_copy(tmp_path: Path) -> None:
     harmless = evolve(wrong, after=wrong.before, kind="none")
     ledger = Ledger(tmp_path / "loss.jsonl")
     with Pool(1) as pool:
-        reached = reach(pool, checker)
+        reached = reach(pool, checker, tmp_path / "reach.json")
         trial = Trial(
             pool=pool, reached=reached, ledger=ledger, digests={loss: digest(source)}, sources={loss: source}
         )

@@ -1,5 +1,6 @@
 """tools/state_machines: the page of the controller's state machines is drawn from the tables that the controller obeys."""
 
+from fencepost.impl.broker_states import BROKER_TRANSITIONS
 from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 from tools.state_machines import PAGE, diagram, page
 
@@ -11,7 +12,7 @@ def test_the_page_is_what_the_tables_say() -> None:
 
 def test_a_picture_has_exactly_the_transitions_of_its_table() -> None:
     """Rule: nothing that is allowed is left out, nothing else is drawn."""
-    for table in (PARTITION_TRANSITIONS, REPLICA_TRANSITIONS):
+    for table in (PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, BROKER_TRANSITIONS):
         drawn = {
             tuple(line.strip().split(" --> "))
             for line in diagram(table).splitlines()

@@ -112,10 +112,11 @@ def _show(sums: list[Sum], output: Output) -> None:
     "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/exact"), show_default=True,
     help="Where counts are kept; a sweep goes on where the last one of the same code ended.",
 )  # fmt: skip
+@click.option("--report", is_flag=True, help="Sweep nothing; tell what was swept.")
 @jobs_option
 @json_option
 def command(
-    names: tuple[str, ...], histories: int, seed: int, out: Path, jobs: int, as_json: bool
+    names: tuple[str, ...], histories: int, seed: int, out: Path, report: bool, jobs: int, as_json: bool
 ) -> ExitCode:
     """Hold every decision procedure against a naive one, on random small histories.
 
@@ -135,8 +136,11 @@ def command(
         Task(subject=name, source=ledger.source, seed=first, histories=min(STRETCH, seed + histories - first))
         for name, ledger in ledgers.items()
         for first in range(seed, seed + histories, STRETCH)
-        if first not in ledger.by_seed
-        or ledger.by_seed[first].histories < min(STRETCH, seed + histories - first)
+        if not report
+        and (
+            first not in ledger.by_seed
+            or ledger.by_seed[first].histories < min(STRETCH, seed + histories - first)
+        )
     ]
     code = ExitCode.NOTHING_FOUND
     try:

@@ -49,10 +49,11 @@ class Subject:
         return sys.modules[name]
 
     def files(self, top: Path = TOP) -> list[Path]:
-        """Every source, in order."""
-        paths = [top / source for source in (*self.sources, str(Path(self.module).parent))]
+        """Every source, in order: the code, the comparison, and what stands beside it except for other tests."""
+        paths = [top / source for source in (*self.sources, self.module)]
         found = {file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])}
-        return sorted(found)
+        beside = (top / self.module).parent.glob("*.py")
+        return sorted(found | {file for file in beside if not file.name.startswith("test_")})
 
 
 def counted(answer: Any, histories: int) -> Counted:
@@ -69,7 +70,7 @@ def counted(answer: Any, histories: int) -> Counted:
 
 def _engine(model: str) -> Subject:
     def compare(module: Any, seed: int, count: int) -> Counted:
-        return counted(module.mismatches(model, range(seed, seed + count)), count)
+        return counted(module.sweep(model, range(seed, seed + count)), count)
 
     return Subject(
         name=model,
@@ -101,7 +102,7 @@ def _sweep(name: str, says: str, module: str, *sources: str) -> Subject:
 
 
 MODELS = ("register", "cas-register", "key-value", "set", "queue", "mutex", "fenced-lock", "counter", "log")
-DECIDED = ("register", "cas-register", "set", "queue", "mutex", "fenced-lock")
+DECIDED = ("register", "cas-register", "key-value", "set", "queue", "mutex", "fenced-lock")
 SUBJECTS: dict[str, Subject] = {
     subject.name: subject
     for subject in (

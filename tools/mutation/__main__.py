@@ -12,10 +12,12 @@ from fencepost.cli.options import jobs_option, json_option
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools.mutation.checkers import CHECKERS, TOP, Checker
 from tools.mutation.faults import Fault, faults_of
-from tools.mutation.ledger import REASONS, Ledger, Score, change, digest, reasons, score
+from tools.mutation.ledger import REASONS, Ledger, Score, change, digest, reason_of, reasons, score
 from tools.mutation.pool import Pool
-from tools.mutation.trial import Trial, reach
+from tools.mutation.trial import Trial, reach, tests_digest
 
+BUDGET_S = 6.0
+"""Of tests for each fault: what they do not notice, a longer look seldom does, and survivors are what a run spends its time on."""
 TARGET = 95.0
 """Per cent of the faults of a checker that its tests must notice."""
 
@@ -27,7 +29,16 @@ def _sampled(faults: list[Fault], count: int | None) -> list[Fault]:
 
 
 def examine(
-    checker: Checker, *, jobs: int, out: Path, count: int | None, again: bool, try_them: bool, output: Output
+    checker: Checker,
+    *,
+    jobs: int,
+    out: Path,
+    count: int | None,
+    again: bool,
+    survivors: bool,
+    budget: float,
+    try_them: bool,
+    output: Output,
 ) -> Score:
     """One checker, as far as it was not tried before. Raises FencepostError."""
     sources = {file: (TOP / file).read_bytes() for file in checker.files()}
@@ -36,20 +47,34 @@ def examine(
     ledger = Ledger(out / f"{checker.name}.jsonl")
     ledger.read()
     given = reasons(REASONS.read_text(encoding="utf-8")) if REASONS.exists() else {}
-    todo = []
-    for fault in _sampled(faults, count):
+    todo, tests = [], tests_digest(checker)
+    for fault in _sampled(faults, None if survivors else count):
         known = ledger.of(fault, digests[fault.file])
-        if known is None or (again and known.outcome != "noticed"):
+        if known is None:
+            wanted = not survivors
+        elif survivors:
+            wanted = known.outcome != "noticed" and not reason_of(fault, given)
+        else:
+            wanted = again and known.outcome != "noticed" and known.tests != tests
+        if wanted:
             todo.append(fault)
     if todo and try_them:
         with (
             Pool(min(jobs, len(todo))) as pool,
             output.progress(f"{checker.name}: tests as they are", len(todo)) as bar,
         ):
-            reached = reach(pool, checker)
+            reached = reach(pool, checker, out / f"{checker.name}.reach.json")
             if reached.slow:
                 output.note(f"{checker.name}: left out as too slow: {', '.join(reached.slow)}")
-            trial = Trial(pool=pool, reached=reached, ledger=ledger, digests=digests, sources=sources)
+            trial = Trial(
+                pool=pool,
+                reached=reached,
+                ledger=ledger,
+                digests=digests,
+                sources=sources,
+                tests=tests,
+                budget_s=budget,
+            )
             survived = 0
 
             def heard(done: int, result: object) -> None:
@@ -109,7 +134,12 @@ def _show(scores: list[Score], output: Output) -> None:
     metavar="N",
     help="Only N faults of each checker, always the same ones.",
 )
-@click.option("--again", is_flag=True, help="Try once more what survived before: for new tests.")
+@click.option("--again", is_flag=True, help="Try once more what survived other tests than those of now.")
+@click.option("--survivors", is_flag=True, help="Try only what survived and has no reason, in every sample.")
+@click.option(
+    "--budget", type=click.FloatRange(1), default=BUDGET_S, show_default=True, metavar="SECONDS",
+    help="Of tests for each fault: what survives the quickest ones, and those that noticed others, counts as survived.",
+)  # fmt: skip
 @click.option("--report", is_flag=True, help="Try nothing; tell what is known.")
 @click.option(
     "--out", type=click.Path(path_type=Path, file_okay=False), default=Path("out/mutation"), show_default=True,
@@ -117,7 +147,15 @@ def _show(scores: list[Score], output: Output) -> None:
 )  # fmt: skip
 @json_option
 def command(
-    names: tuple[str, ...], jobs: int, sample: int | None, again: bool, report: bool, out: Path, as_json: bool
+    names: tuple[str, ...],
+    jobs: int,
+    sample: int | None,
+    again: bool,
+    survivors: bool,
+    budget: float,
+    report: bool,
+    out: Path,
+    as_json: bool,
 ) -> int:
     """Put small faults into a checker's rules, one at a time, and see whether its tests notice.
 
@@ -140,7 +178,17 @@ def command(
     ]
     output = Output(as_json)
     scores = [
-        examine(checker, jobs=jobs, out=out, count=sample, again=again, try_them=not report, output=output)
+        examine(
+            checker,
+            jobs=jobs,
+            out=out,
+            count=sample,
+            again=again,
+            survivors=survivors,
+            budget=budget,
+            try_them=not report,
+            output=output,
+        )
         for checker in chosen
     ]
     _show(scores, output)

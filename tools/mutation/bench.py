@@ -15,6 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,17 +31,18 @@ WALL_FACTOR = 8
 """Wall clock allowed for each second of processor time: other work runs on the machine too."""
 WARM = ("hypothesis.stateful", "numba", "numpy", "pyarrow.parquet", "pytest", "rich.table", "rich_click")
 """Third-party packages that forks find imported already."""
-DEATHS = {int(signal.SIGXCPU): "time", int(signal.SIGKILL): "time"}
+DEATHS = {int(signal.SIGXCPU): "time", int(signal.SIGKILL): "time", int(signal.SIGPROF): "time"}
 
 
 @frozen(kw_only=True)
 class Task:
-    """file, after: what to write into the copy ("" for nothing); tests: in order; cpu_s: for all of them together. watch: files whose lines are."""
+    """file, after: what to write into the copy ("" for nothing); tests: in order, and the seconds of processor time after which each
+    counts as one that does not end; cpu_s: for all of them together. watch: files whose lines are."""
 
     file: str = ""
     after: str = ""
     paths: tuple[str, ...] = ()
-    tests: tuple[str, ...] = ()
+    tests: tuple[tuple[str, float], ...] = ()
     cpu_s: int = 600
     watch: tuple[str, ...] = ()
 
@@ -66,6 +68,7 @@ def _in_child(work: Callable[[], Any], cpu_s: int, told: Path, said: Path) -> tu
     if pid == 0:
         code = 1
         try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.setsid()
             words = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
             os.dup2(words, 1)
@@ -79,6 +82,7 @@ def _in_child(work: Callable[[], Any], cpu_s: int, told: Path, said: Path) -> tu
             traceback.print_exc()
         finally:
             os._exit(code)
+    signal.signal(signal.SIGTERM, lambda *_: _end_with(pid))
     deadline = started + cpu_s * WALL_FACTOR
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -89,6 +93,13 @@ def _in_child(work: Callable[[], Any], cpu_s: int, told: Path, said: Path) -> tu
             _, status = os.waitpid(pid, 0)
             return status, time.monotonic() - started
         time.sleep(0.005)
+
+
+def _end_with(pid: int) -> None:
+    """Whoever ends this process ends the fork, too."""
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    os._exit(1)
 
 
 def _arguments(paths: tuple[str, ...]) -> list[str]:
@@ -124,8 +135,8 @@ def _ask(top: Path, task: Task) -> Callable[[], dict[str, Any]]:
             ]
             test = next(iter(reach.failed), "")
             return {"code": int(code), "test": test, "reach": rows, "times": reach.seconds}
-        choice = Choice({test: number for number, test in enumerate(task.tests)})
-        paths = tuple(dict.fromkeys(test.split("::")[0] for test in task.tests))
+        choice = Choice({test: (number, limit) for number, (test, limit) in enumerate(task.tests)})
+        paths = tuple(dict.fromkeys(test.split("::")[0] for test, _ in task.tests))
         code = pytest.main(["-x", *_arguments(paths)], plugins=[choice])
         return {"code": int(code), "test": choice.failed}
 

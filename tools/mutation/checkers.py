@@ -5,6 +5,8 @@ from pathlib import Path
 from attrs import frozen
 
 TOP = Path(__file__).parents[2]
+KERNELS_S = 15.0
+"""Where kernels do most of the work, tests take longer: uncompiled, with every line watched."""
 
 
 @frozen(kw_only=True)
@@ -28,7 +30,12 @@ class Checker:
 CHECKERS: dict[str, Checker] = {
     checker.name: checker
     for checker in (
-        Checker(name="log", sources=("fencepost/checkers/log",), tests=("tests/checkers/log",)),
+        Checker(
+            name="log",
+            sources=("fencepost/checkers/log",),
+            tests=("tests/checkers/log",),
+            slowest_s=KERNELS_S,
+        ),
         Checker(
             name="invariants",
             sources=("fencepost/checkers/invariants",),
@@ -43,6 +50,7 @@ CHECKERS: dict[str, Checker] = {
             name="linearizability",
             sources=("fencepost/checkers/linearizability", "fencepost/checkers/models"),
             tests=("tests/checkers/linearizability", "tests/checkers/models"),
+            slowest_s=KERNELS_S,
         ),
         Checker(name="kafka", sources=("fencepost/checkers/kafka",), tests=("tests/checkers/kafka",)),
         Checker(name="groups", sources=("fencepost/checkers/groups",), tests=("tests/checkers/groups",)),

@@ -27,13 +27,15 @@ ROW = re.compile(
 
 @frozen(kw_only=True)
 class Result:
-    """What became of a fault. source: digest of the file it was put into; outcome: noticed, survived, or unreached (no test runs the line)."""
+    """What became of a fault. source: digest of the file it was put into; outcome: noticed, survived, or unreached (no test runs the line);
+    tests: digest of the tests that were asked."""
 
     name: str
     source: str
     outcome: str
     by: str = ""
     seconds: float = 0.0
+    tests: str = ""
 
 
 def digest(source: bytes) -> str:
@@ -82,6 +84,11 @@ def reasons(text: str) -> dict[tuple[str, str, str], str]:
         (found["file"], found["scope"].strip(), found["change"]): found["reason"].strip()
         for found in ROW.finditer(text)
     }
+
+
+def reason_of(fault: Fault, given: dict[tuple[str, str, str], str]) -> str:
+    """The reason given for a fault; "" if there is none."""
+    return given.get((fault.file, fault.scope or "module", change(fault)), "")
 
 
 @frozen(kw_only=True)
@@ -151,6 +158,5 @@ def score(
         if result.outcome == "noticed":
             noticed += 1
         else:
-            reason = given.get((fault.file, fault.scope or "module", change(fault)), "")
-            survivors.append((fault, result.outcome, reason))
+            survivors.append((fault, result.outcome, reason_of(fault, given)))
     return Score(checker=checker, tried=tried, of=len(faults), noticed=noticed, survivors=tuple(survivors))

@@ -3,12 +3,13 @@
 Must not know faults or processes. Hypothesis does not shrink here: that a test fails is all that is asked.
 """
 
+import signal
 import sys
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
@@ -28,6 +29,10 @@ def quick_hypothesis() -> None:
     settings.load_profile("mutation")
 
 
+CALLS, LINES = 300, 3_000
+"""Of one function by one test, and of one call, that are watched: kernels run uncompiled, and watching costs several times what they do."""
+
+
 @define(eq=False)
 class Reach:
     """Watches the lines of some files. lines: (file, line) -> tests that reached it; seconds: what each test took; failed: those that did."""
@@ -40,6 +45,8 @@ class Reach:
     seconds: dict[str, float] = field(factory=dict)
     failed: list[str] = field(factory=list)
     _known: dict[str, str] = field(factory=dict)
+    _calls: Counter[CodeType] = field(factory=Counter)
+    _left: int = LINES
 
     def begin(self) -> None:
         """From here on lines are watched, in every thread."""
@@ -57,16 +64,22 @@ class Reach:
             file = self._known[name] = file if file in self.files else "-"
         if file == "-":
             return None
+        self._calls[frame.f_code] += 1
+        if self._calls[frame.f_code] > CALLS:
+            return None
+        self._left = LINES
         self.lines[file, frame.f_lineno].add(self.test)
         return self._line
 
     def _line(self, frame: FrameType, event: str, argument: Any) -> Any:
         self.lines[self._known[frame.f_code.co_filename], frame.f_lineno].add(self.test)
-        return self._line
+        self._left -= 1
+        return self._line if self._left > 0 else None
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         self.test = item.nodeid
+        self._calls.clear()
         started = time.process_time()
         yield
         self.seconds[item.nodeid] = time.process_time() - started
@@ -79,14 +92,21 @@ class Reach:
 
 @define(eq=False)
 class Choice:
-    """Runs only some tests, in their order. failed: the first that did."""
+    """Runs only some tests, in their order; one that takes longer than its processor time ends the process. order: place and seconds; failed: the first
+    that did."""
 
-    order: dict[str, int]
+    order: dict[str, tuple[int, float]]
     failed: str = ""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         chosen = [item for item in items if item.nodeid in self.order]
-        items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid])
+        items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid][0])
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        signal.setitimer(signal.ITIMER_PROF, self.order[item.nodeid][1])
+        yield
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.failed:

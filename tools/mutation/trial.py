@@ -5,22 +5,26 @@ Owns: the choice of tests, limits, what an answer means. Must not know processes
 
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from itertools import accumulate
+from math import inf
 from pathlib import Path
 
+import msgspec
 from attrs import define, field, frozen
 
 from fencepost.traces.errors import EnvironmentError_
 from tools.mutation.bench import Answer, Task
 from tools.mutation.checkers import TOP, Checker
 from tools.mutation.faults import Fault
-from tools.mutation.ledger import Ledger, Result
+from tools.mutation.ledger import Ledger, Result, digest
 from tools.mutation.plugin import AT_IMPORT
 from tools.mutation.pool import Pool
 
 START_S = 15
 """Processor time allowed for importing and collecting."""
-TIMES = 5
-"""A fault may make its tests so many times slower before it counts as noticed by time."""
+TIMES, LEAST_S = 2, 3.0
+"""A fault may make a test take so many times what it takes with every line watched (which is several times what it takes), and at least so many seconds,
+before it counts as noticed by time."""
 BASELINE_S = 1800
 
 
@@ -47,17 +51,43 @@ def paths_of(checker: Checker, top: Path = TOP) -> tuple[str, ...]:
     return tuple(str(path.relative_to(top)) for path in found)
 
 
-def reach(pool: Pool, checker: Checker) -> Reached:
-    """Run the checker's tests without a fault, every line watched. Raises EnvironmentError_ if they fail."""
+def tests_digest(checker: Checker) -> str:
+    """Of everything that decides which test runs which line."""
+    found: set[Path] = {TOP / file for file in checker.files()}
+    for path in (TOP / place for place in (*paths_of(checker), "tests/checkers")):
+        found.update(path.glob("*.py") if path.is_dir() else [path])
+    return digest(b"".join(path.read_bytes() for path in sorted(found)))
+
+
+def reach(pool: Pool, checker: Checker, kept: Path) -> Reached:
+    """Run the checker's tests without a fault, every line watched; or what that gave the last time, if nothing changed since. Raises EnvironmentError_
+    if they fail."""
+    source = tests_digest(checker)
+    if kept.exists():
+        known, answer = msgspec.json.decode(kept.read_bytes(), type=tuple[str, Answer])
+        if known == source:
+            return _reached(checker, answer)
+    answer = _baseline(pool, checker)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(msgspec.json.encode((source, answer)))
+    return _reached(checker, answer)
+
+
+def _baseline(pool: Pool, checker: Checker) -> Answer:
     task = Task(paths=paths_of(checker), watch=tuple(checker.files()), cpu_s=BASELINE_S)
     pool.ask(pool.idle()[0], task, "baseline")
     ((_, answer),) = pool.answers()
+    assert isinstance(answer, Answer)
     if answer.code != 0:
         raise EnvironmentError_(
             expected="tests that pass without a fault",
             seen=answer.test or answer.died or answer.said.strip()[-300:] or f"exit code {answer.code}",
             where=f"the tests of {checker.name}",
         )
+    return answer
+
+
+def _reached(checker: Checker, answer: Answer) -> Reached:
     by_line: dict[tuple[str, int], set[str]] = defaultdict(set)
     for file, line, test in answer.reach:
         by_line[file, line].add(test)
@@ -78,13 +108,18 @@ def outcome(answer: Answer) -> tuple[str, str]:
 
 @define(eq=False)
 class Trial:
-    """Faults of one checker under trial. killers: by file and function, tests that noticed something there; they go first."""
+    """Faults of one checker under trial. budget_s: of tests for each fault, by what they take while they are watched.
+
+    killers: by file and function, by file, and of all, tests that noticed something there; they go first.
+    """
 
     pool: Pool
     reached: Reached
     ledger: Ledger
     digests: dict[str, str]
     sources: dict[str, bytes]
+    tests: str = ""
+    budget_s: float = inf
     killers: dict[tuple[str, str], Counter[str]] = field(factory=lambda: defaultdict(Counter))
 
     def run(self, faults: list[Fault], heard: Callable[[int, Result], None]) -> None:
@@ -105,23 +140,34 @@ class Trial:
                 for fault, answer in self.pool.answers():
                     what, by = outcome(answer)
                     if what == "noticed":
-                        self.killers[fault.file, fault.scope][by] += 1
+                        for place in ((fault.file, fault.scope), (fault.file, ""), ("", "")):
+                            self.killers[place][by] += 1
                     done += 1
                     heard(done, self._keep(fault, what, by, answer.seconds))
 
     def _ordered(self, fault: Fault) -> list[str]:
         tests = self.reached.tests_of(fault)
-        often = self.killers[fault.file, fault.scope]
-        first = [test for test, _ in often.most_common(2) if test in tests]
-        return first + [test for test in tests if test not in first]
+        places = ((fault.file, fault.scope), (fault.file, ""), ("", ""))
+        often = (test for place in places for test, _ in self.killers[place].most_common(2))
+        first = list(dict.fromkeys(test for test in often if test in tests))
+        ordered = first + [test for test in tests if test not in first]
+        spent = accumulate(self.reached.seconds[test] for test in ordered)
+        return [
+            test
+            for test, so_far in zip(ordered, spent, strict=True)
+            if so_far <= self.budget_s or test in first
+        ]
 
     def _task(self, fault: Fault, tests: list[str]) -> Task:
-        limit = START_S + TIMES * sum(self.reached.seconds[test] for test in tests)
+        limits = [max(LEAST_S, TIMES * self.reached.seconds[test]) for test in tests]
         after = fault.applied(self.sources[fault.file]).decode()
-        return Task(file=fault.file, after=after, tests=tuple(tests), cpu_s=int(limit))
+        chosen = tuple(zip(tests, limits, strict=True))
+        return Task(file=fault.file, after=after, tests=chosen, cpu_s=int(START_S + sum(limits)))
 
     def _keep(self, fault: Fault, what: str, by: str, seconds: float) -> Result:
         source = self.digests[fault.file]
-        result = Result(name=fault.name, source=source, outcome=what, by=by, seconds=round(seconds, 3))
+        result = Result(
+            name=fault.name, source=source, outcome=what, by=by, seconds=round(seconds, 3), tests=self.tests
+        )
         self.ledger.add(result)
         return result

@@ -194,6 +194,7 @@ def make_single(root: Path, zookeeper: str, classes: str, peer: Peer) -> None:
         broker.start()
         write_everything(cluster, again=True)
         cluster.remember(STILL, root / "killed" / CONSUMED)
+        _wait_for_log_start(killed, "deleted-records 0 1407")
         time.sleep(CHECKPOINTED_S)
     finally:
         broker.kill()
@@ -260,6 +261,17 @@ def _wait_for_housekeeping(data: Path) -> None:
             return
         time.sleep(0.5)
     raise PeerError(f"retention or the cleaner did nothing in {PATIENCE_S:.0f} s")
+
+
+def _wait_for_log_start(data: Path, line: str) -> None:
+    """Until the checkpoint of log starts holds this line: a broker writes it for the first time half a minute after its start, and what it had not
+    written when it was killed it does not know afterwards."""
+    deadline, checkpoint = time.monotonic() + PATIENCE_S, data / "log-start-offset-checkpoint"
+    while time.monotonic() < deadline:
+        if checkpoint.exists() and line in checkpoint.read_text(encoding="utf-8").splitlines():
+            return
+        time.sleep(0.5)
+    raise PeerError(f"no {line!r} in {checkpoint} in {PATIENCE_S:.0f} s")
 
 
 def copy(source: Path, target: Path) -> None:
