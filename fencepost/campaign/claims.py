@@ -20,7 +20,10 @@ def derive_claims(
     losses: dict[LossRange, None] = {}
     for loss in facts.losses:
         topic, partition = loss.key
-        reason = f"broker {loss.node} was in the ISR after {loss.cause} that cut its log to {loss.start}"
+        took = f"cut its log to {loss.start}"
+        if loss.rewritten:
+            took = f"took what a compaction had written anew below {loss.end} while the disk lied about syncs"
+        reason = f"broker {loss.node} was in the ISR after {loss.cause} that {took}"
         losses[LossRange(topic=topic, partition=partition, start=loss.start, end=loss.end, reason=reason)] = (
             None
         )

@@ -15,21 +15,67 @@ Assignments = dict[Key, tuple[int, ...]]
 UNCLEAN = "unclean.leader.election.enable"
 REPLICA_DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
+LIE = "lying_fsync"
+"""The fault under which a disk syncs nothing."""
 POWER_LOSS = "a power loss"
 LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
 """The faults after which a log may be shorter than it was, in words."""
 
 
+NOTHING = (0, 0)
+"""A range without offsets."""
+
+
+def _below(offsets: tuple[int, int], end: int) -> tuple[int, int]:
+    """The part of a range below `end`."""
+    return (offsets[0], min(offsets[1], end)) if offsets[0] < end else NOTHING
+
+
+def _around(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The least range that holds both."""
+    if NOTHING in (one, other):
+        return max(one, other)
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
 @define
 class ReplicaFacts:
-    """end: log end offset as recorded. floor: what its disk has lied about begins there, -1 if it has not. lost_from: where a power loss cut it
-    below what had been exposed, -1 if it did not (or all is back since); lost_to: what had been exposed then."""
+    """end: log end offset as recorded; start: where it begins. floor: what its disk has lied about begins there, -1 if it has not. rewritten: a
+    compaction wrote the offsets [start, end) anew while the disk lied, and no sync has reached them since. power_failed: whether the power did since
+    the log was opened. lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since); lost_to: what had
+    been exposed then. hollow: offsets [start, end) inside of the log that a power loss may have taken, whatever its end is."""
 
     end: int = 0
+    start: int = 0
     high_watermark: int = 0
     floor: int = -1
+    rewritten: tuple[int, int] = NOTHING
+    power_failed: bool = False
     lost_from: int = -1
     lost_to: int = -1
+    hollow: tuple[int, int] = NOTHING
+
+    def cut(self, end: int) -> None:
+        """The log ends at `end` now: what is appended from there on was never rewritten, nor lost."""
+        self.end = end
+        self.floor = min(self.floor, end)
+        self.rewritten, self.hollow = _below(self.rewritten, end), _below(self.hollow, end)
+
+    def compacted(self, below: int, *, lying: bool) -> None:
+        """A compaction wrote everything below this offset anew (docs/claims.md): with a sync that was one, or with a lie."""
+        if lying and self.start < below:
+            self.rewritten = _around(self.rewritten, (self.start, below))
+        elif not lying and below >= self.rewritten[1]:
+            self.rewritten = NOTHING
+
+    def recover(self, end: int) -> int:
+        """The log was opened again, and ends at `end`. Returns where what it surely holds ends, but for `hollow`."""
+        if not self.power_failed:
+            return end
+        held = min(end, self.floor) if self.floor >= 0 else end
+        self.hollow = _below(_around(self.hollow, self.rewritten), end)
+        self.floor, self.rewritten, self.power_failed = -1, NOTHING, False
+        return held
 
 
 @define
@@ -52,21 +98,24 @@ class PartitionFacts:
 
 @define
 class LossFact:
-    """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the protocol allows. cause: in words."""
+    """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the protocol allows. cause: in words. rewritten: they
+    stood inside of the log, where a compaction had written them anew while the disk lied; else the log was cut at `start`."""
 
     key: Key
     node: int
     start: int
     end: int
     cause: str = POWER_LOSS
+    rewritten: bool = False
 
 
 @define
 class Facts:
     """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose disk has lost data, and by what. lied: brokers
-    whose disk has lied about a sync since its last power loss. retained: whether any log ever gave up its first records; started_over: whether any replica
-    dropped all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone; first_assignments: when it was created;
-    reassigning: what /admin/reassign_partitions asks for. unclean_topics: those of which any broker ever applied that unclean leaders may be elected."""
+    whose disk has lied about a sync; lying: those whose disk does now. retained: whether any log ever gave up its first records; started_over: whether
+    any replica dropped all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone; first_assignments: when it was
+    created; reassigning: what /admin/reassign_partitions asks for. unclean_topics: those of which any broker ever applied that unclean leaders may be
+    elected."""
 
     controller: int = -1
     controller_epoch: int = -1
@@ -74,6 +123,7 @@ class Facts:
     registered: dict[int, int] = field(factory=dict)
     power_lost: dict[int, str] = field(factory=dict)
     lied: dict[int, None] = field(factory=dict)
+    lying: dict[int, None] = field(factory=dict)
     retained: bool = False
     started_over: bool = False
     assignments: Assignments = field(factory=dict)
@@ -106,13 +156,24 @@ class Facts:
         self.registered[event.node] = event.broker_epoch
 
     def _fault(self, event: Event) -> None:
+        replicas = [partition.replica(event.node) for partition in self.partitions.values()]
         if event.cause in LOSING:
             self.power_lost[event.node] = LOSING[event.cause]
-        elif event.cause == "lying_fsync":
-            self.lied[event.node] = None
-            for partition in self.partitions.values():
-                replica = partition.replica(event.node)
+        if event.cause == "power_loss":
+            for replica in replicas:
+                replica.power_failed = True
+        elif event.cause == LIE:
+            self.lied[event.node] = self.lying[event.node] = None
+            for replica in replicas:
                 replica.floor = replica.end if replica.floor < 0 else min(replica.floor, replica.end)
+
+    def _fault_ended(self, event: Event) -> None:
+        if event.cause == LIE:
+            self.lying.pop(event.node, None)
+
+    def _phase(self, event: Event) -> None:
+        if event.cause == "heal":
+            self.lying.clear()
 
     def _partition_state(self, event: Event) -> None:
         facts = self._of(event)
@@ -135,9 +196,16 @@ class Facts:
 
     def _truncated(self, event: Event) -> None:
         replica = self._of(event).replica(event.node)
-        replica.end = event.offset
-        replica.floor = min(replica.floor, event.offset)
-        self.started_over = self.started_over or (event.cause == "full" and event.offset > 0)
+        replica.cut(event.offset)
+        if event.cause == "full":
+            replica.rewritten = replica.hollow = NOTHING
+            self.started_over = self.started_over or event.offset > 0
+
+    def _compacted(self, event: Event) -> None:
+        if msgspec.json.decode(event.detail)[
+            "bytes_before"
+        ]:  # else it found nothing to clean, and wrote nothing
+            self._of(event).replica(event.node).compacted(event.offset, lying=event.node in self.lying)
 
     def _mark(self, event: Event) -> None:
         if event.cause == REPLICA_DELETED:
@@ -160,6 +228,7 @@ class Facts:
             self.unclean_topics.add(event.topic or "")
 
     def _log_start(self, event: Event) -> None:
+        self._of(event).replica(event.node).start = max(event.log_start_offset, 0)
         self.retained = self.retained or event.log_start_offset > 0
 
     def _high_watermark(self, event: Event) -> None:
@@ -171,28 +240,26 @@ class Facts:
     def _log_recovered(self, event: Event) -> None:
         facts = self._of(event)
         replica = facts.replica(event.node)
-        end = event.offset
-        if self.power_lost.get(event.node) == POWER_LOSS and event.node in self.lied:
-            end, replica.floor = min(end, max(replica.floor, 0)), -1
+        end = replica.recover(event.offset)
         if event.node in self.power_lost and end < min(replica.end, facts.exposed):
             lowest = end if replica.lost_from < 0 else min(end, replica.lost_from)
             replica.lost_from, replica.lost_to = lowest, max(facts.exposed, replica.lost_to)
         replica.end, replica.high_watermark = event.offset, event.high_watermark
+        replica.start = max(event.log_start_offset, 0)
+        if event.node in self.lying:
+            replica.floor = event.offset if replica.floor < 0 else min(replica.floor, event.offset)
         self._look_for_loss(event, facts)
 
     def _look_for_loss(self, event: Event, facts: PartitionFacts) -> None:
         assert event.topic is not None
+        key = event.topic, event.partition
         for node in facts.isr:
             replica = facts.replica(node)
+            if replica.hollow != NOTHING:
+                self.losses.append(LossFact(key, node, *replica.hollow, POWER_LOSS, rewritten=True))
             if replica.lost_from >= 0:
                 self.losses.append(
-                    LossFact(
-                        (event.topic, event.partition),
-                        node,
-                        replica.lost_from,
-                        replica.lost_to,
-                        self.power_lost[node],
-                    )
+                    LossFact(key, node, replica.lost_from, replica.lost_to, self.power_lost[node])
                 )
 
 
@@ -201,10 +268,13 @@ _LEARN = {
     Name.CONTROLLER_EPOCH: Facts._controller_epoch,
     Name.BROKER_REGISTERED: Facts._broker_registered,
     Name.FAULT_BEGAN: Facts._fault,
+    Name.FAULT_ENDED: Facts._fault_ended,
+    Name.PHASE: Facts._phase,
     Name.MARK: Facts._mark,
     Name.ASSIGNMENT: Facts._assignment,
     Name.REASSIGNMENT: Facts._reassignment,
     Name.LOG_START: Facts._log_start,
+    Name.COMPACTED: Facts._compacted,
     Name.TOPIC_CONFIGURED: Facts._topic_configured,
     Name.PARTITION_STATE: Facts._partition_state,
     Name.BECAME_LEADER: Facts._became_leader,

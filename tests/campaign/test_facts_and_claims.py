@@ -108,6 +108,71 @@ def test_a_lie_about_a_sync_costs_what_came_after_it_if_the_power_fails():
     assert lied_about(whole).losses == []
 
 
+POWER_LOSS = Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="power_loss")
+LIE_ENDED = Event(time=0, name=Name.FAULT_ENDED, node=2, cause="lying_fsync")
+WHOLE = event(Name.LOG_RECOVERED, 2, offset=12, high_watermark=4)
+CAUGHT_UP = event(Name.APPENDED, 2, offset=12, leader_epoch=0, values=(12,), cause="follower")
+
+
+def compacted(below: int, size: int = 100) -> Event:
+    """The cleaner of broker 2 wrote all below this offset anew, if there was anything to clean."""
+    detail = f'{{"records_dropped":0,"bytes_before":{size},"bytes_after":{size}}}'
+    return event(Name.COMPACTED, 2, offset=below, detail=detail)
+
+
+def rewritten(facts: Facts) -> list[tuple[int, int]]:
+    """What may be lost since a compaction wrote it anew."""
+    return [(loss.start, loss.end) for loss in facts.losses if loss.rewritten]
+
+
+def test_a_compaction_under_a_lie_puts_all_that_it_wrote_anew_at_risk():
+    """Old records, durable before, stand in a segment that nothing synced: a power loss may take them from inside of the log (storage, seed 1387)."""
+    facts = lied_about(compacted(8), POWER_LOSS, WHOLE)
+    assert rewritten(facts) == [(0, 8)] and (10, 12) in [(loss.start, loss.end) for loss in facts.losses]
+    reasons = [loss.reason for loss in derive_claims(PLAN, facts, (APPEND, POLL)).loss]
+    assert any("written anew below 8" in reason for reason in reasons)
+    moved = event(Name.LOG_START, 2, log_start_offset=3, high_watermark=10, end_offset=12)
+    assert rewritten(lied_about(moved, compacted(8), POWER_LOSS, WHOLE)) == [(3, 8)]
+    short = event(Name.LOG_RECOVERED, 2, offset=5, high_watermark=4)
+    assert rewritten(lied_about(compacted(8), POWER_LOSS, short)) == [(0, 5)], "what was cut is fetched again"
+    joined = lied_about(state(1, 1, (1,)), compacted(8), POWER_LOSS, WHOLE, CAUGHT_UP)
+    assert rewritten(joined) == []
+    joined.learn(state(1, 1, (1, 2)))
+    assert rewritten(joined) == [(0, 8)], "no fetch goes back into a log: it joins the ISR with the hole"
+
+
+def test_nothing_that_a_sync_has_reached_is_at_risk():
+    """A pass that found nothing to clean wrote nothing; one after the lie syncs all that it writes; without a power loss, or a lie, nothing is lost."""
+    assert rewritten(lied_about(compacted(0, 0), POWER_LOSS, WHOLE)) == []
+    assert rewritten(lied_about(compacted(8), LIE_ENDED, compacted(10), POWER_LOSS, WHOLE)) == []
+    assert rewritten(lied_about(compacted(8), LIE_ENDED, POWER_LOSS, WHOLE)) == [(0, 8)]
+    assert rewritten(lied_about(LIE_ENDED, compacted(8), POWER_LOSS, WHOLE)) == []
+    assert rewritten(lied_about(compacted(8), WHOLE)) == []
+    cut = event(Name.TRUNCATED, 2, offset=6)
+    assert rewritten(lied_about(compacted(8), cut, POWER_LOSS, WHOLE)) == [(0, 6)]
+    honest = story(state(1, 0, (1, 2)), compacted(8), POWER_LOSS, WHOLE)
+    assert rewritten(honest) == []
+
+
+def test_a_lie_excuses_the_power_loss_that_followed_it_and_no_later_restart():
+    """What is recovered is durable: a process that dies after that loses nothing by a lie of long ago. A log that was made under a lie is at risk whole."""
+    facts = lied_about(POWER_LOSS, LIE_ENDED, WHOLE)
+    facts.learn(CAUGHT_UP)
+    facts.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=13, cause="leader"))
+    before = len(facts.losses)
+    facts.learn(event(Name.LOG_RECOVERED, 2, offset=13, high_watermark=13))
+    assert len(facts.losses) == before
+    made = Facts()
+    made.learn(state(1, 0, (1, 2)))
+    made.learn(Event(time=0, name=Name.FAULT_BEGAN, node=2, cause="lying_fsync"))
+    made.learn(event(Name.LOG_RECOVERED, 2, offset=0, high_watermark=0))
+    made.learn(event(Name.APPENDED, 2, offset=0, leader_epoch=0, values=(1, 2), cause="follower"))
+    made.learn(event(Name.HIGH_WATERMARK, 1, high_watermark=2, cause="leader"))
+    made.learn(POWER_LOSS)
+    made.learn(event(Name.LOG_RECOVERED, 2, offset=2, high_watermark=2))
+    assert [(loss.start, loss.end) for loss in made.losses] == [(0, 2)]
+
+
 def test_log_starts_and_compaction_are_claimed():
     """Retention is claimed once a log start moved, compaction by the topic's policy; then holes cannot be counted."""
     facts = Facts()

@@ -179,6 +179,17 @@ def test_compaction_takes_what_a_later_committed_record_supersedes() -> None:
     assert both(*START, *gap, claims=COMPACTED, operations=deleted) == set()
 
 
+def test_a_compacted_log_may_lose_from_inside_what_claims_allow() -> None:
+    """Rule (COMMIT-SAFE): a loss may lie inside of a log that goes on behind it (a compaction under a lie); what lies beside the range is still owed."""
+    hollow = [dump(1, 0, 0, 10, end=4, hw=4), dump(1, 0, 3, 13, end=4, hw=4)]
+    allowed = LossRange(topic="t", partition=0, start=1, end=3, reason="written anew while the disk lied")
+    assert both(*START, *hollow, claims=COMPACTED, operations=KEYS) == {"committed_record_truncated"}
+    assert both(*START, *hollow, claims=evolve(COMPACTED, loss=(allowed,)), operations=KEYS) == set()
+    for narrower in (evolve(allowed, start=2), evolve(allowed, end=2), evolve(allowed, partition=1)):
+        claims = evolve(COMPACTED, loss=(narrower,))
+        assert both(*START, *hollow, claims=claims, operations=KEYS) == {"committed_record_truncated"}
+
+
 def test_a_compacted_log_may_lose_the_tail_that_claims_allow() -> None:
     """Rule (COMMIT-SAFE): a compacted log that ends before what was committed owes nothing where that loss is allowed, and its gaps are still judged."""
     loss = (LossRange(topic="t", partition=0, start=3, end=4, reason="power loss"),)
