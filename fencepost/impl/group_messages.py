@@ -4,7 +4,7 @@ Subscriptions and assignments travel as bytes in Kafka's consumer protocol (clie
 generation_id -1: not a member, an offset commit of somebody who assigns himself. group_instance_id: of a static member (KIP-345).
 """
 
-from attrs import frozen
+from msgspec import Struct
 
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
@@ -15,16 +15,14 @@ NO_OFFSET = -1
 """The committed offset where none is committed."""
 
 
-@frozen(kw_only=True)
-class FindCoordinatorRequest:
+class FindCoordinatorRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask any broker who coordinates a group."""
 
     correlation_id: int
     group_id: str
 
 
-@frozen(kw_only=True)
-class FindCoordinatorResponse:
+class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
     """node: leader of the group's partition of __consumer_offsets, as far as the broker knows."""
 
     correlation_id: int
@@ -32,8 +30,7 @@ class FindCoordinatorResponse:
     node: int = -1
 
 
-@frozen(kw_only=True)
-class JoinGroupRequest:
+class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     """protocols: (name of an assignor, subscription), in the order of preference. client_id: begins the member id."""
 
     correlation_id: int
@@ -47,8 +44,7 @@ class JoinGroupRequest:
     protocols: tuple[tuple[str, bytes], ...]
 
 
-@frozen(kw_only=True)
-class JoinGroupResponse:
+class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     """members: (member id, subscription) of everybody, told to the leader only. member_id: kept beside MEMBER_ID_REQUIRED."""
 
     correlation_id: int
@@ -60,8 +56,7 @@ class JoinGroupResponse:
     members: tuple[tuple[str, bytes], ...] = ()
 
 
-@frozen(kw_only=True)
-class SyncGroupRequest:
+class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     """assignments: (member id, assignment) of everybody, from the leader only."""
 
     correlation_id: int
@@ -72,8 +67,7 @@ class SyncGroupRequest:
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-@frozen(kw_only=True)
-class SyncGroupResponse:
+class SyncGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     """assignment: of the member that asked. coordinator_epoch as in OffsetCommitResponse."""
 
     correlation_id: int
@@ -82,8 +76,7 @@ class SyncGroupResponse:
     coordinator_epoch: int = -1
 
 
-@frozen(kw_only=True)
-class HeartbeatRequest:
+class HeartbeatRequest(Struct, frozen=True, kw_only=True, gc=False):
     """I am here."""
 
     correlation_id: int
@@ -93,16 +86,14 @@ class HeartbeatRequest:
     group_instance_id: str | None
 
 
-@frozen(kw_only=True)
-class HeartbeatResponse:
+class HeartbeatResponse(Struct, frozen=True, kw_only=True, gc=False):
     """REBALANCE_IN_PROGRESS: join again."""
 
     correlation_id: int
     error: ErrorCode
 
 
-@frozen(kw_only=True)
-class LeaveGroupRequest:
+class LeaveGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     """A member goes, and says so."""
 
     correlation_id: int
@@ -111,16 +102,14 @@ class LeaveGroupRequest:
     group_instance_id: str | None
 
 
-@frozen(kw_only=True)
-class LeaveGroupResponse:
+class LeaveGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     """It is gone."""
 
     correlation_id: int
     error: ErrorCode
 
 
-@frozen(kw_only=True)
-class CommittedOffset:
+class CommittedOffset(Struct, frozen=True, kw_only=True, gc=False):
     """The next offset to process of one partition, -1 for none. leader_epoch: of the last record before it (-1: not told)."""
 
     partition: TopicPartition
@@ -129,8 +118,7 @@ class CommittedOffset:
     metadata: str = ""
 
 
-@frozen(kw_only=True)
-class OffsetCommitRequest:
+class OffsetCommitRequest(Struct, frozen=True, kw_only=True, gc=False):
     """All offsets or none of them are committed: they are one batch."""
 
     correlation_id: int
@@ -141,8 +129,7 @@ class OffsetCommitRequest:
     offsets: tuple[CommittedOffset, ...]
 
 
-@frozen(kw_only=True)
-class OffsetCommitResponse:
+class OffsetCommitResponse(Struct, frozen=True, kw_only=True, gc=False):
     """appended: the coordinator wrote before it met the error, so that the commit may come to pass. coordinator_epoch: leader epoch of the offsets
     partition in which the coordinator answers."""
 
@@ -152,8 +139,7 @@ class OffsetCommitResponse:
     coordinator_epoch: int = -1
 
 
-@frozen(kw_only=True)
-class OffsetFetchRequest:
+class OffsetFetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     """partitions: empty for all that have one."""
 
     correlation_id: int
@@ -161,8 +147,7 @@ class OffsetFetchRequest:
     partitions: tuple[TopicPartition, ...] = ()
 
 
-@frozen(kw_only=True)
-class OffsetFetchResponse:
+class OffsetFetchResponse(Struct, frozen=True, kw_only=True, gc=False):
     """One answer per partition asked for, in that order. coordinator_epoch as in OffsetCommitResponse."""
 
     correlation_id: int
@@ -171,15 +156,13 @@ class OffsetFetchResponse:
     coordinator_epoch: int = -1
 
 
-@frozen(kw_only=True)
-class ListGroupsRequest:
+class ListGroupsRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask one broker for the groups that it coordinates."""
 
     correlation_id: int
 
 
-@frozen(kw_only=True)
-class ListGroupsResponse:
+class ListGroupsResponse(Struct, frozen=True, kw_only=True, gc=False):
     """groups: (group id, protocol type, state)."""
 
     correlation_id: int
@@ -187,16 +170,14 @@ class ListGroupsResponse:
     groups: tuple[tuple[str, str, str], ...] = ()
 
 
-@frozen(kw_only=True)
-class DescribeGroupRequest:
+class DescribeGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask a group's coordinator for all about it."""
 
     correlation_id: int
     group_id: str
 
 
-@frozen(kw_only=True)
-class MemberDescription:
+class MemberDescription(Struct, frozen=True, kw_only=True, gc=False):
     """assignment: as the leader made it, b"" while there is none."""
 
     member_id: str
@@ -205,8 +186,7 @@ class MemberDescription:
     assignment: bytes
 
 
-@frozen(kw_only=True)
-class DescribeGroupResponse:
+class DescribeGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     """A group that nobody knows is Dead."""
 
     correlation_id: int

@@ -6,7 +6,7 @@ Records travel as the log's own bytes (impl/log): a follower appends what the le
 
 from typing import NamedTuple
 
-from attrs import frozen
+from msgspec import Struct
 
 from fencepost.impl.group_messages import GroupRequest, GroupResponse
 from fencepost.impl.topic_partition import TopicPartition as TopicPartition
@@ -25,8 +25,7 @@ EPOCH_DURING_DELETE = -2
 # ---- data path
 
 
-@frozen(kw_only=True)
-class ProduceRequest:
+class ProduceRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Append a batch. records: one batch whose offsets count from 0. timeout: how long acks=all may wait, nanoseconds."""
 
     correlation_id: int
@@ -36,8 +35,7 @@ class ProduceRequest:
     timeout: int
 
 
-@frozen(kw_only=True)
-class ProduceResponse:
+class ProduceResponse(Struct, frozen=True, kw_only=True, gc=False):
     """base_offset: -1 if nothing was appended; kept beside an error if the append came first."""
 
     correlation_id: int
@@ -47,8 +45,7 @@ class ProduceResponse:
     log_start_offset: int = -1
 
 
-@frozen(kw_only=True)
-class FetchPartition:
+class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
     """One partition of a fetch. leader_epoch: that the fetcher believes in (-1: does not say)."""
 
     partition: TopicPartition
@@ -57,8 +54,7 @@ class FetchPartition:
     log_start_offset: int = 0
 
 
-@frozen(kw_only=True)
-class FetchRequest:
+class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     """replica_id: the follower, or -1 for a client. max_wait: nanoseconds; max_bytes: per partition."""
 
     correlation_id: int
@@ -68,8 +64,7 @@ class FetchRequest:
     partitions: tuple[FetchPartition, ...]
 
 
-@frozen(kw_only=True)
-class FetchedPartition:
+class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
     """records: batches in the log's format, from the batch that holds the offset asked for."""
 
     partition: TopicPartition
@@ -80,16 +75,14 @@ class FetchedPartition:
     records: bytes = b""
 
 
-@frozen(kw_only=True)
-class FetchResponse:
+class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
     """One answer per partition asked for, in that order."""
 
     correlation_id: int
     partitions: tuple[FetchedPartition, ...]
 
 
-@frozen(kw_only=True)
-class ListOffsetsRequest:
+class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
     """timestamp: LATEST for the latest offset that a client may read, EARLIEST for the first. replica_id: a follower's, or -1 for a client.
     leader_epoch as in FetchPartition."""
 
@@ -100,8 +93,7 @@ class ListOffsetsRequest:
     replica_id: int = -1
 
 
-@frozen(kw_only=True)
-class ListOffsetsResponse:
+class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
     """offset: the high watermark, or the log start offset."""
 
     correlation_id: int
@@ -110,8 +102,7 @@ class ListOffsetsResponse:
     leader_epoch: int = NO_EPOCH
 
 
-@frozen(kw_only=True)
-class DeleteRecordsRequest:
+class DeleteRecordsRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Delete what lies below `offset`, which may be the high watermark at most (KIP-107)."""
 
     correlation_id: int
@@ -119,8 +110,7 @@ class DeleteRecordsRequest:
     offset: int
 
 
-@frozen(kw_only=True)
-class DeleteRecordsResponse:
+class DeleteRecordsResponse(Struct, frozen=True, kw_only=True, gc=False):
     """low_watermark: the leader's log start offset; -1 with an error."""
 
     correlation_id: int
@@ -128,8 +118,7 @@ class DeleteRecordsResponse:
     low_watermark: int = -1
 
 
-@frozen(kw_only=True)
-class EpochQuery:
+class EpochQuery(Struct, frozen=True, kw_only=True, gc=False):
     """Where does `asked_epoch` end in your log? current_leader_epoch: fences the question."""
 
     partition: TopicPartition
@@ -137,8 +126,7 @@ class EpochQuery:
     asked_epoch: int
 
 
-@frozen(kw_only=True)
-class EpochEnd:
+class EpochEnd(Struct, frozen=True, kw_only=True, gc=False):
     """epoch: the largest one <= asked that the leader knows; end_offset: where it ends; both -1 if it knows none at all."""
 
     partition: TopicPartition
@@ -147,8 +135,7 @@ class EpochEnd:
     end_offset: int = -1
 
 
-@frozen(kw_only=True)
-class OffsetsForLeaderEpochRequest:
+class OffsetsForLeaderEpochRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Asked by a follower before it fetches (KIP-101, KIP-279)."""
 
     correlation_id: int
@@ -156,23 +143,20 @@ class OffsetsForLeaderEpochRequest:
     queries: tuple[EpochQuery, ...]
 
 
-@frozen(kw_only=True)
-class OffsetsForLeaderEpochResponse:
+class OffsetsForLeaderEpochResponse(Struct, frozen=True, kw_only=True, gc=False):
     """One answer per query, in that order."""
 
     correlation_id: int
     ends: tuple[EpochEnd, ...]
 
 
-@frozen(kw_only=True)
-class InitProducerIdRequest:
+class InitProducerIdRequest(Struct, frozen=True, kw_only=True, gc=False):
     """An idempotent producer asks any broker for an id that nobody else has (KIP-98)."""
 
     correlation_id: int
 
 
-@frozen(kw_only=True)
-class InitProducerIdResponse:
+class InitProducerIdResponse(Struct, frozen=True, kw_only=True, gc=False):
     """producer_id: -1 with an error. A fresh id begins in epoch 0."""
 
     correlation_id: int
@@ -181,15 +165,13 @@ class InitProducerIdResponse:
     producer_epoch: int = -1
 
 
-@frozen(kw_only=True)
-class MetadataRequest:
+class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask any broker who leads what."""
 
     correlation_id: int
 
 
-@frozen(kw_only=True)
-class PartitionMetadata:
+class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
     """A broker's view of one partition, from UpdateMetadata."""
 
     partition: TopicPartition
@@ -197,8 +179,7 @@ class PartitionMetadata:
     leader_epoch: int
 
 
-@frozen(kw_only=True)
-class MetadataResponse:
+class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
     """May be stale: brokers learn by UpdateMetadata only."""
 
     correlation_id: int
@@ -222,8 +203,7 @@ class PartitionState(NamedTuple):
     replicas: tuple[int, ...]
 
 
-@frozen(kw_only=True)
-class LeaderAndIsrRequest:
+class LeaderAndIsrRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Become leader or follower. broker_epoch: the receiver's incarnation that is meant."""
 
     correlation_id: int
@@ -234,8 +214,7 @@ class LeaderAndIsrRequest:
     live_brokers: tuple[int, ...]
 
 
-@frozen(kw_only=True)
-class UpdateMetadataRequest:
+class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     """What every broker tells clients."""
 
     correlation_id: int
@@ -246,8 +225,7 @@ class UpdateMetadataRequest:
     live_brokers: tuple[int, ...]
 
 
-@frozen(kw_only=True)
-class StopReplicaRequest:
+class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Stop fetching, and delete the log if asked. leader_epochs: per partition (KIP-570)."""
 
     correlation_id: int
@@ -257,8 +235,7 @@ class StopReplicaRequest:
     partitions: tuple[tuple[TopicPartition, int, bool], ...]
 
 
-@frozen(kw_only=True)
-class ControlResponse:
+class ControlResponse(Struct, frozen=True, kw_only=True, gc=False):
     """To any of the three. kind: the request's class name; controller_epoch: the highest that the broker has seen. partition_errors: to a
     StopReplica, of each of its partitions."""
 
@@ -269,8 +246,7 @@ class ControlResponse:
     partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 
-@frozen(kw_only=True)
-class ControlledShutdownRequest:
+class ControlledShutdownRequest(Struct, frozen=True, kw_only=True, gc=False):
     """A broker asks the controller to take its leaders away, so that it may stop. broker_epoch: of the incarnation that asks (KIP-380)."""
 
     correlation_id: int
@@ -278,8 +254,7 @@ class ControlledShutdownRequest:
     broker_epoch: int
 
 
-@frozen(kw_only=True)
-class ControlledShutdownResponse:
+class ControlledShutdownResponse(Struct, frozen=True, kw_only=True, gc=False):
     """remaining: partitions that the broker still leads although they have other replicas; empty: it may stop."""
 
     correlation_id: int

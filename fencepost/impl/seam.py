@@ -7,7 +7,7 @@ Times are integer nanoseconds of the host's own clock.
 
 from typing import Protocol
 
-from attrs import frozen
+from msgspec import Struct
 
 from fencepost.impl.messages import Message
 from fencepost.impl.zookeeper import Reply, Request, WatchEvent
@@ -22,73 +22,62 @@ TimerKey = tuple[str | int, ...]
 # ---- inputs
 
 
-@frozen
-class Started:
+class Started(Struct, frozen=True, gc=False):
     """The process is up; its files are what the disk kept."""
 
 
-@frozen
-class MessageArrived:
+class MessageArrived(Struct, frozen=True, gc=False):
     """A message from another host. source: a node id (brokers 1.., clients from 1000)."""
 
     source: int
     message: Message
 
 
-@frozen
-class TimerFired:
+class TimerFired(Struct, frozen=True, gc=False):
     """A timer that was set, reached its deadline and was neither replaced nor cancelled."""
 
     key: TimerKey
 
 
-@frozen
-class ZooKeeperReplied:
+class ZooKeeperReplied(Struct, frozen=True, gc=False):
     """The answer to the request of this id; replies come in the order of requests."""
 
     request_id: int
     reply: Reply
 
 
-@frozen
-class ZooKeeperWatchFired:
+class ZooKeeperWatchFired(Struct, frozen=True, gc=False):
     """A one-shot watch fired; delivered before any reply that shows the change."""
 
     watch: WatchEvent
 
 
-@frozen
-class ZooKeeperConnected:
+class ZooKeeperConnected(Struct, frozen=True, gc=False):
     """A session is usable. new: it is another session than before (all ephemerals and watches of the old one are gone)."""
 
     session_id: int
     new: bool
 
 
-@frozen
-class ZooKeeperDisconnected:
+class ZooKeeperDisconnected(Struct, frozen=True, gc=False):
     """The connection is lost, the session may live on. Outstanding requests are answered with CONNECTION_LOSS first."""
 
 
-@frozen
-class ZooKeeperSessionExpired:
+class ZooKeeperSessionExpired(Struct, frozen=True, gc=False):
     """The session is gone. The driver opens a new one by itself; `ZooKeeperConnected(new=True)` follows."""
 
 
-@frozen
-class StopRequested:
+class StopRequested(Struct, frozen=True, gc=False):
     """The process is asked to stop (SIGTERM); a broker first asks the controller to take its leaders away."""
 
 
-@frozen
-class Invoke:
+class Invoke(Struct, frozen=True, gc=False):
     """For a client core: begin this operation (impl/client); the core must be idle."""
 
     operation: PlannedOperation
 
 
-@frozen(kw_only=True)
-class Produce:
+class Produce(Struct, frozen=True, kw_only=True, gc=False):
     """For a producer core: one call of the application's send; its records stay together, in order. op_id: of the operation that it becomes.
     partition: -1 if the partitioner chooses. values: None for a tombstone. value_ids: of the records, in a trace."""
 
@@ -119,8 +108,7 @@ Input = (
 # ---- effects
 
 
-@frozen
-class Send:
+class Send(Struct, frozen=True, gc=False):
     """Send a message to a node. cause: what made it be sent, as small integers: it keys the network's randomness for this message,
     so that it must not contain running numbers."""
 
@@ -129,31 +117,27 @@ class Send:
     cause: tuple[int, ...] = ()
 
 
-@frozen
-class SetTimer:
+class SetTimer(Struct, frozen=True, gc=False):
     """Fire `key` at host time `at` (or at once if that has passed)."""
 
     key: TimerKey
     at: int
 
 
-@frozen
-class CancelTimer:
+class CancelTimer(Struct, frozen=True, gc=False):
     """Forget `key`; nothing happens if it is not set."""
 
     key: TimerKey
 
 
-@frozen
-class AskZooKeeper:
+class AskZooKeeper(Struct, frozen=True, gc=False):
     """Send a request on the current session. Requests of one session are carried out in order."""
 
     request_id: int
     request: Request
 
 
-@frozen
-class Record:
+class Record(Struct, frozen=True, gc=False):
     """A trace event; the driver stamps it with the world's time and the node's id. on_disk: it tells what the step's file calls have made of the files, which
     stays true if the process dies before the step's effects leave the host."""
 
@@ -161,22 +145,19 @@ class Record:
     on_disk: bool = False
 
 
-@frozen
-class Begin:
+class Begin(Struct, frozen=True, gc=False):
     """A client core begins an operation that nobody planned. operation: as it will stand if nothing more is heard; times are the world's to fill in."""
 
     operation: Operation
 
 
-@frozen
-class Complete:
+class Complete(Struct, frozen=True, gc=False):
     """A client core finished an operation. Its invoke and completion times are the world's to fill in."""
 
     operation: Operation
 
 
-@frozen
-class Halt:
+class Halt(Struct, frozen=True, gc=False):
     """The process ends itself. reason: one sentence for the log."""
 
     reason: str

@@ -6,7 +6,7 @@ on the session that sends it; the semantics (versions, one-shot watches in order
 
 from enum import StrEnum
 
-from attrs import frozen
+from msgspec import Struct
 
 ANY_VERSION = -1
 
@@ -39,8 +39,7 @@ class WatchKind(StrEnum):
 # ---- requests
 
 
-@frozen
-class Create:
+class Create(Struct, frozen=True, gc=False):
     """Create a node; the parent must exist. Reply: Created with the actual path (a sequential gets a 10-digit suffix)."""
 
     path: str
@@ -49,8 +48,7 @@ class Create:
     sequential: bool = False
 
 
-@frozen
-class SetData:
+class SetData(Struct, frozen=True, gc=False):
     """Replace the data. version: the expected one, or ANY_VERSION. Reply: Done with the new stat."""
 
     path: str
@@ -58,40 +56,35 @@ class SetData:
     version: int = ANY_VERSION
 
 
-@frozen
-class Delete:
+class Delete(Struct, frozen=True, gc=False):
     """Remove a node without children. version as in SetData. Reply: Done."""
 
     path: str
     version: int = ANY_VERSION
 
 
-@frozen
-class Check:
+class Check(Struct, frozen=True, gc=False):
     """Only inside a multi: the node exists with this version."""
 
     path: str
     version: int
 
 
-@frozen
-class GetData:
+class GetData(Struct, frozen=True, gc=False):
     """Reply: Data. watch: fire once on change or deletion (not set if the node is absent)."""
 
     path: str
     watch: bool = False
 
 
-@frozen
-class Exists:
+class Exists(Struct, frozen=True, gc=False):
     """Reply: Done with the stat, or Failed(NO_NODE). watch: fire once on creation, change or deletion."""
 
     path: str
     watch: bool = False
 
 
-@frozen
-class GetChildren:
+class GetChildren(Struct, frozen=True, gc=False):
     """Reply: Children, names sorted. watch: fire once when a child comes or goes, or the node is deleted."""
 
     path: str
@@ -101,22 +94,19 @@ class GetChildren:
 WriteOperation = Create | SetData | Delete | Check
 
 
-@frozen
-class Multi:
+class Multi(Struct, frozen=True, gc=False):
     """All or nothing, in order, one transaction. Reply: MultiDone, or Failed with the results of the members."""
 
     operations: tuple[WriteOperation, ...]
 
 
-@frozen
-class MultiRead:
+class MultiRead(Struct, frozen=True, gc=False):
     """Read the data of several nodes at once (opcode 22); a node that is absent fails no other. It sets no watches. Reply: MultiReadDone."""
 
     paths: tuple[str, ...]
 
 
-@frozen
-class SetWatches:
+class SetWatches(Struct, frozen=True, gc=False):
     """Watch the data of several nodes at once, as GetData does. seen: a transaction; a node that was changed or deleted after it (or is absent) fires at
     once, before the reply. With the transaction of an earlier read nothing is missed in between. Reply: Done."""
 
@@ -130,8 +120,7 @@ Request = Create | SetData | Delete | GetData | Exists | GetChildren | Multi | M
 # ---- replies
 
 
-@frozen
-class Stat:
+class Stat(Struct, frozen=True, gc=False):
     """czxid, mzxid: transaction ids of creation and last change; version: of the data; cversion: changes of the list of children;
     ephemeral_owner: session id, 0 for a persistent node."""
 
@@ -143,39 +132,34 @@ class Stat:
     children: int
 
 
-@frozen
-class Created:
+class Created(Struct, frozen=True, gc=False):
     """path: as created; czxid: of the creation."""
 
     path: str
     czxid: int
 
 
-@frozen
-class Done:
+class Done(Struct, frozen=True, gc=False):
     """stat: after the write (SetData, Exists); None for Delete and Check."""
 
     stat: Stat | None = None
 
 
-@frozen
-class Data:
+class Data(Struct, frozen=True, gc=False):
     """The node's data and stat."""
 
     data: bytes
     stat: Stat
 
 
-@frozen
-class Children:
+class Children(Struct, frozen=True, gc=False):
     """Names of the children, sorted, and the parent's stat."""
 
     names: tuple[str, ...]
     stat: Stat
 
 
-@frozen
-class Failed:
+class Failed(Struct, frozen=True, gc=False):
     """error: of the request; for a multi that of the first member that failed, with `index` its place and `results` of all members."""
 
     error: ZooKeeperError
@@ -183,15 +167,13 @@ class Failed:
     results: tuple[ZooKeeperError, ...] = ()
 
 
-@frozen
-class MultiDone:
+class MultiDone(Struct, frozen=True, gc=False):
     """Replies of the members, in order."""
 
     replies: tuple[Created | Done, ...]
 
 
-@frozen
-class MultiReadDone:
+class MultiReadDone(Struct, frozen=True, gc=False):
     """Data, or Failed(NO_NODE), of each path, in order. zxid: of the last transaction that the server had done when it answered."""
 
     replies: tuple[Data | Failed, ...]
@@ -201,8 +183,7 @@ class MultiReadDone:
 Reply = Created | Done | Data | Children | MultiDone | MultiReadDone | Failed
 
 
-@frozen
-class WatchEvent:
+class WatchEvent(Struct, frozen=True, gc=False):
     """A one-shot watch of this session fired."""
 
     path: str

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
-from attrs import frozen
+from msgspec import Struct
 
 from fencepost.impl.zookeeper import Multi, MultiRead, Reply, Request, SetWatches, WatchEvent
 from fencepost.sim.network import Channel, Network
@@ -30,8 +30,7 @@ ADMIN_NODE = -1
 # ---- frames of a connection, client to server
 
 
-@frozen(kw_only=True)
-class Connect:
+class Connect(Struct, frozen=True, kw_only=True, gc=False):
     """session: to go on with, or NO_SESSION for a new one. seen: the last zxid the client knows of; the lists are its watches' paths."""
 
     session: int
@@ -42,8 +41,7 @@ class Connect:
     child_watches: tuple[str, ...] = ()
 
 
-@frozen(kw_only=True)
-class Ask:
+class Ask(Struct, frozen=True, kw_only=True, gc=False):
     """One request. cause: keys the network's randomness for it and for its answer; None: both take the shortest time."""
 
     request_id: int
@@ -51,23 +49,20 @@ class Ask:
     cause: tuple[int, ...] | None
 
 
-@frozen
-class Ping:
+class Ping(Struct, frozen=True, gc=False):
     """The client lives."""
 
 
 # ---- frames, server to client
 
 
-@frozen
-class ConnectAnswer:
+class ConnectAnswer(Struct, frozen=True, gc=False):
     """session: the one that is connected, or NO_SESSION: yours has expired."""
 
     session: int
 
 
-@frozen(kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True, gc=False):
     """zxid: of the server when it answered."""
 
     request_id: int
@@ -75,25 +70,21 @@ class Answer:
     zxid: int
 
 
-@frozen
-class Notify:
+class Notify(Struct, frozen=True, gc=False):
     """A watch of this session fired."""
 
     event: WatchEvent
 
 
-@frozen
-class Pong:
+class Pong(Struct, frozen=True, gc=False):
     """The server lives."""
 
 
-@frozen
-class Hangup:
+class Hangup(Struct, frozen=True, gc=False):
     """The server closed the connection."""
 
 
-@frozen(kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True, gc=False):
     """What ZooKeeper committed. node: whose session wrote it (ADMIN_NODE: the harness); by_expiry: ephemerals of a session that ended."""
 
     time: int

@@ -17,7 +17,8 @@ Final.
 
 from collections.abc import Callable, Iterable
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define
+from msgspec import Struct
 
 from fencepost.impl.zookeeper import (
     ANY_VERSION,
@@ -71,8 +72,7 @@ class Node:
         return Stat(self.czxid, self.mzxid, self.version, self.creations * 2 - children, self.owner, children)
 
 
-@frozen(kw_only=True)
-class Change:
+class Change(Struct, frozen=True, kw_only=True, gc=False):
     """One committed change of one node. kind: CREATED, CHANGED or DELETED; data: after it (before, if deleted); version: of the data after it;
     owner: session of an ephemeral, 0 otherwise."""
 
@@ -84,8 +84,7 @@ class Change:
     owner: int
 
 
-@frozen
-class Outcome:
+class Outcome(Struct, frozen=True, gc=False):
     """reply: to the one who asked. watches: (session, event) in the order in which they fired. changes: what was committed."""
 
     reply: Reply

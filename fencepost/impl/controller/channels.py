@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field
+from msgspec.structs import replace
 
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.messages import (
@@ -139,7 +140,7 @@ class Channels:
             self._send(channel)
 
     def _send(self, channel: Channel) -> None:
-        request = evolve(channel.queue[0], correlation_id=self.shell.next_correlation_id())
+        request = replace(channel.queue[0], correlation_id=self.shell.next_correlation_id())
         channel.in_flight = request.correlation_id
         self.shell.send_periodic(channel.broker, request)
         self.shell.set_timer((TIMER, channel.broker), self.shell.options.controller_request_timeout_ms)

@@ -1,6 +1,6 @@
 """Messages as bytes: MessagePack arrays of a message's fields, read back strictly against the declared types.
 
-Owns the translation, made from the attrs classes themselves. Must not know sockets, or what a message means. A value of a wrong type, a missing
+Owns the translation, made from the messages' own classes. Must not know sockets, or what a message means. A value of a wrong type, a missing
 or an additional field, an unknown kind: `MalformedError`, never a guess. Integers are 64-bit; a bool is no integer.
 """
 
@@ -11,7 +11,6 @@ from operator import attrgetter
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-import attrs
 import msgspec
 
 from fencepost.impl import messages
@@ -63,7 +62,7 @@ def _writer(kind: Any) -> Writer | None:
     if origin in (Union, UnionType):
         (item,) = {_writer(argument) for argument in arguments if argument is not type(None)}
         return item and (lambda value: None if value is None else item(value))
-    if not attrs.has(kind):
+    if not _is_value(kind):
         return None
     names = tuple(name for name, _ in _fields(kind))
     fields = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)
@@ -93,7 +92,11 @@ def _array(fields: Callable[[Any], tuple[Any, ...]], items: tuple[Writer | None,
 def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     """Names and types of the fields that make a value."""
     hints = get_type_hints(kind)
-    return tuple((field.name, hints[field.name]) for field in attrs.fields(kind) if field.init)
+    return tuple((name, hints[name]) for name in kind.__struct_fields__)
+
+
+def _is_value(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 @cache
@@ -115,7 +118,7 @@ def _reader(kind: Any) -> Reader:
     if hasattr(kind, "_fields"):
         hints = get_type_hints(kind)
         return _row(kind.__name__, kind._make, tuple(_reader(hints[name]) for name in kind._fields))
-    assert attrs.has(kind), f"no rule to read {kind}"
+    assert _is_value(kind), f"no rule to read {kind}"
     names = tuple(name for name, _ in _fields(kind))
     return _row(
         kind.__name__,

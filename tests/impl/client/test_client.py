@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from fencepost.impl import messages as kafka
 from fencepost.impl.client.client import FETCH_BYTES_PER_RECORD, MAX_ATTEMPTS, Client
@@ -411,9 +411,9 @@ def test_the_clients_epoch_goes_with_its_reads() -> None:
     answer = kafka.ListOffsetsResponse(
         correlation_id=desk.request.correlation_id, error=ErrorCode.NONE, offset=12, leader_epoch=6
     )
-    desk.answer(evolve(answer, error=ErrorCode.OFFSET_NOT_AVAILABLE, offset=-1))
+    desk.answer(replace(answer, error=ErrorCode.OFFSET_NOT_AVAILABLE, offset=-1))
     assert desk.done == []
     desk.fire()
     desk.tell(2, 6)
-    desk.answer(evolve(answer, correlation_id=desk.request.correlation_id))
+    desk.answer(replace(answer, correlation_id=desk.request.correlation_id))
     assert (desk.done[0].outcome, desk.done[0].offset, desk.done[0].end_offset) == (Outcome.OK, 12, 12)

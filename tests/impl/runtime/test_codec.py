@@ -5,7 +5,6 @@ from enum import Enum
 from types import UnionType
 from typing import get_args, get_type_hints
 
-import attrs
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -40,7 +39,7 @@ def values(kind):
     hints = get_type_hints(kind)
     if issubclass(kind, tuple):
         return st.builds(kind, *(values(hints[name]) for name in kind._fields))
-    fields = {field.name: values(hints[field.name]) for field in attrs.fields(kind) if field.init}
+    fields = {name: values(hints[name]) for name in kind.__struct_fields__}
     return st.builds(lambda **given: kind(**given), **fields)
 
 
