@@ -156,15 +156,16 @@ class Facts:
         self.registered[event.node] = event.broker_epoch
 
     def _fault(self, event: Event) -> None:
-        replicas = [partition.replica(event.node) for partition in self.partitions.values()]
         if event.cause in LOSING:
             self.power_lost[event.node] = LOSING[event.cause]
         if event.cause == "power_loss":
-            for replica in replicas:
-                replica.power_failed = True
+            for partition in self.partitions.values():
+                if event.node in partition.replicas:
+                    partition.replica(event.node).power_failed = True
         elif event.cause == LIE:
             self.lied[event.node] = self.lying[event.node] = None
-            for replica in replicas:
+            for partition in self.partitions.values():
+                replica = partition.replica(event.node)
                 replica.floor = replica.end if replica.floor < 0 else min(replica.floor, replica.end)
 
     def _fault_ended(self, event: Event) -> None:

@@ -221,6 +221,14 @@ def test_an_election_outside_the_isr_allows_everything_in_that_partition():
     assert not derive_claims(PLAN, facts, (APPEND, POLL)).loss, "a topic that allows none gives no licence"
 
 
+def test_a_fault_makes_no_replicas():
+    """Who has a replica is what brokers told; a fault of the cluster or of a broker without one must not change whom a role means."""
+    facts = story()
+    for kind, node in (("zookeeper_restart", -1), ("crash", 3), ("power_loss", 3)):
+        facts.learn(Event(time=0, name=Name.FAULT_BEGAN, node=node, cause=kind))
+    assert sorted(facts.partition(KEY).replicas) == [1, 2]
+
+
 def test_roles_follow_the_facts():
     """A role is resolved by what ZooKeeper says when the fault begins."""
     facts = story(state(2, 1, (1, 2)))
