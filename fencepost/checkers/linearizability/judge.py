@@ -1,6 +1,6 @@
 """The verdict of a trace against a sequential model.
 
-Owns the order of the work: contradictions, then each part, then what its findings say. Must not know how a search goes.
+Owns the order of the work: contradictions, then what is surely legal, then each other part, then what its findings say. Must not know how a search goes.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,8 @@ from fencepost.checkers.linearizability.engine import Answer, ready, search
 from fencepost.checkers.linearizability.explain import bare_finding, explain
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
+from fencepost.checkers.linearizability.screen import fits, screened
+from fencepost.checkers.linearizability.screen import ready as ready_to_screen
 from fencepost.checkers.linearizability.table import ModelError, Table
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.verdict import Decision, Finding, Verdict
@@ -21,6 +23,8 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
 
 CHECK = "linearizability"
+UNWATCHED = 10_000
+"""Operations that are screened in some milliseconds, before a watchdog is set to work."""
 
 
 @frozen(kw_only=True)
@@ -67,6 +71,7 @@ class _Way:
 
     shrink: bool
     deciders: bool
+    screens: bool
 
 
 def judge_trace(trace: Trace, model: Model, limits: Limits | None = None) -> Verdict:
@@ -82,8 +87,10 @@ def judge_counted(
     if trace.claims.assumption_broken:
         return _broken(trace.claims.assumption_broken)
     ready()
-    guard = Guard(limits or Limits())
-    way = _Way(shrink=shrink, deciders=deciders)
+    if fits(model):
+        ready_to_screen()
+    guard = Guard(limits or Limits(), at_once=False)
+    way = _Way(shrink=shrink, deciders=deciders, screens=deciders)
     uncertain = trace.claims.clock_uncertainty_ns
     several_clocks = uncertain > 0 and len({operation.clock_id for operation in trace.operations}) > 1
     try:
@@ -108,6 +115,10 @@ def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) ->
     """Run under a watchdog; what a limit leaves open is Unknown, what was found before it stays."""
     progress = _Progress()
     try:
+        if way.deciders and len(trace.operations) <= UNWATCHED:
+            trace, way = _screened(trace, model, widen, progress), evolve(way, screens=False)
+            if not trace.operations:
+                return progress.judged()
         with guard.watching():
             _judge(trace, model, guard, widen, way, progress)
     except (LimitReached, MemoryError) as error:
@@ -115,9 +126,21 @@ def _guarded(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way) ->
     return progress.judged()
 
 
+def _screened(trace: Trace, model: Model, widen: int, progress: _Progress) -> Trace:
+    """The trace without the parts that are surely legal."""
+    sure = screened(model, trace, widen)
+    if sure is None:
+        return trace
+    progress.parts = progress.decided = sure.parts
+    progress.operations = sure.operations
+    return sure.rest
+
+
 def _judge(trace: Trace, model: Model, guard: Guard, widen: int, way: _Way, progress: _Progress) -> None:
+    trace = _screened(trace, model, widen, progress) if way.screens else trace
     parts = split(model, trace, widen)
-    progress.parts, progress.operations = len(parts), sum(len(part) for part in parts.values())
+    progress.parts += len(parts)
+    progress.operations += sum(len(part) for part in parts.values())
     table = Table(model)
     for name, part in parts.items():
         decided = decide(model, part) if way.deciders else None

@@ -54,16 +54,25 @@ def _page_size() -> int:
 
 @define(eq=False)
 class Guard:
-    """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached: which limit, "" if none."""
+    """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached: which limit, "" if none; at_once: the
+    beginning is now, not only when it is first used. Asking the system for memory may take longer than judging a short history."""
 
     limits: Limits
     deadline: float = field(init=False)
-    base: int = field(init=False)
+    _base: int | None = field(init=False)
     reached: str = ""
+    at_once: bool = True
 
     def __attrs_post_init__(self) -> None:
         self.deadline = time.monotonic() + self.limits.timeout_s
-        self.base = memory_in_use()
+        self._base = memory_in_use() if self.at_once else None
+
+    @property
+    def base(self) -> int:
+        """Bytes."""
+        if self._base is None:
+            self._base = memory_in_use()
+        return self._base
 
     @property
     def seconds_left(self) -> float:
@@ -93,6 +102,7 @@ class Guard:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """While the body runs, a watchdog raises LimitReached in it once a limit is reached, whatever it is doing."""
+        assert self.base >= 0, "what is in use at the beginning does not count"
         done, raised, lock = threading.Event(), threading.Event(), threading.Lock()
         thread = ctypes.c_ulong(threading.get_ident())
 

@@ -16,6 +16,7 @@ from fencepost.checkers.linearizability.deciders import decide, locks, queues, r
 from fencepost.checkers.linearizability.engine import Answer, search
 from fencepost.checkers.linearizability.history import arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, Limits
+from fencepost.checkers.linearizability.screen import screened
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models import model_named
 from fencepost.checkers.models.registers import Register
@@ -43,7 +44,8 @@ def mismatches(name: str, seeds: range) -> tuple[int, int, int]:
 
 
 def sweep(name: str, seeds: range) -> tuple[int, int]:
-    """As `mismatches`, against the general search too: how often one differs from the oracle, and how many decided histories are illegal."""
+    """As `mismatches`, against the general search and the screen too: how often one differs from the oracle, and how many decided histories are
+    illegal."""
     model, wrong, illegal = model_named(name), 0, 0
     guard = Guard(Limits(timeout_s=math.inf))
     for seed in seeds:
@@ -56,6 +58,8 @@ def sweep(name: str, seeds: range) -> tuple[int, int]:
             searched = [search(arrays_of(part, table), table, guard).answer for part in parts]
             wrong += expected != (not any(answer.convicting for answer in answers))
             wrong += expected != (Answer.ILLEGAL not in searched)
+            sure = screened(model, trace, smallest=0)
+            wrong += sure is not None and expected == bool(sure.rest.operations)
             illegal += not expected
     return wrong, illegal
 

@@ -1,0 +1,125 @@
+"""Keys of a key-value history that are in order for sure, found before any operation is looked at by itself.
+
+Owns the columns of such a history, and which histories fit. Must not know findings.
+
+Turning an operation into a call takes longer than deciding about it. Where every text is plain (no escapes, nothing that needs words about
+a mistake) the columns alone are enough; what is not surely legal, and every history that does not fit, is judged one operation at a time.
+"""
+
+from functools import cache
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from fencepost.checkers.arrow_arrays import Array, Arrow, string_codes
+from fencepost.checkers.columns import NEVER
+from fencepost.checkers.linearizability.kernel.texts import APPEND, GET, PUT, Texts, legal_keys
+from fencepost.checkers.models.base import Model
+from fencepost.checkers.models.registers import KeyValue
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+SMALLEST = 50
+"""Operations of a history for which columns are worth making."""
+_KINDS = {Function.GET: GET, Function.PUT: PUT, Function.APPEND: APPEND}
+_OK, _FAIL, _UNKNOWN = range(3)
+_OUTCOMES = {Outcome.OK: _OK, Outcome.FAIL: _FAIL, Outcome.UNKNOWN: _UNKNOWN}
+_QUOTE, _BACKSLASH, _SPACE = 34, 92, 32
+_TIME_LIMIT = 1 << 62
+"""Times beyond it could not be widened."""
+
+
+@frozen(kw_only=True)
+class Screened:
+    """What is known of a history. parts, operations: how many are in order for sure; rest: the trace with all others."""
+
+    parts: int
+    operations: int
+    rest: Trace
+
+
+def fits(model: Model) -> bool:
+    """Whether histories of a model may be screened; a class that is derived from it may allow something else."""
+    return type(model) is KeyValue and isinstance(model.initial, str) and not model.initial
+
+
+@cache
+def ready() -> None:
+    """Have the kernels compiled, or loaded from disk."""
+    one = np.zeros(1, np.int64)
+    legal_keys(Texts(np.zeros(1, np.int8), np.zeros(1, np.uint8), one, one, one, one), one, 1)
+
+
+def screened(model: Model, trace: Trace, widen: int = 0, smallest: int = SMALLEST) -> Screened | None:
+    """The keys that are in order for sure, or None where the history does not fit. widen: by how much each stamp may err."""
+    if not fits(model) or len(trace.operations) < smallest:
+        return None
+    try:
+        found = _columns(trace.operations, widen)
+    except (KeyError, OverflowError, UnicodeError, pa.ArrowException):
+        return None
+    if found is None:
+        return None
+    texts, key, counts = found
+    named = np.bincount(key) > 0
+    legal = legal_keys(texts, key, len(named)) & named
+    sure = legal[key]
+    rest = trace
+    if sure.all():
+        rest = evolve(trace, operations=())
+    elif sure.any():
+        unclear = np.flatnonzero(counts)[~sure].tolist()
+        rest = evolve(trace, operations=tuple(trace.operations[row] for row in unclear))
+    return Screened(parts=int(legal.sum()), operations=int(sure.sum()), rest=rest)
+
+
+def _columns(operations: tuple[Operation, ...], widen: int) -> tuple[Texts, Array, Array] | None:
+    """The operations that count as texts, the number of each one's key, and which rows count. None where one by one they may say more."""
+
+    def column(name: str) -> list[Any]:
+        return list(map(attrgetter(name), operations))
+
+    kind = np.frombuffer(bytes(map(_KINDS.__getitem__, column("function"))), np.int8)
+    outcome = np.frombuffer(bytes(map(_OUTCOMES.__getitem__, column("outcome"))), np.int8)
+    _, key = string_codes(pa.array(column("key"), pa.string()))
+    invoke = pa.array(column("invoke_time"), pa.int64()).to_numpy()
+    heard = pa.array(column("completion_time"), pa.int64()).fill_null(NEVER).to_numpy()
+    known, writes = outcome == _OK, kind != GET
+    counts = known | (writes & (outcome == _UNKNOWN))
+    asked = _plain(column("argument"), writes, counts)
+    told = _plain(column("result"), ~writes, counts)
+    if asked is None or told is None or (key[counts] < 0).any():
+        return None
+    if len(invoke) and max(-int(invoke.min()), int(invoke.max()), widen) > _TIME_LIMIT:
+        return None
+    if (known & ((heard < invoke) | (heard > _TIME_LIMIT))).any():
+        return None
+    data = np.concatenate((asked[0], told[0]))
+    start = np.where(writes, asked[1], told[1] + len(asked[0]))[counts]
+    size = np.where(writes, asked[2], told[2])[counts]
+    complete = np.where(known, heard + widen * known, NEVER)
+    texts = Texts(kind[counts], data, start, size, (invoke - widen)[counts], complete[counts])
+    return texts, key[counts], counts
+
+
+def _plain(column: list[Any], wanted: Array, counts: Array) -> tuple[Array, Array, Array] | None:
+    """Bytes, starts and sizes of JSON strings without escapes, exactly where they are wanted among what counts; None otherwise."""
+    if not counts.all():
+        column = [text if asked else None for text, asked in zip(column, counts.tolist(), strict=True)]
+        wanted = wanted & counts
+    array: Arrow = pa.array(column, pa.large_string())
+    if (array.is_valid().to_numpy(zero_copy_only=False) != wanted).any():
+        return None
+    _, offsets, content = array.buffers()
+    ends = np.frombuffer(offsets, np.int64)[: len(column) + 1]
+    data = np.empty(0, np.uint8) if content is None else np.frombuffer(content, np.uint8)[: int(ends[-1])]
+    start, size = ends[:-1] + 1, np.diff(ends) - 2
+    if (size[wanted] < 0).any():
+        return None
+    quoted = (data[start[wanted] - 1] == _QUOTE) & (data[(start + size)[wanted]] == _QUOTE)
+    if not quoted.all() or np.count_nonzero(data == _QUOTE) != 2 * len(quoted):
+        return None
+    return None if (data == _BACKSLASH).any() or (data < _SPACE).any() else (data, start, size)
