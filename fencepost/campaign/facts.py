@@ -246,7 +246,7 @@ class Facts:
             lowest = end if replica.lost_from < 0 else min(end, replica.lost_from)
             replica.lost_from, replica.lost_to = lowest, max(facts.exposed, replica.lost_to)
         replica.end, replica.high_watermark = event.offset, event.high_watermark
-        replica.start = max(event.log_start_offset, 0)
+        self._log_start(event)
         if event.node in self.lying:
             replica.floor = event.offset if replica.floor < 0 else min(replica.floor, event.offset)
         self._look_for_loss(event, facts)

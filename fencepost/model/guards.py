@@ -58,6 +58,16 @@ def may_delete(end_offset: int, high_watermark: int, *, committed_only: bool = T
     return end_offset <= high_watermark or not committed_only
 
 
+def may_begin(
+    known: int, start_offset: int, end_offset: int, high_watermark: int, *, interrupted: bool
+) -> bool:
+    """A log is opened where it was known to begin, or below (no checkpoint had told yet); or where a step that a fault interrupted moved its start to,
+    which is nowhere beyond the highest high watermark that a leader had shown."""
+    return start_offset <= end_offset and (
+        start_offset <= known or (interrupted and start_offset <= high_watermark)
+    )
+
+
 def may_advance(before: int, after: int, in_sync_end: int) -> bool:
     """The leader's high watermark never goes down, and never past what the ISR holds."""
     return before <= after <= in_sync_end

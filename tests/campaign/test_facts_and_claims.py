@@ -180,6 +180,9 @@ def test_log_starts_and_compaction_are_claimed():
     facts.learn(event(Name.LOG_START, 1, log_start_offset=3, high_watermark=4, end_offset=4))
     claims = derive_claims(PLAN, facts, (APPEND, POLL))
     assert claims.retention and not claims.dense and claims.compacted == ()
+    found = Facts()
+    found.learn(event(Name.LOG_RECOVERED, 1, offset=4, high_watermark=4, log_start_offset=3))
+    assert derive_claims(PLAN, found, (APPEND, POLL)).retention, "the step that moved it was cut short"
     compacting = evolve(PLAN, cluster=ClusterOptions(topics=(TopicOptions(cleanup_policy="compact,delete"),)))
     claims = derive_claims(compacting, Facts(), (APPEND, POLL))
     assert claims.compacted == ("t",) and not claims.dense

@@ -5,10 +5,12 @@ from attrs import evolve
 from fencepost.traces.events import Event, Name
 from tests.checkers.conformance_by_hand import NEW_LEADER, START, accept, convict
 from tests.checkers.traces_by_hand import (
+    ON,
     appends,
     copies,
     cuts,
     dump,
+    event,
     fault,
     follows,
     hears,
@@ -123,6 +125,38 @@ def test_an_interrupted_truncation_may_be_found_done() -> None:
     ]
     accept(*tail, recovers(1, 2))
     convict(*tail, recovers(1, 1))
+
+
+def begins(node: int, start: int, epoch: int = 0) -> Event:
+    """Retention moved a log start, and somebody was told."""
+    return event(
+        Name.LOG_START,
+        node=node,
+        leader_epoch=epoch,
+        log_start_offset=start,
+        high_watermark=2,
+        end_offset=2,
+        cause="retention",
+        **ON,
+    )
+
+
+def test_a_log_start_may_be_told_by_recovery_alone() -> None:
+    """Rule (storage, seed 1937): retention moves a log start in the step in which the process dies, so that only the log that is opened again tells of it: its
+    followers then start over there. Nothing moves a start without a fault, and none gets past the log's end or what any leader had shown."""
+    died = [*START, fault("crash", 2), starts(2)]
+    behind = [fault("power_loss", 3), starts(3), recovers(3, 1)]
+    leads_again = [state(9, 2, 1, 2, 3, version=1), leads(2, 1, 2, 3, end=2, hw=2), follows(3, 2, 1, end=1)]
+    over = [cuts(3, 2, 1, end=1, to=2, cause="full"), hears(3, 1, 2)]
+    accept(*died, recovers(2, 2, hw=2, start=2), *behind, *leads_again, *over)
+    convict(*died, recovers(2, 2, hw=2, start=0), *behind, *leads_again, over[0])
+    convict(*START, starts(2), recovers(2, 2, hw=2, start=2))
+    accept(*START, begins(2, 2), starts(2), recovers(2, 2, hw=2, start=2))
+    accept(*START, begins(2, 2), starts(2), recovers(2, 2, hw=2, start=1))
+    beyond = [*START, appends(1, 0, 2, 12), copies(2, 0, 2, 12), fault("crash", 2), starts(2)]
+    accept(*beyond, recovers(2, 3, hw=2, start=2))
+    convict(*beyond, recovers(2, 3, hw=3, start=3))
+    convict(*died, recovers(2, 2, hw=2, start=3))
 
 
 def test_what_an_interrupted_append_wrote_is_known_once_copied() -> None:

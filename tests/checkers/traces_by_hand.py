@@ -134,9 +134,17 @@ def starts(node: int) -> Event:
     return event(Name.BROKER_STARTED, node=node)
 
 
-def recovers(node: int, end: int, epoch: int = -1, hw: int = 0) -> Event:
-    """A log was opened."""
-    return event(Name.LOG_RECOVERED, node=node, offset=end, leader_epoch=epoch, high_watermark=hw, **ON)
+def recovers(node: int, end: int, epoch: int = -1, hw: int = 0, start: int = -1) -> Event:
+    """A log was opened. start: where it begins, -1: not said."""
+    return event(
+        Name.LOG_RECOVERED,
+        node=node,
+        offset=end,
+        leader_epoch=epoch,
+        high_watermark=hw,
+        log_start_offset=start,
+        **ON,
+    )
 
 
 def fault(kind: str, node: int) -> Event:

@@ -213,6 +213,7 @@ def _log_recovered(partition: _Partition, event: Event) -> Value:
         node=partition.broker(event.node),
         offset=event.offset,
         watermark=event.high_watermark,
+        logStart=event.log_start_offset,
     )
 
 

@@ -5,7 +5,7 @@ Owns the guards of APPENDED, TRUNCATED, LOG_RECOVERED and REPLICA_LOG. Must not 
 
 from fencepost.model import guards
 from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
-from fencepost.model.refinement.words import ends_elsewhere, not_following, not_leading
+from fencepost.model.refinement.words import begins_elsewhere, ends_elsewhere, not_following, not_leading
 from fencepost.traces.events import Event
 
 
@@ -160,12 +160,18 @@ def log_start(partition: PartitionState, position: int, event: Event) -> Mismatc
 
 
 def log_recovered(partition: PartitionState, position: int, event: Event) -> Mismatch | None:
-    """restart: the log is as it was, but for the step that a fault interrupted."""
+    """restart: the log is as it was, but for the step that a fault interrupted. Of a start that such a step moved, nothing but this tells."""
     view = partition.replica(event.node)
-    wrong = None
+    wrong, start = None, event.log_start_offset
     if not _may_recover(partition, event):
         wrong = ends_elsewhere(position, "restart", event.node, view.log.end_offset, event.offset)
+    elif start >= 0 and not guards.may_begin(
+        view.log_start_offset, start, event.offset, partition.shown, interrupted=bool(view.interrupted)
+    ):
+        wrong = begins_elsewhere(position, event, view.log_start_offset, partition.shown)
     view.log.resize(event.offset)
+    if start >= 0:
+        view.log_start_offset = start
     view.interrupted = ""
     view.high_watermark = min(max(event.high_watermark, 0), event.offset)
     return wrong

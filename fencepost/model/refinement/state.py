@@ -109,6 +109,11 @@ class PartitionState:
             view = self.replicas[node] = ReplicaView()
         return view
 
+    @property
+    def shown(self) -> int:
+        """The highest high watermark that any leader showed; 0 before the first."""
+        return max([0, *(term.high_watermark for term in self.terms.values())])
+
     def followed(self, node: int) -> Term | None:
         """The term of the leader that `node` follows; None if it follows nobody, or its leader never took over."""
         view = self.replica(node)

@@ -35,6 +35,19 @@ def ends_elsewhere(position: int, action: str, node: int, expected: int, seen: i
     )
 
 
+def begins_elsewhere(position: int, event: Event, known: int, shown: int) -> Mismatch:
+    return Mismatch(
+        position=position,
+        action="restart",
+        expected=(
+            f"the log of broker {event.node} to begin at {known} or below, or where a step that a fault interrupted moved its start to: "
+            f"at most {min(shown, event.offset)}, as leaders had shown the high watermark {shown}"
+        ),
+        seen=f"it begins at {event.log_start_offset} and ends at {event.offset}",
+        offset=event.log_start_offset,
+    )
+
+
 def not_leading(position: int, action: str, node: int, epoch: int, offset: int = -1) -> Mismatch:
     return Mismatch(
         position=position,

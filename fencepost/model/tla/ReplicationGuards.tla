@@ -10,7 +10,8 @@ EXTENDS Integers, FiniteSets
 
 NoLeader == -1
 
-Least(S) == CHOOSE n \in S : \A m \in S : n <= m
+Least(S)    == CHOOSE n \in S : \A m \in S : n <= m
+Greatest(S) == CHOOSE n \in S : \A m \in S : n >= m
 
 \* A clean election takes a leader from the ISR and adds nobody to it; nobody may lead while
 \* the last member is kept (KAFKA-708).  unclean: the topic allows a leader from outside, who
@@ -35,6 +36,11 @@ MayAppend(logEnd, offset, lastEpoch, epoch) == offset = logEnd /\ epoch >= lastE
 \* A truncation by epoch cuts something, and nothing that both replicas hold (the first
 \* `shared` records).
 MayTruncate(shared, logEnd, newEnd) == shared <= newEnd /\ newEnd < logEnd
+
+\* A log is opened where it was known to begin, or below (no checkpoint had told yet); or where
+\* a step that a fault interrupted moved its start to, which is nowhere beyond what was shown.
+MayBegin(known, start, logEnd, shown, interrupted) ==
+    start <= logEnd /\ (start <= known \/ (interrupted /\ start <= shown))
 
 \* R3: the high watermark follows the ISR, and never goes down.
 MayAdvance(before, after, inSyncEnd) == before <= after /\ after <= inSyncEnd

@@ -109,6 +109,9 @@ Followed(r) == terms[replicas[r].epoch]
 
 Leads(r, e) == Has(terms, e) /\ terms[e].leader = r
 
+\* The highest high watermark that any leader showed.
+Shown == Greatest({0} \cup { terms[e].watermark : e \in DOMAIN terms })
+
 ----------------------------------------------------------------------------
 (* The guards: why an event is no step of the protocol; "" if it is one.   *)
 
@@ -237,12 +240,16 @@ LogRecovered(event) ==
     LET view == replicas[event.node]
         end  == Len(view.log)
         cut  == view.before # << >> /\ Has(terms, view.before[1]) /\ view.before[2] # event.node
-    IN  Says("the log to end where appends and truncations left it",
+        asItWas ==
              \/ event.offset \in {end, -1}
              \/ view.interrupted = "power_loss"
              \/ view.interrupted # "" /\ event.offset > end
              \/ /\ view.interrupted # "" /\ cut
-                /\ MayTruncate(SharedWithAll(view.log, terms[view.before[1]].logs), end, event.offset))
+                /\ MayTruncate(SharedWithAll(view.log, terms[view.before[1]].logs), end, event.offset)
+    IN  IF ~asItWas THEN "the log to end where appends and truncations left it"
+        ELSE Says("the log to begin where it did, or where retention may have moved it to",
+                  \/ event.logStart < 0
+                  \/ MayBegin(view.logStart, event.logStart, event.offset, Shown, view.interrupted # ""))
 
 \* The dump at the end of a run; the step under way then left no event.
 FinalLog(event) ==
@@ -351,6 +358,7 @@ TakeLogStart(event) ==
 
 Recovered(event) ==
     [replicas[event.node] EXCEPT !.log = Resized(@, event.offset), !.interrupted = "",
+                                 !.logStart = IF event.logStart < 0 THEN @ ELSE event.logStart,
                                  !.watermark = Min(Max(event.watermark, 0), event.offset)]
 
 Started(view) ==

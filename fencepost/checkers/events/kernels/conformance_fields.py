@@ -30,9 +30,10 @@ FAULT = 0
 HOST_NEW = (0,)
 TOPIC_NEW = (-1,)
 
-EPOCH, ZK_VERSION, EPOCHS, COMPACTED = range(1, 5)
-"""Of a partition: ZooKeeper's leader epoch and version of its node; what is known by leader epoch, see below; whether its logs may have gaps."""
-KEY_NEW = (-1, -1, -1, -1, 0)
+EPOCH, ZK_VERSION, EPOCHS, COMPACTED, EXPOSED = range(1, 6)
+"""Of a partition: ZooKeeper's leader epoch and version of its node; what is known by leader epoch, see below; whether its logs may have gaps; the
+highest high watermark that any leader showed."""
+KEY_NEW = (-1, -1, -1, -1, 0, 0)
 
 LOG, HAS_ROLE, ROLE_EPOCH, FOLLOWED, SHOWN, LOG_START, INTERRUPTED, HAD_ROLE, EPOCH_BEFORE, LEADER_BEFORE = (
     range(10)

@@ -9,6 +9,7 @@ from fencepost.checkers.events.kernels.column import Events
 from fencepost.checkers.events.kernels.conformance_fields import (
     COMPACTED,
     EPOCH_BEFORE,
+    EXPOSED,
     HAD_ROLE,
     HAS_ROLE,
     HIGHEST,
@@ -189,13 +190,25 @@ def may_recover(state: State, events: Events, i: int, key: int, log: int) -> boo
 
 
 @compiled_within
+def may_begin(state: State, events: Events, i: int, key: int) -> bool:
+    """The log begins where it did or below, or where a step that a fault interrupted moved its start to: within what leaders had shown."""
+    node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
+    if start > events.of[column.OFFSET, i]:
+        return False
+    moved = state.replica[key, node, INTERRUPTED] and start <= state.key[key, EXPOSED]
+    return bool(start <= state.replica[key, node, LOG_START] or moved)
+
+
+@compiled_within
 def recovered(state: State, events: Events, i: int, key: int) -> bool:
     """LOG_RECOVERED: restart."""
     node, offset = events.of[column.NODE, i], events.of[column.OFFSET, i]
     log = log_at(state, key, node)
-    if offset < 0 or not may_recover(state, events, i, key, log):
+    if offset < 0 or not may_recover(state, events, i, key, log) or not may_begin(state, events, i, key):
         return True
     resize(state.logs, log, offset)
+    if events.of[column.LOG_START_OFFSET, i] >= 0:
+        state.replica[key, node, LOG_START] = events.of[column.LOG_START_OFFSET, i]
     state.replica[key, node, INTERRUPTED] = 0
     state.replica[key, node, SHOWN] = min(max(events.of[column.HIGH_WATERMARK, i], 0), offset)
     return False
@@ -254,6 +267,7 @@ def leader_may_advance(state: State, key: int, node: int, epoch: int, before: in
     if term == NOTHING or state.item[term, LEADER] != node:
         return False
     state.item[term, HIGHEST] = max(state.item[term, HIGHEST], after)
+    state.key[key, EXPOSED] = max(state.key[key, EXPOSED], after)
     isr = 1 << node
     if state.item[term, STATED]:
         isr = state.item[state.item[term, ISRS], ITEM]

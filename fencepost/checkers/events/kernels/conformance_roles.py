@@ -13,6 +13,7 @@ from fencepost.checkers.events.kernels.conformance_fields import (
     EPOCH,
     EPOCH_BEFORE,
     EPOCHS,
+    EXPOSED,
     FAULT,
     FOLLOWED,
     HAD_ROLE,
@@ -191,6 +192,7 @@ def enter_term(state: State, events: Events, i: int, key: int, item: int) -> Non
     term[LEADER] = node
     term[BEGAN] = end
     term[HIGHEST] = events.of[column.HIGH_WATERMARK, i]
+    state.key[key, EXPOSED] = max(state.key[key, EXPOSED], term[HIGHEST])
     term[LEADER_START] = log_start
     term[TERM_LOGS] = NOTHING
     keep_log(state, item, log)
