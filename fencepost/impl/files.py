@@ -62,6 +62,11 @@ class FileSystem(Protocol):
         """Remove a file. Raises FileNotFoundError."""
         ...
 
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory with the files in it, none of which anybody needs: what a crash leaves of it is the next start's to remove. Raises
+        FileNotFoundError; IsADirectoryError if a directory lies in it."""
+        ...
+
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and removals in this directory durable."""
         ...

@@ -3,6 +3,7 @@
 Owns the tree of names and its unsynced steps. Must not know what a file holds. The rules of what survives stand in sim/disk.py. Final.
 """
 
+import errno
 from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
@@ -111,6 +112,18 @@ class Names(Generic[F]):
         """The step of removing a file. Raises FileNotFoundError, IsADirectoryError."""
         if self.find_file(path) is None:
             raise FileNotFoundError(path)
+        parent, name = self._parent(path)
+        return Step(((parent, name, None),))
+
+    def removal_of_directory(self, path: str) -> Step:
+        """The step of removing an empty directory. Raises FileNotFoundError, NotADirectoryError, OSError if something is in it."""
+        place = self.find(path)
+        if place is None:
+            raise FileNotFoundError(path)
+        if not isinstance(place, Directory):
+            raise NotADirectoryError(path)
+        if place.names:
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
         parent, name = self._parent(path)
         return Step(((parent, name, None),))
 

@@ -46,6 +46,25 @@ def test_names(files):
     assert files.list("") == ["a"]
 
 
+def test_a_directory_goes_with_its_files(files):
+    """Rule: a directory is removed with the files in it, and its name is free; one that is absent, no directory, or holds another stays as it is."""
+    files.make_directory("t-0/empty")
+    files.open("t-0/log").append(b"abc")
+    with pytest.raises((IsADirectoryError, PermissionError)):
+        files.remove_directory("t-0")
+    files.remove_directory("t-0/empty")
+    files.open("t-0/log").append(b"abc")
+    files.remove_directory("t-0")
+    assert files.list("") == [] and not files.exists("t-0/log")
+    files.make_directory("t-0")
+    assert files.list("t-0") == []
+    files.open("file")
+    with pytest.raises(FileNotFoundError):
+        files.remove_directory("none")
+    with pytest.raises(NotADirectoryError):
+        files.remove_directory("file")
+
+
 def test_errors(files):
     """Rule: an absent name is FileNotFoundError, a directory is no file."""
     files.make_directory("d")

@@ -26,6 +26,18 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 
+DOOMED = "-delete"
+"""How the directory of a deleted replica ends, until it is gone."""
+LONGEST_NAME = 255
+"""Bytes of a name in a directory (NAME_MAX of Linux)."""
+
+
+def doomed_directory(replica: str, number: int) -> str:
+    """What the directory of a replica is called once it is deleted; Kafka has a UUID for the number, and cuts a long topic as this does."""
+    topic, _, partition = replica.rpartition("-")
+    suffix = f"-{partition}.{number}{DOOMED}"
+    return f"{topic[: LONGEST_NAME - len(suffix)]}{suffix}"
+
 
 @frozen(kw_only=True)
 class SegmentName:

@@ -3,10 +3,13 @@
 Owns the table of partitions. The one place where a LeaderAndIsr changes a role.
 """
 
+from itertools import count
+
 from attrs import define, field
 
 from fencepost.impl.broker_states import BrokerState, enter
 from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
+from fencepost.impl.log.layout import DOOMED, doomed_directory
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.messages import (
@@ -67,6 +70,7 @@ class ReplicaManager:
         """Recover every log on the disk and read the checkpoint."""
         self.checkpointed = read_high_watermarks(self.shell.files)
         self.logs.begin()
+        self._remove_doomed()
         names = [name.rpartition("-") for name in self.shell.files.list("")]
         keys = [
             TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdigit()
@@ -78,6 +82,12 @@ class ReplicaManager:
         self.logs.loaded()
         self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
         self.shell.set_timer(SHRINK_TIMER, self._shrink_interval())
+
+    def _remove_doomed(self) -> None:
+        """What is left of replicas that were deleted when the process died."""
+        for name in self.shell.files.list(""):
+            if name.endswith(DOOMED):
+                self.shell.files.remove_directory(name)
 
     def _shrink_interval(self) -> int:
         return max(1, self.shell.options.replica_lag_time_max_ms // 2)
@@ -218,17 +228,19 @@ class ReplicaManager:
         return leader_epoch == EPOCH_DURING_DELETE or leader_epoch >= partition.leader_epoch
 
     def _delete(self, partition: Partition) -> None:
-        """Rename the directory, which decides it, then remove what is in it: a crash in between leaves nothing that looks like a replica."""
+        """Rename the directory, which decides it, then remove what is in it: a crash in between leaves nothing that looks like a replica, and
+        the next start removes it."""
         key, files = partition.key, self.shell.files
         del self.partitions[key]
         self.checkpointed.pop(key, None)
         self.logs.forget(key)
-        number = sum(name.startswith(f"{key}.") for name in files.list(""))
-        doomed = f"{key}.{number}-delete"
+        names = files.list("")
+        doomed = next(name for number in count() if (name := doomed_directory(str(key), number)) not in names)
         files.rename(str(key), doomed)
         files.sync_directory("")
         for name in files.list(doomed):
             files.remove(f"{doomed}/{name}")
+        files.remove_directory(doomed)
         self.shell.record(
             Name.MARK, key, leader_epoch=partition.leader_epoch, cause="replica_deleted", on_disk=True
         )

@@ -106,6 +106,14 @@ class RealFiles:
         self._writable(path)
         self._at(path).unlink()
 
+    def remove_directory(self, path: str) -> None:
+        """Remove a directory with the files in it."""
+        self._writable(path)
+        directory = self._at(path)
+        for name in os.listdir(directory):  # noqa: PTH208 - names, not paths
+            (directory / name).unlink()
+        directory.rmdir()
+
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and removals in this directory durable."""
         descriptor = os.open(self._at(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

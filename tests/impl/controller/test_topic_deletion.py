@@ -1,5 +1,7 @@
 """Topic deletion: replicas, then nodes; brokers and controllers that die on the way; partitions that are added."""
 
+from pathlib import Path
+
 import pytest
 from controller_lab import (
     cluster,
@@ -18,7 +20,9 @@ from impl_lab import T0, Lab
 from fencepost.impl import messages as kafka
 from fencepost.impl import znodes
 from fencepost.impl.controller.machines import ReplicaPhase
+from fencepost.impl.log.layout import DOOMED
 from fencepost.impl.messages import EPOCH_DURING_DELETE, TopicPartition
+from fencepost.impl.runtime.files import RealFiles
 from fencepost.impl.zookeeper import Delete, SetData
 from fencepost.traces.outcomes import ErrorCode
 
@@ -50,6 +54,38 @@ def test_a_topic_is_deleted_everywhere() -> None:
     assert lab.partition(2, TopicPartition("u", 0)).is_leader and "u-0" in on_disk(lab, 2)
     assert lab.children(znodes.DELETE_TOPICS) == [] and refused_transitions(lab) == 0
     assert len(marks(lab, "topic_deleted")) == 1 and len(marks(lab, "replica_deleted")) == 4
+
+
+def names_below(directory: Path) -> list[str]:
+    """Every name below a directory."""
+    return sorted(str(path.relative_to(directory)) for path in directory.rglob("*"))
+
+
+def test_nothing_stays_of_a_deleted_replica_on_a_real_disk(tmp_path: Path) -> None:
+    """Rule (C14; Kafka's LogManager.asyncDelete): the directory of a deleted replica goes, and not only the files in it; so does what a broker left that died
+    while it deleted one, at its next start. A name of Kafka's greatest length is cut, not refused."""
+    longest = "x" * 249
+    lab = Lab(2, start=False, scripted=False)
+    for node, driver in lab.drivers.items():
+        driver.disk = RealFiles(tmp_path / str(node))
+        (tmp_path / str(node)).mkdir()
+        lab.start(node)
+    for topic in ("t", longest):
+        lab.create_topic({0: (1, 2), 1: (2, 1)}, topic)
+    settle_all(lab)
+    lab.produce(1, 11)
+    settle_all(lab)
+    for topic in ("t", longest):
+        assert any(name.startswith(f"{topic}-0/") for name in names_below(tmp_path / "1"))
+        delete_topic(lab, topic)
+    settle_all(lab)
+    for node in (1, 2):
+        assert not [name for name in names_below(tmp_path / str(node)) if name[:1] in "tx"]
+    half = tmp_path / "2" / f"t-0.0{DOOMED}"
+    half.mkdir()
+    (half / "00000000000000000000.log").write_bytes(b"left")
+    lab.restart(2)
+    assert not half.exists()
 
 
 def test_a_topic_may_come_again_under_its_old_name() -> None:
