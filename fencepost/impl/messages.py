@@ -4,8 +4,6 @@ Every request carries a correlation id; its response repeats it, so that an answ
 Records travel as the log's own bytes (impl/log): a follower appends what the leader read, a client decodes it.
 """
 
-from typing import NamedTuple
-
 from msgspec import Struct
 
 from fencepost.impl.group_messages import GroupRequest, GroupResponse
@@ -190,9 +188,9 @@ class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
 # ---- control plane
 
 
-class PartitionState(NamedTuple):
-    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state; replicas: AR. A tuple, as TopicPartition is:
-    a controller tells hundreds of thousands of them."""
+class PartitionState(Struct, frozen=True, array_like=True, gc=False):
+    """A partition as the controller tells it. controller_epoch: of the controller that wrote the state; replicas: AR. array_like: encoded as it is, because a
+    controller tells hundreds of thousands of them."""
 
     partition: TopicPartition
     controller_epoch: int

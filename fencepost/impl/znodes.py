@@ -1,11 +1,12 @@
 """Kafka's znodes: paths and JSON content (SPEC.md section Z). Owns the formats; must not know who reads or writes them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 from attrs import frozen
+from msgspec.structs import force_setattr
 
 from fencepost.impl.messages import TopicPartition
 
@@ -31,8 +32,7 @@ PERSISTENT_PATHS = (BROKERS, BROKER_IDS, TOPICS, ISR_CHANGES, ADMIN, DELETE_TOPI
 """Created at start-up by whoever comes first; parents before children."""
 
 
-@frozen(kw_only=True)
-class LeaderAndIsr:
+class LeaderAndIsr(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The content of a partition's state znode, with the znode's version (the CAS token) and the transaction that wrote it (-1: not read)."""
 
     leader: int
@@ -57,6 +57,11 @@ def topic_path(topic: str) -> str:
     return f"{TOPICS}/{topic}"
 
 
+def state_paths(keys: Iterable[TopicPartition]) -> list[str]:
+    """/brokers/topics/T/partitions/P/state of each."""
+    return [f"{TOPICS}/{topic}/partitions/{partition}/state" for topic, partition in keys]
+
+
 def partition_paths(key: TopicPartition) -> tuple[str, str, str]:
     """The three nodes from a topic's partitions to the partition's state, parents first."""
     partitions = f"{TOPICS}/{key.topic}/partitions"
@@ -65,7 +70,7 @@ def partition_paths(key: TopicPartition) -> tuple[str, str, str]:
 
 def state_path(key: TopicPartition) -> str:
     """/brokers/topics/T/partitions/P/state"""
-    return partition_paths(key)[2]
+    return state_paths((key,))[0]
 
 
 def delete_topic_path(topic: str) -> str:
@@ -193,17 +198,22 @@ def decode_topic(data: bytes) -> dict[int, tuple[int, ...]]:
     return _topic_of(data).partitions
 
 
+class _State(msgspec.Struct, gc=False):
+    """What encode_state writes, in Kafka's order."""
+
+    controller_epoch: int
+    leader: int
+    version: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+
+
+_encoded = msgspec.json.Encoder().encode
+
+
 def encode_state(state: LeaderAndIsr) -> bytes:
     """/brokers/topics/T/partitions/P/state"""
-    return msgspec.json.encode(
-        {
-            "controller_epoch": state.controller_epoch,
-            "leader": state.leader,
-            "version": 1,
-            "leader_epoch": state.leader_epoch,
-            "isr": state.isr,
-        }
-    )
+    return _encoded(_State(state.controller_epoch, state.leader, 1, state.leader_epoch, state.isr))
 
 
 def state_bytes(replicas: int) -> int:
@@ -211,29 +221,15 @@ def state_bytes(replicas: int) -> int:
     return _STATE_BYTES + (LARGEST_DIGITS + 1) * replicas
 
 
-class _State(msgspec.Struct):
-    """What decode_state reads of the JSON."""
-
-    leader: int
-    leader_epoch: int
-    controller_epoch: int
-    isr: tuple[int, ...]
-
-
-_state_of = msgspec.json.Decoder(_State).decode
+_state_of = msgspec.json.Decoder(LeaderAndIsr).decode
 
 
 def decode_state(data: bytes, zk_version: int, mzxid: int = -1) -> LeaderAndIsr:
-    """The state with its version."""
-    content = _state_of(data)
-    return LeaderAndIsr(
-        leader=content.leader,
-        leader_epoch=content.leader_epoch,
-        controller_epoch=content.controller_epoch,
-        isr=content.isr,
-        zk_version=zk_version,
-        mzxid=mzxid,
-    )
+    """The state with its version. The decoder makes it in one go; what the stat says is put into it before anybody sees it."""
+    state = _state_of(data)
+    force_setattr(state, "zk_version", zk_version)
+    force_setattr(state, "mzxid", mzxid)
+    return state
 
 
 @frozen

@@ -6,7 +6,7 @@ The server closes the connection on a request longer than its jute.maxbuffer, an
 counted to the byte; so is the answer to writes; the answer to reads is estimated by whoever knows what the nodes hold.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from attrs import frozen
@@ -19,6 +19,8 @@ JUTE_MAXBUFFER = 1_048_575
 REQUEST_BYTES, ANSWER_BYTES = 8 + 9, 16 + 9
 """Header and end mark of a multi: xid and kind; xid, zxid and error."""
 MEMBER_BYTES, ERROR_BYTES, STAT_BYTES, ACL_BYTES, SUFFIX_BYTES = 9, 13, 68, 27, 10
+UTF8_BYTES = 4
+"""Of one character, at most."""
 _INT, _BOOL = 4, 1
 
 Member = TypeVar("Member")
@@ -69,13 +71,33 @@ def watch_size(path: str) -> Size:
     return _text_bytes(path), 0
 
 
+def read_groups(nodes: Mapping[str, int], grouping: Grouping) -> list[list[str]]:
+    """`groups` of paths, for a multi-read each. nodes: how many bytes each is believed to hold. Where a full group of the largest fits, as nearly always,
+    nobody looks at the others."""
+    paths = list(nodes)
+    if not paths:
+        return []
+    largest = read_size("x" * UTF8_BYTES * max(map(len, paths)), max(nodes.values()))
+    request_room, answer_room = _room(grouping)
+    if grouping.members * largest[0] <= request_room and grouping.members * largest[1] <= answer_room:
+        return [paths[begin : begin + grouping.members] for begin in range(0, len(paths), grouping.members)]
+    return groups(paths, lambda path: read_size(path, nodes[path]), grouping)
+
+
+def _room(grouping: Grouping, fixed: Size = (0, 0)) -> Size:
+    """Bytes for the members of a group."""
+    return (
+        grouping.maximum_bytes - REQUEST_BYTES - fixed[0],
+        grouping.maximum_bytes - ANSWER_BYTES - fixed[1],
+    )
+
+
 def groups(
     members: Iterable[Member], size: Callable[[Member], Size], grouping: Grouping, fixed: Size = (0, 0)
 ) -> list[list[Member]]:
     """Members in their order, cut into groups that the bound allows. fixed: what every group carries besides. A member that is too large by itself
     stands alone: it is the server that says so."""
-    request_room = grouping.maximum_bytes - REQUEST_BYTES - fixed[0]
-    answer_room = grouping.maximum_bytes - ANSWER_BYTES - fixed[1]
+    request_room, answer_room = _room(grouping, fixed)
     made: list[list[Member]] = []
     group: list[Member] = []
     request = answer = 0

@@ -9,9 +9,9 @@ import socket
 from itertools import count
 
 import pytest
-from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from fencepost.impl.seam import (
     AskZooKeeper,
@@ -202,11 +202,13 @@ class Story:
         if isinstance(request, Multi):
             return Multi(tuple(self.placed(operation) for operation in request.operations))
         if isinstance(request, MultiRead | SetWatches):
-            request = evolve(request, paths=tuple(self.prefix + path for path in request.paths))
+            request = replace(request, paths=tuple(self.prefix + path for path in request.paths))
             return (
-                evolve(request, seen=self.base + request.seen) if isinstance(request, SetWatches) else request
+                replace(request, seen=self.base + request.seen)
+                if isinstance(request, SetWatches)
+                else request
             )
-        return evolve(request, path=self.prefix + request.path)
+        return replace(request, path=self.prefix + request.path)
 
     def shown(self, reply):
         if isinstance(reply, MultiDone):
@@ -222,13 +224,13 @@ class Story:
             return reply
         sessions = [(client, number) for client in CLIENTS for number in self.world.sessions[client]]
         names = {number: sessions.index((client, number)) + 1 for client, number in sessions} | {0: 0}
-        stat = evolve(
+        stat = replace(
             stat,
             czxid=stat.czxid - self.base,
             mzxid=stat.mzxid - self.base,
             ephemeral_owner=names[stat.ephemeral_owner],
         )
-        return evolve(reply, stat=stat)
+        return replace(reply, stat=stat)
 
 
 PATHS = ("/a", "/b", "/a/x", "/a/x/z")
@@ -392,7 +394,7 @@ class VersionStands(Tree):
 
     def _set(self, operation):
         done = super()._set(operation)
-        return Done(evolve(done.stat, version=0))
+        return Done(replace(done.stat, version=0))
 
 
 class ForgetsWatch(Tree):
@@ -423,7 +425,7 @@ class LeavesEphemerals(Tree):
     """Planted: ephemerals outlive their session."""
 
     def _create(self, session, operation):
-        return super()._create(session, evolve(operation, ephemeral=False))
+        return super()._create(session, replace(operation, ephemeral=False))
 
 
 class LeavesOutAbsent(Tree):
@@ -431,7 +433,7 @@ class LeavesOutAbsent(Tree):
 
     def _read_many(self, session, request):
         done = super()._read_many(session, request)
-        return evolve(done, replies=tuple(reply for reply in done.replies if not isinstance(reply, Failed)))
+        return replace(done, replies=tuple(reply for reply in done.replies if not isinstance(reply, Failed)))
 
 
 class ForgetsSince(Tree):

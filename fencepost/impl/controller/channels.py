@@ -4,7 +4,7 @@ Owns the queues. Must not know what the requests mean.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from attrs import define, field
@@ -71,16 +71,13 @@ class Channels:
     # ---- the batch
 
     def add_leader_and_isr(
-        self, brokers: Iterable[int], key: TopicPartition, *, metadata: bool = True
+        self, brokers: Iterable[int], keys: Collection[TopicPartition], *, metadata: bool = True
     ) -> None:
-        """These brokers learn of this partition's state; so does everybody's metadata, unless they have just heard of it."""
-        for broker in brokers:
-            told = self.leader_and_isr.get(broker)
-            if told is None:
-                told = self.leader_and_isr[broker] = {}
-            told[key] = None
+        """These brokers learn of these partitions' states; so does everybody's metadata, unless they have just heard of them."""
+        for broker in brokers if keys else ():
+            self.leader_and_isr.setdefault(broker, {}).update(dict.fromkeys(keys))
         if metadata:
-            self.metadata[key] = None
+            self.add_metadata(keys)
 
     def add_metadata(self, keys: Iterable[TopicPartition]) -> None:
         """Every broker learns of these partitions."""
@@ -173,30 +170,22 @@ def _states(
     keys: Iterable[TopicPartition],
     known: dict[TopicPartition, PartitionState],
 ) -> tuple[PartitionState, ...]:
-    """What is said of these partitions. known: what was said of partitions in this batch before; all brokers are told the same."""
+    """What is said of these partitions. known: what was said of partitions in this batch before; all brokers are told the same. A partition whose topic goes
+    may have no state any more; all that is said of it is: forget it."""
     told = []
+    states, assignments, out_of_service = context.states, context.assignments, context.out_of_service
     for key in sorted(keys):
-        state = known.get(key) or _state(context, key)
-        if state is not None:
-            known[key] = state
-            told.append(state)
+        said = known.get(key)
+        if said is None:
+            leaving = key.topic in out_of_service
+            state = states.get(key)
+            if state is None:
+                if not leaving or key not in assignments:
+                    continue
+                state = _NO_STATE
+            leader = LEADER_DURING_DELETE if leaving else state.leader
+            said = known[key] = PartitionState(
+                key, state.controller_epoch, leader, state.leader_epoch, state.isr, state.zk_version, assignments[key]
+            )  # fmt: skip
+        told.append(said)
     return tuple(told)
-
-
-def _state(context: ControllerContext, key: TopicPartition) -> PartitionState | None:
-    """As the controller knows it. A partition whose topic goes may have no state any more; all that is said of it is: forget it."""
-    in_service = context.in_service(key)
-    state = context.states.get(key)
-    if state is None:
-        if in_service or key not in context.assignments:
-            return None
-        state = _NO_STATE
-    return PartitionState(
-        partition=key,
-        controller_epoch=state.controller_epoch,
-        leader=state.leader if in_service else LEADER_DURING_DELETE,
-        leader_epoch=state.leader_epoch,
-        isr=state.isr,
-        zk_version=state.zk_version,
-        replicas=context.assignments[key],
-    )

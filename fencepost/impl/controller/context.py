@@ -1,6 +1,7 @@
 """What the active controller knows (C4). Loaded at fail-over, reset on resignation (KAFKA-5310); never trusted over a version conflict."""
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 
 from attrs import define, field, frozen
 
@@ -61,16 +62,27 @@ class ControllerContext:
         """Whether the partition may have leaders: the deletion of its topic has not begun."""
         return key.topic not in self.out_of_service
 
-    def live_replicas(self, key: TopicPartition) -> tuple[int, ...]:
-        """AR members that are alive, in AR order."""
-        live = self.live_brokers
-        return tuple([replica for replica in self.assignments[key] if replica in live])
+    def served(self, keys: Collection[TopicPartition]) -> Collection[TopicPartition]:
+        """Those in service."""
+        return [key for key in keys if self.in_service(key)] if self.out_of_service else keys
+
+    def by_replicas(self, keys: Iterable[TopicPartition]) -> dict[tuple[int, ...], list[TopicPartition]]:
+        """Partitions by AR. Brokers are few, so that many partitions share theirs."""
+        assignments = self.assignments
+        found: defaultdict[tuple[int, ...], list[TopicPartition]] = defaultdict(list)
+        for key in keys:
+            found[assignments[key]].append(key)
+        return found
+
+    def alive(self, brokers: Iterable[int]) -> list[int]:
+        """Those that are alive, in this order."""
+        return [broker for broker in brokers if broker in self.live_brokers]
 
     def without_leader(self) -> list[TopicPartition]:
         """Partitions in service that have no state yet, or no live leader; sorted."""
+        live, states = self.live_brokers, self.states
         return sorted(
             key
-            for key in self.assignments
-            if (key not in self.states or self.states[key].leader not in self.live_brokers)
-            and self.in_service(key)
+            for key in self.served(self.assignments)
+            if key not in states or states[key].leader not in live
         )

@@ -39,7 +39,7 @@ def create(controller: ControllerState, keys: Collection[TopicPartition]) -> Ste
         if key in created:
             controller.move(key, PartitionPhase.ONLINE)
             controller.settle_replicas(key)
-            controller.channels.add_leader_and_isr(state.isr, key)
+            controller.channels.add_leader_and_isr(state.isr, (key,))
         elif key in context.states:
             controller.settle_replicas(key)
             stood.append(key)
@@ -62,36 +62,31 @@ def elect_together(
     for _ in range(ATTEMPTS):
         states = {}
         for key in keys:
-            state = _next_state(controller, context.states[key], strategy(key, context.states[key]))
-            if state is not None:
-                states[key] = state
+            current = context.states[key]
+            choice = strategy(key, current)
+            if choice is not None:
+                states[key] = _next_state(context.epoch, current, choice)
         if not states:
             break
         done = yield from controller.writer.update_states(context, states)
-        for key in done:
-            _written(controller, key, states[key])
+        _written(controller, {key: states[key] for key in done})
         written.update(done)
         keys = [key for key in states if key not in done]
     return written
 
 
-def _next_state(
-    controller: ControllerState, current: LeaderAndIsr, choice: Choice | None
-) -> LeaderAndIsr | None:
-    if choice is None:
-        return None
+def _next_state(controller_epoch: int, current: LeaderAndIsr, choice: Choice) -> LeaderAndIsr:
     leader, isr = choice
     return LeaderAndIsr(
-        leader=leader,
-        leader_epoch=current.leader_epoch + 1,
-        controller_epoch=controller.context.epoch,
-        isr=isr,
+        leader=leader, leader_epoch=current.leader_epoch + 1, controller_epoch=controller_epoch, isr=isr
     )
 
 
-def _written(controller: ControllerState, key: TopicPartition, state: LeaderAndIsr) -> None:
-    controller.move(key, PartitionPhase.ONLINE if state.leader != NO_LEADER else PartitionPhase.OFFLINE)
-    controller.channels.add_leader_and_isr(controller.context.live_replicas(key), key)
+def _written(controller: ControllerState, states: dict[TopicPartition, LeaderAndIsr]) -> None:
+    for key, state in states.items():
+        controller.move(key, PartitionPhase.ONLINE if state.leader != NO_LEADER else PartitionPhase.OFFLINE)
+    for replicas, keys in controller.context.by_replicas(states).items():
+        controller.channels.add_leader_and_isr(controller.context.alive(replicas), keys)
 
 
 def elect_offline(controller: ControllerState, key: TopicPartition) -> Steps:

@@ -26,7 +26,7 @@ def fail_over(controller: ControllerState) -> Steps:
     controller.channels.add_metadata(context.states)
     controller.channels.flush(context, metadata_always=True)
     _start_state_machines(controller)
-    yield from elections.re_elect(controller, [key for key in restarted if context.in_service(key)])
+    yield from elections.re_elect(controller, context.served(restarted))
     yield from _put_dead_replicas_offline(controller)
     yield from listeners.elect_all_offline(controller)
     controller.channels.flush(context)
@@ -51,17 +51,17 @@ def _take_up_deletions(controller: ControllerState) -> Steps:
 def _start_state_machines(controller: ControllerState) -> None:
     """Everybody has just heard of all partitions, so that only those that host one are told more of it (LeaderAndIsr)."""
     context, live = controller.context, controller.context.live_brokers
-    for key, state in sorted(context.states.items()):
-        in_service = context.in_service(key)
-        online = in_service and state.leader in live
-        controller.phases[key] = PartitionPhase.ONLINE if online else PartitionPhase.OFFLINE
-        if in_service:
-            controller.channels.add_leader_and_isr(context.live_replicas(key), key, metadata=False)
-    for key, replicas in context.assignments.items():
-        if key in context.states or not context.in_service(key):
-            for broker in replicas:
-                phase = ReplicaPhase.ONLINE if broker in live else ReplicaPhase.OFFLINE
-                controller.replicas[key, broker] = phase
+    online, offline = PartitionPhase.ONLINE, PartitionPhase.OFFLINE
+    served = context.served(context.states)
+    controller.phases = dict.fromkeys(context.states, offline)
+    controller.phases.update({key: online for key in served if context.states[key].leader in live})
+    for replicas, keys in context.by_replicas(served).items():
+        controller.channels.add_leader_and_isr(context.alive(replicas), keys, metadata=False)
+    known = [key for key in context.assignments if key in context.states or not context.in_service(key)]
+    for replicas, keys in context.by_replicas(known).items():
+        for broker in replicas:
+            phase = ReplicaPhase.ONLINE if broker in live else ReplicaPhase.OFFLINE
+            controller.replicas[broker].update(dict.fromkeys(keys, phase))
 
 
 def _resume(controller: ControllerState) -> Steps:
@@ -94,10 +94,11 @@ def _put_dead_replicas_offline(controller: ControllerState) -> Steps:
     """Brokers that died while nobody watched leave the ISRs now."""
     context = controller.context
     live = context.live_brokers
+    all_alive = {isr: live.keys() >= set(isr) for isr in {state.isr for state in context.states.values()}}
     keys = [
         key
         for key, state in context.states.items()
-        if state.leader in live and context.in_service(key) and not live.keys() >= set(state.isr)
+        if not all_alive[state.isr] and state.leader in live and context.in_service(key)
     ]
     dead = {member for key in keys for member in context.states[key].isr if member not in live}
     gone = controller.guards.dead_replicas_offline(dead)

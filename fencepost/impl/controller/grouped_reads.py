@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from fencepost.impl.procedures import Pipelined, Steps
 from fencepost.impl.zookeeper import Data, GetData, MultiRead, MultiReadDone, SetWatches
-from fencepost.impl.zookeeper_groups import Grouping, groups, read_size
+from fencepost.impl.zookeeper_groups import Grouping, read_groups
 
 
 def read_nodes(grouping: Grouping, nodes: Mapping[str, int], *, watch: bool = False) -> Steps:
@@ -16,7 +16,7 @@ def read_nodes(grouping: Grouping, nodes: Mapping[str, int], *, watch: bool = Fa
         2. a node is changed; nobody watches it yet
         3. SetWatches names the zxid of 1: the change of 2 is later, so that its watch fires at once
     """
-    made = groups(nodes, lambda path: read_size(path, nodes[path]), grouping)
+    made = read_groups(nodes, grouping)
     requests = tuple(
         GetData(group[0], watch) if len(group) == 1 else MultiRead(tuple(group)) for group in made
     )

@@ -42,11 +42,11 @@ def brokers_changed(controller: ControllerState) -> Steps:
 
 def _went_offline(controller: ControllerState, gone: set[int]) -> Steps:
     context = controller.context
-    for (key, broker), phase in list(controller.replicas.items()):
-        if broker in gone and phase is not ReplicaPhase.DELETION_SUCCESSFUL:
-            started = phase is ReplicaPhase.DELETION_STARTED
-            ineligible = ReplicaPhase.DELETION_INELIGIBLE
-            if phase is not ineligible:
+    ineligible = ReplicaPhase.DELETION_INELIGIBLE
+    for broker in sorted(gone):
+        for key, phase in list(controller.replicas[broker].items()):
+            if phase not in (ineligible, ReplicaPhase.DELETION_SUCCESSFUL):
+                started = phase is ReplicaPhase.DELETION_STARTED
                 controller.move_replica(key, broker, ineligible if started else ReplicaPhase.OFFLINE)
     keys = [key for key in sorted(context.states) if key in context.assignments and context.in_service(key)]
     led = [key for key in keys if context.states[key].leader in gone]
@@ -64,10 +64,11 @@ def _came_online(controller: ControllerState, new: list[int]) -> Steps:
     controller.channels.add_metadata(context.states)
     controller.channels.flush(context, metadata_always=True)  # before any LeaderAndIsr (KAFKA-4443)
     for broker in new:
-        for key in filter(context.in_service, context.partitions_on(broker)):
+        keys = list(filter(context.in_service, context.partitions_on(broker)))
+        for key in keys:
             if controller.replica_phase(key, broker) is not ReplicaPhase.NON_EXISTENT:
                 controller.settle_replica(key, broker)
-            controller.channels.add_leader_and_isr((broker,), key)
+        controller.channels.add_leader_and_isr((broker,), keys)
     yield from elect_all_offline(controller)
     controller.channels.flush(context)
 

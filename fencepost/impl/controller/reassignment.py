@@ -217,7 +217,7 @@ def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]
 def _stop_and_delete(controller: ControllerState, key: TopicPartition, broker: int) -> None:
     if broker not in controller.context.live_brokers:
         del controller.context.stopping[key][broker]
-        controller.replicas.pop((key, broker), None)  # nobody will ever say what became of it
+        controller.replicas[broker].pop(key, None)  # nobody will ever say what became of it
         return
     if controller.replica_phase(key, broker) is not ReplicaPhase.OFFLINE:
         controller.move_replica(key, broker, ReplicaPhase.OFFLINE)

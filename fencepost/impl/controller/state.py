@@ -1,5 +1,7 @@
 """What the controller's procedures share."""
 
+from collections import defaultdict
+
 from attrs import define, field
 
 from fencepost.impl.controller.channels import Channels
@@ -20,7 +22,7 @@ from fencepost.traces.events import Name
 
 @define
 class ControllerState:
-    """active: between the end of an election won and resignation. phases, replicas: the state machines; refused: illegal transitions
+    """active: between the end of an election won and resignation. phases, replicas: the state machines, of replicas by broker; refused: illegal transitions
     that were met."""
 
     shell: Shell
@@ -31,7 +33,7 @@ class ControllerState:
     context: ControllerContext = field(factory=ControllerContext)
     active: bool = False
     phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
-    replicas: dict[tuple[TopicPartition, int], ReplicaPhase] = field(factory=dict)
+    replicas: defaultdict[int, dict[TopicPartition, ReplicaPhase]] = field(factory=lambda: defaultdict(dict))
     refused: int = 0
 
     def move(self, key: TopicPartition, phase: PartitionPhase) -> bool:
@@ -48,7 +50,7 @@ class ControllerState:
     def adopt_replicas(self, key: TopicPartition) -> None:
         """The assigned replicas that nobody knew of are new."""
         for replica in self.context.assignments[key]:
-            if (key, replica) not in self.replicas:
+            if key not in self.replicas[replica]:
                 self.move_replica(key, replica, ReplicaPhase.NEW)
 
     def settle_replicas(self, key: TopicPartition) -> None:
@@ -69,7 +71,7 @@ class ControllerState:
 
     def replica_phase(self, key: TopicPartition, broker: int) -> ReplicaPhase:
         """Where the replica of a broker stands."""
-        return self.replicas.get((key, broker), ReplicaPhase.NON_EXISTENT)
+        return self.replicas[broker].get(key, ReplicaPhase.NON_EXISTENT)
 
     def move_replica(self, key: TopicPartition, broker: int, *phases: ReplicaPhase) -> bool:
         """Change a replica's phase, one after another; the first illegal transition is refused, logged and counted, and ends it."""
@@ -79,9 +81,9 @@ class ControllerState:
                 self._refuse(key, current, phase, broker)
                 return False
             if phase is ReplicaPhase.NON_EXISTENT:
-                del self.replicas[key, broker]
+                del self.replicas[broker][key]
             else:
-                self.replicas[key, broker] = phase
+                self.replicas[broker][key] = phase
         return True
 
     def _refuse(self, key: TopicPartition, current: str, phase: str, broker: int = -1) -> None:
@@ -103,5 +105,6 @@ class ControllerState:
         """Forget everything."""
         self.channels.close()
         self.context = self.reset_on_resign()
-        self.phases, self.replicas = {}, {}
+        self.phases = {}
+        self.replicas.clear()
         self.active = False

@@ -51,7 +51,8 @@ def decode(data: bytes) -> Message:
 
 @cache
 def _writer(kind: Any) -> Writer | None:
-    """What makes values of a declared type plain; None: they are, for MessagePack knows numbers, texts, bytes, enumerations and tuples of them."""
+    """What makes values of a declared type plain; None: they are, for MessagePack knows numbers, texts, bytes, enumerations and tuples of them,
+    and structs of them that are arrays."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is tuple and arguments[1:] == (...,):
         item = _writer(arguments[0])
@@ -62,7 +63,7 @@ def _writer(kind: Any) -> Writer | None:
     if origin in (Union, UnionType):
         (item,) = {_writer(argument) for argument in arguments if argument is not type(None)}
         return item and (lambda value: None if value is None else item(value))
-    if not _is_value(kind):
+    if not _is_value(kind) or kind.__struct_config__.array_like:
         return None
     names = tuple(name for name, _ in _fields(kind))
     fields = attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)

@@ -115,7 +115,7 @@ def test_a_replica_moves_by_the_table_and_not_otherwise(current: ReplicaPhase, p
     shell = Shell(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
     state = ControllerState(shell, ControllerWriter(shell), Channels(shell), LeaderElection())
     if current is not ReplicaPhase.NON_EXISTENT:
-        state.replicas[KEY, 2] = current
+        state.replicas[2][KEY] = current
     legal = phase in REPLICA_TRANSITIONS[current]
     assert state.move_replica(KEY, 2, phase) is legal
     assert state.replica_phase(KEY, 2) is (phase if legal else current)

@@ -33,7 +33,7 @@ def gone(lab: Lab, topic: str = "t") -> None:
     state = lab.core(lab.controllers()[0]).controller.state
     known = [*state.context.assignments, *state.context.states, *state.phases]
     assert not [key for key in known if key.topic == topic]
-    assert not [key for key, _ in state.replicas if key.topic == topic]
+    assert not [key for keys in state.replicas.values() for key in keys if key.topic == topic]
     assert topic not in state.context.deleting and topic not in state.context.out_of_service
     for node, driver in lab.drivers.items():
         if driver.core is not None:
