@@ -13,6 +13,7 @@ from fencepost.impl.zookeeper_groups import (
     REQUEST_BYTES,
     Grouping,
     groups,
+    read_groups,
     read_size,
     write_size,
 )
@@ -63,3 +64,15 @@ def test_numbers_of_members() -> None:
     assert [len(group) for group in groups(range(3), lambda _: (1, 1), ONE_AT_A_TIME)] == [1, 1, 1]
     sizes = {0: (9, 9), 1: (JUTE_MAXBUFFER, 9), 2: (9, 9)}
     assert groups(range(3), sizes.__getitem__, Grouping()) == [[0], [1], [2]]
+
+
+@settings(derandomize=True, database=None, deadline=None)
+@given(
+    nodes=st.dictionaries(PATHS, st.integers(0, 90), max_size=12),
+    members=st.integers(1, 5),
+    room=st.integers(60, 900),
+)
+def test_groups_of_reads_are_those_that_counting_makes(nodes, members, room) -> None:
+    """Rule: where nobody looks at each path, because a full group of the largest fits, the groups are the same as if somebody did."""
+    grouping = Grouping(members=members, maximum_bytes=room)
+    assert read_groups(nodes, grouping) == groups(nodes, lambda path: read_size(path, nodes[path]), grouping)
