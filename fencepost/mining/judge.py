@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve, frozen
+from attrs import frozen
 
 from fencepost.checkers.judges import Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.verdict import Decision, Verdict
@@ -20,16 +20,15 @@ from fencepost.mining.contradictions import COLUMNS, contradictions
 from fencepost.mining.history_files import HistoryFile
 from fencepost.mining.kept import TaskResult, keep, key_of
 from fencepost.mining.model_check import ModelQuestion
-from fencepost.mining.results import Counts, ResultWriter, Sample, finding_row, quarantine_row, verdict_row
+from fencepost.mining.results import Counts, ResultWriter, finding_row, quarantine_row, verdict_row
 from fencepost.mining.splits import Split, Unreadable
-from fencepost.report.explain import explain
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import read_group, read_tables
 from fencepost.traces.rows import rows_of, trace_of
 from fencepost.traces.schema import SCHEMAS, TABLES
-from fencepost.traces.tables import Tables, only, rows_of_tables, tables_of, traces_of_tables
+from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
 FAULT_COLUMNS = ["trace_id", "name", "cause"]
@@ -277,7 +276,7 @@ def _of_split(
 
 def judge_split(split: Split | HistoryFile, settings: Settings, writer: ResultWriter, counts: Counts) -> None:
     """Judge every trace of a split; what cannot be read goes to quarantine."""
-    checks, before = checks_by_name(settings.checks), dict(counts.samples)
+    checks = checks_by_name(settings.checks)
     judged: Iterable[Judged | Unreadable]
     if isinstance(split, HistoryFile):
         judged = _of_file(split, checks, settings, counts)
@@ -295,27 +294,6 @@ def judge_split(split: Split | HistoryFile, settings: Settings, writer: ResultWr
             for finding in verdict.findings:
                 writer.rows["findings"].append(finding_row(split.source, item.trace, finding))
     writer.flush()
-    _prove(split, counts, before)
-
-
-def _prove(split: Split | HistoryFile, counts: Counts, before: dict[str, Sample]) -> None:
-    """Tell the proof of the samples that this split supplied; only here is the trace at hand."""
-    for name, sample in sorted(counts.samples.items()):
-        if before.get(name) is not sample:
-            trace = _trace(split, sample.trace_id)
-            counts.samples[name] = evolve(sample, proof=explain(sample.finding, trace).proof)
-
-
-def _trace(split: Split | HistoryFile, trace_id: int) -> Trace:
-    """One whole trace of a split that was read before."""
-    if isinstance(split, HistoryFile):
-        return split.trace(trace_id)
-    if split.group is None:
-        assert split.journal is not None
-        frames = [frame for frame in split.frames if frame.trace_id == trace_id]
-        return trace_of(next(read_frames(split.journal, frames)), where=split.place)
-    tables = only(read_tables(split.group.part, split.group.index), trace_id)
-    return next(traces_of_tables(tables, where=split.place))
 
 
 def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, attempt: str) -> TaskResult:

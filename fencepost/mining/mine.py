@@ -26,6 +26,7 @@ from fencepost.mining.kept import TaskResult, Work, key_of
 from fencepost.mining.loose import GIANT_OPERATIONS, Giant, Prepared, prepare
 from fencepost.mining.model_check import MODEL_CHECK, ModelQuestion
 from fencepost.mining.page import page_of
+from fencepost.mining.proofs import proven
 from fencepost.mining.regroup import regroup
 from fencepost.mining.results import (
     RESULTS,
@@ -147,9 +148,11 @@ class _Mining:
         """Write tables, summary and page of the tasks that have ended."""
         found, work, settings = self.prepared.found, self.work, self.settings
         _commit(work, results, found.unreadable)
+        counts = _sum(results, found.unreadable)
+        counts.samples = proven(counts.samples, (*found.splits, *self.files))
         summary = evolve(
             summary_of(
-                _sum(results, found.unreadable),
+                counts,
                 out=work.out,
                 checks=settings.checks if settings.model is None else (*settings.checks, MODEL_CHECK),
                 splits=len(found.splits),

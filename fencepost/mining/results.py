@@ -94,7 +94,7 @@ def bugs_of(plan: str) -> tuple[str, ...]:
 class Sample:
     """The smallest trace found with an anomaly. operations: how many the trace has, the measure of small.
 
-    proof: one line per convicting operation or event, filled in when its split has been judged.
+    proof: one line per convicting operation or event, filled in once all is judged (proofs.py).
     """
 
     source: str

@@ -11,6 +11,7 @@ from fencepost.checkers import judges
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.mining.judge import Settings, judge_splits
+from fencepost.mining.proofs import proven
 from fencepost.mining.results import SCHEMAS
 from fencepost.mining.splits import work_of
 from fencepost.traces.digest import digest_of
@@ -188,7 +189,7 @@ def test_a_profile_overrides_the_claims(tmp_path: Path, make) -> None:
 def test_the_sample_is_the_smallest_with_its_proof(campaign: Path, mixed, tmp_path: Path) -> None:
     """Of each anomaly the smallest trace is kept, with its certificate in words."""
     counts = judge_here(campaign, tmp_path).counts
-    sample = counts.samples["lost_write"]
+    sample = proven(counts.samples, work_of([campaign]).splits)["lost_write"]
     smallest = min(len(trace.operations) for trace in mixed if trace.profile == "lost_write")
     assert sample.operations == smallest
     assert len(sample.proof) == len(sample.finding.operations) + len(sample.finding.events)

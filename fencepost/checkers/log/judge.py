@@ -45,7 +45,7 @@ def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tu
             broken[index] = f"the claims name a profile that is none: {trace.claims.check}"
     open_: dict[int, list[str]] = defaultdict(list)
     findings: dict[int, list[Finding]] = defaultdict(list)
-    for g in suspects(columns, rules).tolist():
+    for g in suspects(columns, _without_loss(rules)).tolist():
         trace_index = int(columns.trace[g])
         if trace_index in broken:
             continue
@@ -66,6 +66,12 @@ def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tu
 def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
     """The groups that the screen does not pass, in order."""
     return np.flatnonzero(screen(columns.appends, columns.reads, rules, columns.extras))
+
+
+def _without_loss(rules: Rules) -> Rules:
+    """The rules as if no loss were allowed. That only takes demands away, so a log that keeps these rules keeps its own: most logs whose loss is allowed
+    lost nothing."""
+    return rules._replace(keyed=np.zeros_like(rules.keyed))
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:

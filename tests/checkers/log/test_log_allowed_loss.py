@@ -1,0 +1,48 @@
+"""Logs whose loss is allowed: screened as if it were not, and looked at closely only where that does not pass."""
+
+from random import Random
+
+import pytest
+from attrs import evolve
+from log_histories import append, loss, random_trace, read, trace, with_claims
+from log_special_histories import special_trace
+
+from fencepost.checkers.log import judge as judging
+from fencepost.checkers.log import judge_traces
+from fencepost.checkers.log.rules import PROFILES
+from fencepost.traces.trace import Trace
+
+
+def lossy(count: int) -> list[Trace]:
+    """Random histories with allowed loss, of every profile and of special logs too."""
+    random = Random("allowed loss")
+    made: list[Trace] = []
+    while len(made) < count:
+        one = random.choice((random_trace, special_trace))(random, profiles=tuple(PROFILES), clocks=2)
+        one = with_claims(random, one)
+        if one.claims.loss or one.claims.content_by_epoch:
+            made.append(evolve(one, trace_id=len(made)))
+    return made
+
+
+def test_a_log_that_passes_without_its_allowance_needs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: allowed loss only takes demands away: what is said is the same as where every log with an allowance is looked at closely."""
+    histories = lossy(600)
+    screened = judge_traces(histories)
+    monkeypatch.setattr(judging, "_without_loss", lambda rules: rules)
+    assert screened == judge_traces(histories)
+    assert len(screened) > 30
+
+
+def test_a_log_that_lost_nothing_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: an allowance that was not used costs no closer look."""
+    whole = trace(
+        append(1, [10], 0, 1, 0), append(2, [20], 2, 3, 1), read(3, 0, [(0, 10), (1, 20)], 4, 5, end=2)
+    )
+    allowed = evolve(whole, claims=evolve(whole.claims, loss=loss(0, 2)))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("looked at")
+
+    monkeypatch.setattr(judging, "examine", refuse)
+    assert judge_traces([allowed]) == []
