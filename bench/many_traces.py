@@ -6,13 +6,14 @@ copies are alike. In one trace of `EVERY` an operation is bent so that the plain
 whole: called again, it goes on where it was.
 """
 
-from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import islice
+from itertools import accumulate
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from attrs import evolve, frozen
 
@@ -24,14 +25,15 @@ from fencepost.traces.digest import digest_of
 from fencepost.traces.operations import Function
 from fencepost.traces.parquet import PartWriter
 from fencepost.traces.rows import rows_of
-from fencepost.traces.schema import SCHEMAS, TABLES
+from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import Tables, tables_of
 from fencepost.traces.trace import Trace
 
 EVERY = 100
 PERTURBED = "perturbed-"
-COPIES_PER_GROUP, GROUPS_PER_PART = 8, 16
+COPIES_PER_GROUP, GROUPS_PER_PART = 13, 8
+"""Of 40 recorded runs: row groups and parts as large as campaigns seal them (traces/sealing.py)."""
 TIMES = {"operations": ("invoke_time", "completion_time"), "events": ("time",)}
 PHANTOM = 10**15
 """A value that no client sends."""
@@ -100,40 +102,56 @@ def record(count: int) -> Recorded:
     return Recorded(healthy=tuple(healthy), perturbed=tuple(perturbed))
 
 
-def _moved(tables: Tables, copy: int, count: int) -> Tables:
-    """One copy: trace ids from copy * count on, times moved by an amount of its own."""
-    found = {}
-    for table in TABLES:
-        rows = tables.of(table)
-        for name in ("trace_id", *TIMES.get(table, ())):
-            by = copy * count if name == "trace_id" else copy * 7_919_000
-            index = rows.schema.get_field_index(name)
-            moved: Any = pa.compute.add(rows.column(name), pa.scalar(by, pa.int64()))  # type: ignore[attr-defined]
-            rows = rows.set_column(index, SCHEMAS[table].field(name), moved)
-        found[table] = rows
-    return Tables(**found)
+def _moved(rows: pa.Table, table: Table, copies: npt.NDArray[np.int64], count: int) -> pa.Table:
+    """Rows of copies (of each row: which one): trace ids from copy * count on, times moved by an amount of the copy's own."""
+    for name in ("trace_id", *TIMES.get(table, ())):
+        by = pa.array(copies * (count if name == "trace_id" else 7_919_000))
+        index = rows.schema.get_field_index(name)
+        moved: Any = pa.compute.add(rows.column(name), by)  # type: ignore[attr-defined]
+        rows = rows.set_column(index, SCHEMAS[table].field(name), moved)
+    return rows
 
 
-def _joined(many: list[Tables]) -> Tables:
+def _joined(many: list[Tables], table: Table) -> pa.Table:
     """One after another."""
-    return Tables(
-        **{table: pa.concat_tables([one.of(table) for one in many]).combine_chunks() for table in TABLES}
-    )
+    return pa.concat_tables([one.of(table) for one in many]).combine_chunks()
 
 
-def _copies(recorded: Recorded, first: int, stop: int) -> Iterator[Tables]:
-    """The copies [first, stop), each with its share of perturbed traces."""
-    count = len(recorded.healthy)
-    plain, bent = (
-        [tables_of([rows_of(trace)]) for trace in some] for some in (recorded.healthy, recorded.perturbed)
-    )
-    whole = _joined(plain)
-    for copy in range(first, stop):
-        strange = {n for n in range(count) if _is_bent(copy, n, count)}
-        some = (
-            _joined([bent[n] if n in strange else one for n, one in enumerate(plain)]) if strange else whole
+@frozen(kw_only=True)
+class _Copier:
+    """plain, bent: each recorded run, and its perturbed form, as tables; whole: all plain ones; starts: where each begins in it, by table."""
+
+    plain: list[Tables]
+    bent: list[Tables]
+    whole: dict[Table, pa.Table]
+    starts: dict[Table, list[int]]
+
+    @classmethod
+    def of(cls, recorded: Recorded) -> Self:
+        """Of these runs."""
+        plain, bent = (
+            [tables_of([rows_of(trace)]) for trace in some] for some in (recorded.healthy, recorded.perturbed)
         )
-        yield _moved(some, copy, count)
+        whole = {table: _joined(plain, table) for table in TABLES}
+        starts = {table: [0, *accumulate(one.of(table).num_rows for one in plain)] for table in TABLES}
+        return cls(plain=plain, bent=bent, whole=whole, starts=starts)
+
+    def copies(self, first: int, stop: int) -> Tables:
+        """The copies [first, stop), each with its share of perturbed traces, as one row group."""
+        return Tables(**{table: self._rows(table, first, stop) for table in TABLES})
+
+    def _rows(self, table: Table, first: int, stop: int) -> pa.Table:
+        count, starts, pieces, of = len(self.plain), self.starts[table], [], []
+        for copy in range(first, stop):
+            at = 0
+            for n in [*(n for n in range(count) if _is_bent(copy, n, count)), count]:
+                pieces.append(self.whole[table].slice(starts[at], starts[n] - starts[at]))
+                if n < count:
+                    pieces.append(self.bent[n].of(table))
+                at = n + 1
+                of += [copy] * (len(pieces) - len(of))
+        joined = pa.concat_tables(pieces).combine_chunks()
+        return _moved(joined, table, np.repeat(of, [piece.num_rows for piece in pieces]), count)
 
 
 def _is_bent(copy: int, n: int, count: int) -> bool:
@@ -143,7 +161,7 @@ def _is_bent(copy: int, n: int, count: int) -> bool:
 
 def write(path: Path, traces: int, recorded: Recorded) -> dict[str, int]:
     """Write what is missing of the folder; rows by table, traces by anomaly known to be in it, and parts."""
-    store, count = TraceStore.create(path), len(recorded.healthy)
+    store, count, copier = TraceStore.create(path), len(recorded.healthy), _Copier.of(recorded)
     copies, per_part = -(-traces // count), COPIES_PER_GROUP * GROUPS_PER_PART
     for number, first in enumerate(range(0, copies, per_part)):
         part = part_at(store.path, number)
@@ -154,9 +172,8 @@ def write(path: Path, traces: int, recorded: Recorded) -> dict[str, int]:
             sinks: Any = {table: stack.enter_context(temporary[table].open("wb")) for table in TABLES}
             writer = stack.enter_context(PartWriter.open(sinks))
             stop = min(first + per_part, copies)
-            ready = _copies(recorded, first, stop)
-            while many := list(islice(ready, COPIES_PER_GROUP)):
-                writer.write(_joined(many))
+            for begin in range(first, stop, COPIES_PER_GROUP):
+                writer.write(copier.copies(begin, min(begin + COPIES_PER_GROUP, stop)))
         for table in ("operations", "events", "traces"):
             temporary[table].replace(part.of(table))  # type: ignore[index]
     base = tables_of(rows_of(trace) for trace in recorded.healthy)

@@ -4,7 +4,8 @@
     python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
 
 Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps them, and goes on where it was. Giant ones are made
-with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best counts. A row
+with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best counts. Memory is resident, that of the warming run,
+and what processes share counts in each. A row
 is a row of the tables that the checks read: operations for `log`, operations and events for the default checks. What is known to be in the input must
 be found, or this fails.
 """
@@ -38,8 +39,7 @@ def scan(spark: Any, path: Path, columns: dict[str, tuple[str, ...]]) -> None:
 
 
 def best(work: Callable[[], object], repeat: int) -> float:
-    """Seconds of the fastest of `repeat` runs after one that does not count."""
-    work()
+    """Seconds of the fastest of `repeat` runs; one that warms up is not among them."""
     times = []
     for _ in range(repeat):
         start = time.perf_counter()
@@ -59,16 +59,16 @@ def columns_read(checks: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return columns
 
 
-def _workers_bytes() -> int:
-    """Memory of all Python processes below this one, now (where the system tells)."""
+def _resident() -> tuple[int, int]:
+    """Bytes of all Python processes below this one together, and of the JVM, now (where the system tells)."""
     parents: dict[int, int] = {}
-    resident: dict[int, int] = {}
+    resident: dict[int, tuple[str, int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             name, rest = (folder / "stat").read_text().rsplit(")", 1)
             parents[int(folder.name)] = int(rest.split()[1])
-            if "python" in name:
-                resident[int(folder.name)] = int((folder / "statm").read_text().split()[1]) * PAGE
+            size = int((folder / "statm").read_text().split()[1]) * PAGE
+            resident[int(folder.name)] = "java" if "java" in name else "python", size
         except (OSError, ValueError, IndexError):
             continue
 
@@ -77,16 +77,19 @@ def _workers_bytes() -> int:
             process = parents.get(process, 0)
         return process == os.getpid()
 
-    return sum(size for process, size in resident.items() if process != os.getpid() and below(process))
+    ours = [found for process, found in resident.items() if process != os.getpid() and below(process)]
+    workers, virtual = (sum(size for name, size in ours if name == kind) for kind in ("python", "java"))
+    return workers, virtual
 
 
-def watched(work: Callable[[], object]) -> int:
-    """The most memory that Python workers had together meanwhile."""
-    most, ended = [0], Event()
+def watched(work: Callable[[], object]) -> tuple[int, int]:
+    """The most memory that Python workers had together meanwhile, and the most that the JVM had."""
+    most, ended = [0, 0], Event()
 
     def look() -> None:
         while not ended.wait(0.1):
-            most[0] = max(most[0], _workers_bytes())
+            workers, virtual = _resident()
+            most[:] = max(most[0], workers), max(most[1], virtual)
 
     thread = Thread(target=look, daemon=True)
     thread.start()
@@ -95,7 +98,7 @@ def watched(work: Callable[[], object]) -> int:
     finally:
         ended.set()
         thread.join()
-    return most[0]
+    return most[0], most[1]
 
 
 def compare(
@@ -118,16 +121,17 @@ def compare(
         if not sound(summary):
             raise SystemExit(f"what is known of the input was not found: {summary.to_json()}")
 
-    scanned, memory = best(lambda: scan(spark, path, columns), repeat), watched(judged)
-    mined = best(judged, repeat)
+    scan(spark, path, columns)
+    workers, virtual = watched(judged)
+    scanned, mined = best(lambda: scan(spark, path, columns), repeat), best(judged, repeat)
     print(
         f"{'+'.join(checks):<28} {rows / 1e6:>8.2f} {rows / scanned / 1e6:>11.2f} {rows / mined / 1e6:>11.2f}"
-        f" {mined:>8.2f} {mined / scanned:>7.2f} {memory / 2**20:>12.0f}",
+        f" {mined:>8.2f} {mined / scanned:>7.2f} {workers / 2**20:>12.0f} {virtual / 2**20:>8.0f}",
         flush=True,
     )
 
 
-HEADING = f"{'checks':<28} {'M rows':>8} {'scan Mrow/s':>11} {'mine Mrow/s':>11} {'seconds':>8} {'ratio':>7} {'workers MiB':>12}"
+HEADING = f"{'checks':<28} {'M rows':>8} {'scan Mrow/s':>11} {'mine Mrow/s':>11} {'seconds':>8} {'ratio':>7} {'workers MiB':>12} {'JVM MiB':>8}"
 
 
 def small(options: argparse.Namespace, folder: Path) -> None:

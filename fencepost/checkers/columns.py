@@ -191,12 +191,20 @@ def columns_of_table(table: pa.Table | pa.RecordBatch, traces: Iterable[Trace] =
 def _topic_codes(columns: list[Arrow]) -> tuple[tuple[str, ...], list[Array]]:
     """The topics that the columns name, sorted, and each column as indices into them."""
     encoded = [string_codes(column) for column in columns]
-    used = {names[i] for names, indices in encoded for i in np.unique(indices).tolist() if i >= 0}
+    used = {names[i] for names, indices in encoded for i in _used(indices, len(names))}
     topics = tuple(sorted(used))
     position = {topic: code for code, topic in enumerate(topics)}
     return topics, [
         recoded(indices, [position.get(name, NONE) for name in names]) for names, indices in encoded
     ]
+
+
+def _used(indices: Array, names: int) -> list[int]:
+    """Which of `names` indices occur, in order."""
+    present = np.zeros(names + 1, np.bool_)
+    present[indices] = True  # -1 marks the last one, which is nobody's
+    found: list[int] = np.flatnonzero(present[:-1]).tolist()
+    return found
 
 
 def _trace_index(trace_ids: Array, known: tuple[Trace, ...]) -> tuple[tuple[Trace, ...], Array]:

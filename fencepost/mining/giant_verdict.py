@@ -19,7 +19,7 @@ from fencepost.mining.giant_closer import findings_of
 from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of, judge_tables
 from fencepost.mining.kept import TaskResult, keep
 from fencepost.mining.loose import Giant, batches_of
-from fencepost.mining.results import Counts, ResultWriter, finding_row, quarantine_row, verdict_row
+from fencepost.mining.results import Counts, ResultWriter, quarantine_row
 from fencepost.mining.splits import Unreadable
 from fencepost.report.explain import explain
 from fencepost.traces.errors import TraceError
@@ -188,10 +188,7 @@ def told(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str
         else:
             counts.operations = judged.operations
             counts.add_verdicts(giant.source, judged.trace, judged.operations, judged.verdicts, judged.faults)
-            for verdict in judged.verdicts:
-                writer.rows["verdicts"].append(verdict_row(giant.source, judged.trace, verdict))
-                for finding in verdict.findings:
-                    writer.rows["findings"].append(finding_row(giant.source, judged.trace, finding))
+            writer.add(giant.source, judged.trace, judged.verdicts)
             for name, sample in counts.samples.items():
                 certificate = _certificate(giant, judged.trace, sample.finding.operations)
                 counts.samples[name] = evolve(sample, proof=explain(sample.finding, certificate).proof)

@@ -20,23 +20,28 @@ from fencepost.mining.contradictions import COLUMNS, contradictions
 from fencepost.mining.history_files import HistoryFile
 from fencepost.mining.kept import TaskResult, keep, key_of
 from fencepost.mining.model_check import ModelQuestion
-from fencepost.mining.results import Counts, ResultWriter, finding_row, quarantine_row, verdict_row
+from fencepost.mining.results import Counts, ResultWriter, quarantine_row
 from fencepost.mining.splits import Split, Unreadable
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import read_group, read_tables
 from fencepost.traces.rows import rows_of, trace_of
-from fencepost.traces.schema import SCHEMAS, TABLES
+from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
 FAULT_COLUMNS = ["trace_id", "name", "cause"]
 """Of events: what tells the kinds of fault that struck a trace."""
 
-
-CODED_COLUMNS = ["name", "topic", "cause"]
-"""Of events: strings that are read as dictionaries, as Parquet keeps them."""
+CODED: dict[Table, list[str]] = {
+    "operations": [
+        *("function", "outcome", "topic", "key", "argument", "isolation"),
+        *("records.list.element.topic", "positions.list.element.topic"),
+    ],
+    "events": ["name", "topic", "cause"],
+}
+"""Strings that are read as dictionaries, as Parquet keeps them."""
 
 
 @frozen
@@ -70,17 +75,15 @@ def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False) -> Tab
     rows_needed = rows or any(not _has_columns(check) for check in checks)
     columns = sorted(set(COLUMNS).union(*by_column), key=SCHEMAS["operations"].names.index)
     whole = any(check.reads_events for check in checks)
-    events = read_group(
-        part.events,
-        "events",
-        index,
-        columns=None if whole else FAULT_COLUMNS,
-        dictionary=[] if rows_needed else CODED_COLUMNS,
-    )
+
+    def of(table: Table, columns: list[str] | None) -> pa.Table:
+        coded = [] if rows_needed else CODED[table]
+        return read_group(part.of(table), table, index, columns=columns, dictionary=coded)
+
     return Tables(
         traces=read_group(part.traces, "traces", index),
-        operations=read_group(part.operations, "operations", index, columns=None if rows_needed else columns),
-        events=events,
+        operations=of("operations", None if rows_needed else columns),
+        events=of("events", None if whole else FAULT_COLUMNS),
     )
 
 
@@ -133,13 +136,26 @@ def _sizes(tables: Tables) -> dict[int, int]:
     return dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
 
 
+def _equal(column: Any, word: str) -> Any:
+    """Which rows say `word`; of a dictionary only its codes are compared."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.equal(column, pa.scalar(word))
+    chunks = [
+        pc.equal(chunk.indices, pa.scalar(chunk.dictionary.index(word).as_py(), chunk.indices.type))
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, pa.bool_())
+
+
 def faults_of(events: pa.Table) -> dict[int, tuple[str, ...]]:
     """The kinds of fault that struck, by trace id; nothing for a trace without any."""
     names: Any = events.column("name")
-    began: Any = events.filter(pc.equal(names.cast(pa.string()), pa.scalar(Name.FAULT_BEGAN.value)))
-    pairs = zip(began.column("trace_id").to_pylist(), began.column("cause").to_pylist(), strict=True)
+    began: Any = events.filter(_equal(names, Name.FAULT_BEGAN.value))
+    pairs: Any = began.select(["trace_id", "cause"]).group_by(["trace_id", "cause"]).aggregate([])
     found: dict[int, tuple[str, ...]] = {}
-    for trace_id, kind in sorted(set(pairs)):
+    for trace_id, kind in sorted(
+        zip(*(pairs.column(name).to_pylist() for name in ("trace_id", "cause")), strict=True)
+    ):
         found[trace_id] = (*found.get(trace_id, ()), kind)
     return found
 
@@ -172,17 +188,25 @@ def judge_tables(
     sizes, faults = _sizes(tables), faults_of(tables.events)
     by_model = _by_model(tables, headers, sizes, model, where) if model is not None else {}
 
-    def verdict(check: Check, trace: Trace) -> Verdict:
-        if check.name not in by_table:
-            return whole[trace.trace_id][check.name]
-        return by_table[check.name].get(trace.trace_id) or Verdict(decision=Decision.OK, check=check.name)
+    quiet = {check.name: Verdict(decision=Decision.OK, check=check.name) for check in checks}
+    passed = tuple(quiet.values())
+    strange = {trace_id for found in by_table.values() for trace_id in found}
+
+    def verdicts(trace_id: int) -> tuple[Verdict, ...]:
+        if trace_id not in strange and not whole and not by_model:
+            return passed
+        found = whole.get(trace_id, {})
+        own = (
+            found[name] if name in found else by_table[name].get(trace_id) or quiet[name] for name in quiet
+        )
+        return (*own, *by_model.get(trace_id, ()))
 
     return [
         Judged(
             trace,
             sizes.get(trace.trace_id, 0),
             faults.get(trace.trace_id, ()),
-            (*(verdict(check, trace) for check in checks), *by_model.get(trace.trace_id, ())),
+            verdicts(trace.trace_id),
         )
         for trace in headers
     ]
@@ -289,10 +313,7 @@ def judge_split(split: Split | HistoryFile, settings: Settings, writer: ResultWr
             continue
         counts.operations += item.operations
         counts.add_verdicts(split.source, item.trace, item.operations, item.verdicts, item.faults)
-        for verdict in item.verdicts:
-            writer.rows["verdicts"].append(verdict_row(split.source, item.trace, verdict))
-            for finding in verdict.findings:
-                writer.rows["findings"].append(finding_row(split.source, item.trace, finding))
+        writer.add(split.source, item.trace, item.verdicts)
     writer.flush()
 
 

@@ -40,6 +40,11 @@ from fencepost.mining.splits import Split, Unreadable, work_of
 from fencepost.mining.splits import Work as Found
 from fencepost.mining.summary import Summary, summary_of
 
+TASK_BYTES = 32 * 1024 * 1024
+"""Compressed bytes of one task, some seconds of work: Spark takes ten milliseconds to begin one."""
+FEW_TASKS = 64
+"""Up to so many tasks are one row group each, so that a small input spreads too."""
+
 
 @frozen(kw_only=True)
 class _Task:
@@ -57,9 +62,13 @@ class _Task:
 
 
 def _tasks(splits: tuple[Split | HistoryFile, ...]) -> list[tuple[Split | HistoryFile, ...]]:
-    """The splits of each task, the largest first, so that no large one begins last."""
+    """The splits of each task, the largest first, so that no large one begins last.
+
+    What tasks there are depends on the input alone: a mining that is gone on with, on whatever machine, must find its own again.
+    """
     ordered = sorted(splits, key=lambda split: (-split.size_bytes, split.place))
-    count = min(len(ordered), MOST_TASKS)
+    by_size = -(-sum(split.size_bytes for split in ordered) // TASK_BYTES)
+    count = min(len(ordered), max(by_size, FEW_TASKS), MOST_TASKS)
     return [tuple(ordered[index::count]) for index in range(count)]
 
 

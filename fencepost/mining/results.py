@@ -82,8 +82,19 @@ class _Plan(msgspec.Struct):
 _PLAN = msgspec.json.Decoder(_Plan)
 
 
+def _says_none(plan: str) -> bool:
+    """Whether a plan of ours says in as many characters that it plants none: most do, and a plan is tens of kilobytes to decode.
+
+    It does if an empty list of bugs stands in the first of its objects, which is the cluster's, and in none within that.
+    """
+    before, cluster, own = plan[: max(plan.find('"bugs":[]'), 0)].partition('"cluster":{')
+    return bool(cluster) and before.count("{") == 1 and own.count("{") == own.count("}")
+
+
 def bugs_of(plan: str) -> tuple[str, ...]:
     """The bugs that a plan plants; none for a foreign trace, or for a plan that cannot be read here."""
+    if _says_none(plan):
+        return ()
     try:
         return _PLAN.decode(plan).cluster.bugs if plan else ()
     except msgspec.MsgspecError:
@@ -195,7 +206,13 @@ def verdict_row(source: str, trace: Trace, verdict: Verdict) -> tuple[Any, ...]:
     """One row of `verdicts`."""
     decision: Decision = verdict.decision
     return (
-        *(source, trace.trace_id, verdict.check, decision.value, verdict.anomaly),
+        *(
+            source,
+            trace.trace_id,
+            verdict.check,
+            decision.value,
+            verdict.anomaly if verdict.findings else None,
+        ),
         *(len(verdict.findings), verdict.reason),
     )
 
@@ -228,6 +245,13 @@ class ResultWriter:
     def file_of(self, result: Result) -> str:
         """The name of this task's file of a result, relative to the folder."""
         return f"{result}/{self.name}.parquet"
+
+    def add(self, source: str, trace: Trace, verdicts: Iterable[Verdict]) -> None:
+        """The rows of one trace's verdicts, and of their findings."""
+        for verdict in verdicts:
+            self.rows["verdicts"].append(verdict_row(source, trace, verdict))
+            for finding in verdict.findings:
+                self.rows["findings"].append(finding_row(source, trace, finding))
 
     def flush(self) -> None:
         """Write the rows so far as one row group of each result."""

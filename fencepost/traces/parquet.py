@@ -91,7 +91,7 @@ class PartWriter:
 
 
 def open_part(path: Path, table: Table, *, dictionary: Sequence[str] = ()) -> pq.ParquetFile:
-    """An open file of a part, its schema checked. dictionary: string columns to read as dictionaries. Raises TraceError."""
+    """An open file of a part, its schema checked. dictionary: string columns to read as dictionaries, by their paths in the schema. Raises TraceError."""
     try:
         file = pq.ParquetFile(path, memory_map=True, read_dictionary=list(dictionary) or None)
         schema = file.schema_arrow
@@ -108,9 +108,18 @@ def open_part(path: Path, table: Table, *, dictionary: Sequence[str] = ()) -> pq
 def _plain(schema: pa.Schema) -> pa.Schema:
     """The schema with dictionaries of strings told as strings, as they were written."""
     for index, field in enumerate(schema):
-        if pa.types.is_dictionary(field.type):
-            schema = schema.set(index, field.with_type(pa.string()))
+        schema = schema.set(index, field.with_type(_plain_type(field.type)))
     return schema
+
+
+def _plain_type(kind: Any) -> Any:
+    if pa.types.is_dictionary(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain_type(field.type)) for field in kind])
+    return kind
 
 
 def unreadable(path: Path, error: Exception) -> TraceError:

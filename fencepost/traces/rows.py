@@ -11,6 +11,7 @@ tables are columns of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -92,9 +93,15 @@ def claims_to_json(claims: Claims) -> str:
 def claims_from_json(text: str, *, where: str = "claims") -> Claims:
     """The claims that `text` holds. Raises TraceError."""
     try:
-        return msgspec.json.decode(text, type=Claims)
+        return _decoded_claims(text)
     except msgspec.DecodeError as error:
         raise TraceError(expected="claims as JSON", seen=str(error), where=where) from None
+
+
+@lru_cache(maxsize=1024)
+def _decoded_claims(text: str) -> Claims:
+    """Most traces of a campaign claim the same."""
+    return msgspec.json.decode(text, type=Claims)
 
 
 def operation_row(operation: Operation) -> Row:

@@ -11,9 +11,10 @@ from fencepost.checkers import judges
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.mining.judge import Settings, judge_splits
+from fencepost.mining.mine import _tasks as tasks_of
 from fencepost.mining.proofs import proven
-from fencepost.mining.results import SCHEMAS
-from fencepost.mining.splits import work_of
+from fencepost.mining.results import SCHEMAS, bugs_of
+from fencepost.mining.splits import Split, work_of
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.sealing import Sizes, seal
@@ -207,6 +208,37 @@ def test_result_files_have_their_schemas(campaign: Path, mixed, tmp_path: Path) 
     for row in pq.read_table(tmp_path / "findings").to_pylist():
         assert row["digest"] == digests[row["trace_id"]]
         assert row["operations"] or row["events"]
+
+
+@pytest.mark.parametrize(
+    ("splits", "megabytes", "tasks"), [(5, 100, 5), (1_000, 1, 64), (1_000, 64, 1_000), (20_000, 64, 10_000)]
+)
+def test_small_row_groups_share_tasks(splits: int, megabytes: int, tasks: int) -> None:
+    """Rule: a task takes row groups until it is worth beginning; few row groups have one each, and every one is in one task."""
+    made = tuple(
+        Split(source="s", place=f"{number:05}", size_bytes=megabytes << 20) for number in range(splits)
+    )
+    found = tasks_of(made)
+    assert len(found) == tasks
+    assert sorted(split.place for task in found for split in task) == [split.place for split in made]
+
+
+@pytest.mark.parametrize(
+    ("plan", "bugs"),
+    [
+        ('{"seed":1,"cluster":{"brokers":3,"groups":{"unload_ms":0},"bugs":[]},"network":{}}', ()),
+        ('{"seed":1,"cluster":{"brokers":3,"groups":{"bugs":[]},"bugs":["b1","b2"]}}', ("b1", "b2")),
+        ('{"network":{"bugs":[]},"cluster":{"brokers":3,"bugs":["b1"]}}', ("b1",)),
+        ('{"seed": 1, "cluster": {"bugs": ["b1"]}}', ("b1",)),
+        ('{"seed":1,"name":"\\"cluster\\":{\\"bugs\\":[]","cluster":{"bugs":["b1"]}}', ("b1",)),
+        ('{"seed":1}', ()),
+        ("no plan", ()),
+        ("", ()),
+    ],
+)
+def test_the_bugs_of_a_plan_are_told_without_decoding_most_plans(plan: str, bugs: tuple[str, ...]) -> None:
+    """Rule: the short look at a plan never hides a planted bug."""
+    assert bugs_of(plan) == bugs
 
 
 def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from attrs import frozen
 
+from fencepost.checkers.arrow_arrays import slice_starts
 from fencepost.checkers.columns import FUNCTIONS, NEVER, NONE, OUTCOMES, Array, OperationColumns
 from fencepost.checkers.log.extras import Extras, Rows, extras_of, no_extras
 from fencepost.checkers.log.parts import Parts, gather, read_parts
@@ -261,8 +262,8 @@ def _contradictions(operations: OperationColumns) -> dict[int, str]:
     sized = np.diff(operations.records.start) > 0
     firm = ok & (operations.function == _APPEND) & (operations.acks == ACKS_ALL) & sized
     reading = ok & ((operations.function == _POLL) | (operations.function == _LIST))
-    unplaced = np.concatenate(([0], np.cumsum(operations.records.offset < 0)))
-    lost = unplaced[operations.records.start]
+    unplaced = operations.records.offset < 0
+    lost = slice_starts(unplaced)[operations.records.start] if unplaced.any() else np.zeros(len(ok) + 1)
     found: dict[int, str] = {}
     for wrong, what in (
         (operations.completion_time < operations.invoke_time, "completed before it was invoked"),
@@ -277,10 +278,15 @@ def _contradictions(operations: OperationColumns) -> dict[int, str]:
 
 
 def _repeated(trace: Array, op_id: Array) -> Array:
-    """Rows whose (trace, op id) stands in an earlier row too; without a sort where op ids increase."""
+    """Rows whose (trace, op id) stands in an earlier row too; without a sort where op ids increase. trace: indices."""
     repeated = np.zeros(len(op_id), np.bool_)
     if ((trace[1:] > trace[:-1]) | ((trace[1:] == trace[:-1]) & (op_id[1:] > op_id[:-1]))).all():
         return repeated
+    smallest, span = int(op_id.min()), int(op_id.max()) - int(op_id.min()) + 1
+    if (int(trace.max()) + 1) * span < 1 << 62:  # one number names both, and sorting numbers is quick
+        keys = np.sort(trace * span + (op_id - smallest))
+        if (keys[1:] != keys[:-1]).all():
+            return repeated
     order = np.lexsort((op_id, trace))
     same = (np.diff(trace[order]) == 0) & (np.diff(op_id[order]) == 0)
     repeated[order[1:][same]] = True
