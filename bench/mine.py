@@ -4,10 +4,9 @@
     python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
 
 Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps them, and goes on where it was. Giant ones are made
-with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best counts. Memory is resident, that of the warming run,
-and what processes share counts in each. A row
-is a row of the tables that the checks read: operations for `log`, operations and events for the default checks. What is known to be in the input must
-be found, or this fails.
+with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best counts. Memory
+is resident, that of the warming run, and what processes share counts in each. A row is a row of the tables that the checks read: operations for
+`log`, operations and events for the default checks. What is known to be in the input must be found, or this fails.
 """
 
 import argparse
