@@ -1,14 +1,17 @@
 """Our judges against Porcupine, in one run, on the same histories, each on one core and each in a process of its own.
 
-    python bench/checkers.py [--quick] [--only TEXT] [--linear-only]
+    python bench/checkers.py [--quick] [--only TEXT] [--linear-only] [--limit SECONDS]
+
+--quick shows the state of every row in a minute or two: fewer and smaller histories, logs by their own judge alone, a second for each history.
 
 (a) logs: the linear judge (and the general search for comparison); a case of many short logs goes through the judge's batch form, in Arrow columns as traces
 are stored; (b) cas-register: 5 values, 15 processes, 80 operations, 10 % unknown; (c) key-value: 10 and 50 clients, 0, 1 and 5 % unknown; and registers with
 unique values, which a decider judges. Half of (b), (c) and the registers have one answer changed.
 
 Seconds are CPU time inside each tool: reading and compiling are left out, and what compiling or loading takes is printed apart. Ours include turning
-operations into arrays; no proofs are shrunk, because Porcupine makes none. A tool that gives no answer in time is counted as such, with what it
-spent. MiB is the most memory of the process that ran a case, its interpreter and the histories included. Where both answer, answers must agree.
+operations into arrays; no proofs are shrunk, because Porcupine makes none. A history that a tool has not answered within so much CPU time, or with
+4 GiB, counts as open, with what was spent. MiB is the most memory of the process that ran a case, its interpreter and the histories included. Where
+both answer, answers must agree.
 Without Go the other tool's columns stay empty.
 """
 
@@ -41,7 +44,11 @@ from fencepost.traces.tables import tables_of
 from fencepost.traces.trace import Trace
 
 PEER = Path(__file__).parent / "peers" / "porcupine"
-TIMEOUT_S = 10.0
+LIMIT_S, QUICK_LIMIT_S = 10.0, 1.0
+"""CPU seconds for one history."""
+MEMORY_MIB = 4096
+CLOCK = 20
+"""Our own limits are by the clock, of which a busy machine gives us a part only."""
 WORDS = {Decision.OK: "Ok", Decision.ILLEGAL: "Illegal"}
 
 
@@ -59,6 +66,11 @@ class Case:
     unknown: float
     batch: bool = False
     ready: bool = False
+
+    @property
+    def same(self) -> tuple[object, ...]:
+        """Equal for cases with the same histories: the other tool, which knows no batches, judges them once."""
+        return self.model, self.count, self.clients, self.operations, self.unknown
 
     def traces(self) -> list[Trace]:
         """The histories, the same in every process."""
@@ -122,7 +134,7 @@ def cases(quick: bool) -> list[Case]:
     )  # fmt: skip
     for clients in (10, 50):
         for unknown in (0.0, 0.01, 0.05):
-            many = 4 if quick else 20
+            many = 4 if quick else 20 if clients == 10 else 8
             name = f"key-value, {clients} clients, {unknown:.0%} unknown, {many} histories"
             made.append(
                 Case(name=name, group="(c)", model="key-value", count=many, clients=clients, operations=1_000, unknown=unknown)
@@ -143,9 +155,10 @@ def memory_peak_mib() -> float:
     return 0.0
 
 
-def run_here(case: Case, tool: str) -> Told:
+def run_here(case: Case, tool: str, limit: float) -> Told:
     """One of our tools on one case, in this process."""
-    model, limits, told = model_of(case.model), Limits(timeout_s=TIMEOUT_S), Told()
+    limits = Limits(timeout_s=CLOCK * limit, memory_bytes=MEMORY_MIB << 20)
+    model, told = model_of(case.model), Told()
     start = time.process_time()
     warm = history(case.model, 1, clients=10, operations=200, unknown=0.05)
     judge_counted(warm, model, Limits(timeout_s=2), shrink=False)
@@ -172,17 +185,28 @@ def run_here(case: Case, tool: str) -> Told:
                 else judge_counted(trace, model, limits, shrink=False).verdict
             )
             told.seconds.append(time.process_time() - start)
-            decisions.append(verdict.decision)
+            late = told.seconds[-1] > limit
+            decisions.append(Decision.UNKNOWN if late else verdict.decision)
     told.answers = [WORDS.get(decision, "Unknown") for decision in decisions]
     told.mebibytes = memory_peak_mib()
     return told
 
 
-def ours(case: Case, tool: str, quick: bool) -> Told | None:
+def ours(case: Case, tool: str, quick: bool, limit: float) -> Told | None:
     """One of our tools on one case, in a process of its own; None where it does not judge such histories."""
     if tool == "linear" and case.model != "log":
         return None
-    words = [sys.executable, __file__, "--tool", tool, "--case", case.name, *["--quick"] * quick]
+    words = [
+        sys.executable,
+        __file__,
+        "--tool",
+        tool,
+        "--case",
+        case.name,
+        "--limit",
+        str(limit),
+        *["--quick"] * quick,
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     return Told(**json.loads(done.stdout))
 
@@ -202,18 +226,20 @@ def build() -> Path | None:
     return binary
 
 
-def theirs(case: Case, binary: Path) -> Told:
-    request = {
-        "model": case.model,
-        "timeout": TIMEOUT_S,
-        "histories": [as_porcupine(trace) for trace in case.traces()],
-    }
-    done = subprocess.run(
-        [str(binary)], input=json.dumps(request), capture_output=True, text=True, check=True,
-        env={**os.environ, "GOMAXPROCS": "1"},
-    )  # fmt: skip
-    *rows, last = [json.loads(line) for line in done.stdout.splitlines()]
-    return Told([row["seconds"] for row in rows], [row["answer"] for row in rows], 0.0, last["mebibytes"])
+def theirs(case: Case, binary: Path, limit: float) -> Told:
+    """The other tool on one case; a process of its own for what follows a history that it left open."""
+    told, histories = Told(), [as_porcupine(trace) for trace in case.traces()]
+    while len(told.answers) < len(histories):
+        request = {"model": case.model, "seconds": limit, "mebibytes": MEMORY_MIB, "histories": histories[len(told.answers) :]}  # fmt: skip
+        done = subprocess.run(
+            [str(binary)], input=json.dumps(request), capture_output=True, text=True, check=True,
+            env={**os.environ, "GOMAXPROCS": "1"},
+        )  # fmt: skip
+        *rows, last = [json.loads(line) for line in done.stdout.splitlines()]
+        told.seconds += [row["seconds"] for row in rows]
+        told.answers += [row["answer"] for row in rows]
+        told.mebibytes = max(told.mebibytes, last["mebibytes"])
+    return told
 
 
 def agree(case: Case, *tools: Told | None) -> None:
@@ -244,27 +270,33 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer and smaller histories")
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--linear-only", action="store_true", help="leave the general engine out for logs")
+    parser.add_argument("--limit", type=float, help="CPU seconds for each history (10, quick: 1)")
     parser.add_argument("--tool", choices=("linear", "general"), help=argparse.SUPPRESS)
     parser.add_argument("--case", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    limit = asked.limit or (QUICK_LIMIT_S if asked.quick else LIMIT_S)
     chosen = [case for case in cases(asked.quick) if asked.only in case.name]
     if asked.tool:
         (case,) = (case for case in chosen if case.name == asked.case)
-        told = run_here(case, asked.tool)
+        told = run_here(case, asked.tool, limit)
         print(
             json.dumps({name: getattr(told, name) for name in ("seconds", "answers", "ready", "mebibytes")})
         )
         return
     binary = build()
-    rows = Table(title=f"CPU seconds and MiB, one core; up to {TIMEOUT_S:g} s of wall clock per history")
+    rows = Table(title=f"CPU seconds and MiB, one core; up to {limit:g} s and {MEMORY_MIB} MiB per history")
     for column in ("case", "linear judge", "MiB", "general engine", "MiB", "Porcupine", "MiB", "x"):
         rows.add_column(column, justify="left" if column == "case" else "right")
     sums: dict[str, list[Told]] = defaultdict(lambda: [Told(), Told()])
+    known: dict[tuple[object, ...], Told] = {}
     ready = 0.0
     for case in track(chosen, "cases", console=Console(stderr=True), transient=True):
-        linear = ours(case, "linear", asked.quick)
-        general = None if asked.linear_only and linear is not None else ours(case, "general", asked.quick)
-        other = theirs(case, binary) if binary is not None else None
+        linear = ours(case, "linear", asked.quick, limit)
+        alone = (asked.linear_only or asked.quick) and linear is not None
+        general = None if alone else ours(case, "general", asked.quick, limit)
+        if binary is not None and case.same not in known:
+            known[case.same] = theirs(case, binary, limit)
+        other = known.get(case.same)
         agree(case, linear, general, other)
         best = linear or general
         assert best is not None
@@ -272,7 +304,9 @@ def main() -> None:
         for summed, told in zip(sums[case.group], (best, other), strict=True):
             summed.seconds += [] if told is None else told.seconds
             summed.answers += [] if told is None else told.answers
-        rows.add_row(case.name, *cell(linear), *cell(general), *cell(other), ratio(best, other))
+        cells = [case.name, *cell(linear), *cell(general), *cell(other), ratio(best, other)]
+        rows.add_row(*cells)
+        print(" | ".join(cells), file=sys.stderr, flush=True)  # a run that is ended has shown what it found
     for group, (best, other) in sums.items():
         rows.add_row(
             f"total {group}",
