@@ -7,7 +7,7 @@ therefore a write may have been done already when its retry fails, and a procedu
 began in. Procedures guard themselves by versions, never by timing.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from attrs import define, field, frozen
@@ -17,12 +17,19 @@ from fencepost.impl.shell import Shell
 from fencepost.impl.zookeeper import Failed, Reply, Request, ZooKeeperError
 
 
+def _as_it_is(reply: Reply) -> Any:
+    return reply
+
+
 @frozen
 class Pipelined:
-    """Requests of which at most `window` are on their way at a time. They are carried out in order, unless the connection is lost meanwhile."""
+    """Requests of which at most `window` are on their way at a time. They are carried out in order, unless the connection is lost meanwhile. kept: what the
+    procedure is handed of each reply, a pure function that is called when the reply comes: while ZooKeeper is at work on the next ones, so that a large
+    read is decoded in passing and its bytes are not held until the last one is there."""
 
     requests: tuple[Request, ...]
     window: int
+    kept: Callable[[Reply], Any] = _as_it_is
 
 
 Asked = Request | tuple[Request, ...] | Pipelined
@@ -34,11 +41,12 @@ RETRIED = frozenset({ZooKeeperError.CONNECTION_LOSS, ZooKeeperError.SESSION_EXPI
 
 @define
 class _Waiting:
-    """A procedure that waits for replies. missing: places in `replies` that have not come; sent: requests that were sent, from the first on."""
+    """A procedure that waits for replies. replies: what is kept of each; missing: places in it that have not come; sent: requests that were sent, from the
+    first on."""
 
     procedure: Procedure
-    requests: tuple[Request, ...]
-    replies: list[Reply | None]
+    asked: Pipelined
+    replies: list[Any]
     single: bool
     missing: int
     sent: int = 0
@@ -67,9 +75,9 @@ class Procedures:
         if isinstance(reply, Failed) and reply.error in RETRIED:
             self._lost.append(entry)
             return
-        waiting.replies[index] = reply
+        waiting.replies[index] = waiting.asked.kept(reply)
         waiting.missing -= 1
-        if waiting.sent < len(waiting.requests):
+        if waiting.sent < len(waiting.asked.requests):
             self._send_next(waiting)
         if waiting.missing == 0:
             self._advance(waiting.procedure, waiting.replies[0] if waiting.single else waiting.replies)
@@ -96,7 +104,7 @@ class Procedures:
             asked = Pipelined(requests, len(requests))
         count = len(asked.requests)
         assert count, "a procedure asks for at least one request"
-        waiting = _Waiting(procedure, asked.requests, [None] * count, single, count)
+        waiting = _Waiting(procedure, asked, [None] * count, single, count)
         for _ in range(min(asked.window, count)):
             self._send_next(waiting)
 
@@ -108,5 +116,5 @@ class Procedures:
         if not self.connected:
             self._lost.append((waiting, index))
             return
-        request_id = self.shell.ask_zookeeper(waiting.requests[index])
+        request_id = self.shell.ask_zookeeper(waiting.asked.requests[index])
         self._waiting[request_id] = (waiting, index)

@@ -1,14 +1,29 @@
 """Reading many nodes in few requests. Owns the requests and the watches that go with them; must not know what the nodes mean."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from fencepost.impl.procedures import Pipelined, Steps
-from fencepost.impl.zookeeper import Data, GetData, MultiRead, MultiReadDone, SetWatches
+from fencepost.impl.zookeeper import Data, Failed, GetData, MultiRead, MultiReadDone, Reply, SetWatches
 from fencepost.impl.zookeeper_groups import Grouping, read_groups
 
+NOT_MULTI = -1
+"""Instead of a transaction: the read was no multi-read and has set its watch itself."""
 
-def read_nodes(grouping: Grouping, nodes: Mapping[str, int], *, watch: bool = False) -> Steps:
-    """Returns Data or Failed of each path, in order. nodes: paths, and how many bytes each is believed to hold. watch: each that is there is watched.
+
+def _as_it_is(node: Data) -> Any:
+    return node
+
+
+def read_nodes(
+    grouping: Grouping,
+    nodes: Mapping[str, int],
+    *,
+    watch: bool = False,
+    read: Callable[[Data], Any] = _as_it_is,
+) -> Steps:
+    """Returns what `read`, a pure function, makes of each node, or Failed, in order of the paths. nodes: paths, and how many bytes each is believed to hold.
+    watch: each that is there is watched.
 
     A multi-read sets no watches, so that they are set behind it, for what has changed since its answer:
 
@@ -20,17 +35,24 @@ def read_nodes(grouping: Grouping, nodes: Mapping[str, int], *, watch: bool = Fa
     requests = tuple(
         GetData(group[0], watch) if len(group) == 1 else MultiRead(tuple(group)) for group in made
     )
-    replies = (yield Pipelined(requests, grouping.window)) if requests else []
-    found: list[object] = []
+
+    def kept(reply: Reply) -> tuple[list[Any], int]:
+        """What is made of each node of a group, and the transaction to watch them from: NOT_MULTI if they are watched already."""
+        if isinstance(reply, MultiReadDone):
+            return [read(one) if isinstance(one, Data) else one for one in reply.replies], reply.zxid
+        return [read(reply) if isinstance(reply, Data) else reply], NOT_MULTI
+
+    replies = (yield Pipelined(requests, grouping.window, kept)) if requests else []
+    found: list[Any] = []
     watches: list[SetWatches] = []
-    for group, reply in zip(made, replies, strict=True):
-        if not isinstance(reply, MultiReadDone):
-            found.append(reply)
-            continue
-        found += reply.replies
-        there = tuple(path for path, one in zip(group, reply.replies, strict=True) if isinstance(one, Data))
-        if watch and there:
-            watches.append(SetWatches(there, reply.zxid))
+    for group, (nodes_read, zxid) in zip(made, replies, strict=True):
+        found += nodes_read
+        if watch and zxid != NOT_MULTI:
+            there = tuple(
+                path for path, one in zip(group, nodes_read, strict=True) if type(one) is not Failed
+            )
+            if there:
+                watches.append(SetWatches(there, zxid))
     if watches:
         yield Pipelined(tuple(watches), grouping.window)
     return found

@@ -45,6 +45,7 @@ def read_topics(controller: ControllerState) -> Steps:
 def read_assignments(controller: ControllerState, names: Sequence[str]) -> Steps:
     """The assignments of these topics, as far as they exist, watched."""
     assignments = {}
+    shared: dict[tuple[int, ...], tuple[int, ...]] = {}
     largest = znodes.TOPIC_BYTES
     for begin in range(0, len(names), WAVE):
         topics = names[begin : begin + WAVE]
@@ -54,7 +55,7 @@ def read_assignments(controller: ControllerState, names: Sequence[str]) -> Steps
             if isinstance(reply, Data):
                 largest = max(largest, len(reply.data))
                 for number, replicas in znodes.decode_topic(reply.data).items():
-                    assignments[TopicPartition(topic, number)] = replicas
+                    assignments[TopicPartition(topic, number)] = shared.setdefault(replicas, replicas)
     return assignments
 
 

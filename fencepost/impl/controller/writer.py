@@ -30,7 +30,6 @@ from fencepost.impl.zookeeper import (
     Delete,
     Done,
     Failed,
-    GetData,
     Multi,
     MultiDone,
     SetData,
@@ -122,33 +121,21 @@ class ControllerWriter:
 
     # ---- partition states
 
-    def read_state(self, context: ControllerContext, key: TopicPartition, *, watch: bool = False) -> Steps:
-        """Read a partition's state into the context and return it, or None if it has none. Raises ControllerMovedError if a later controller wrote it."""
-        reply = yield GetData(znodes.state_path(key), watch)
-        if not isinstance(reply, Data):
-            return None
-        state = context.states[key] = self._state_of(context, reply)
-        return state
-
     def read_states(
         self, context: ControllerContext, keys: Collection[TopicPartition], *, watch: bool = False
     ) -> Steps:
-        """As `read_state` for many, in groups. Returns the states of those that have one."""
+        """Read partitions' states into the context, in groups. Returns those of the partitions that have one. Raises ControllerMovedError if a later
+        controller wrote one of them."""
         replicas = max((len(context.assignments.get(key, ())) for key in keys), default=0)
         nodes = dict.fromkeys(znodes.state_paths(keys), znodes.state_bytes(replicas))
-        replies = yield from read_nodes(self.shell.grouping, nodes, watch=watch)
-        states = {}
-        for key, reply in zip(keys, replies, strict=True):
-            if isinstance(reply, Data):
-                states[key] = self._state_of(context, reply)
+        found = yield from read_nodes(self.shell.grouping, nodes, watch=watch, read=_decoded)
+        states = {key: state for key, state in zip(keys, found, strict=True) if type(state) is LeaderAndIsr}
+        for state in states.values():
+            if state.controller_epoch > context.epoch:
+                written_by = state.controller_epoch
+                raise ControllerMovedError(f"controller epoch {written_by} wrote a partition's state")
         context.states.update(states)
         return states
-
-    def _state_of(self, context: ControllerContext, node: Data) -> LeaderAndIsr:
-        state = znodes.decode_state(node.data, node.stat.version, node.stat.mzxid)
-        if state.controller_epoch > context.epoch:
-            raise ControllerMovedError(f"controller epoch {state.controller_epoch} wrote a partition's state")
-        return state
 
     def create_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
@@ -162,11 +149,6 @@ class ControllerWriter:
             members.append((Create(partition), Create(path, znodes.encode_state(state))))
         replies = yield from self.write_all(context, members)
         return (yield from self._settle(context, states, replies))
-
-    def update_state(self, context: ControllerContext, key: TopicPartition, state: LeaderAndIsr) -> Steps:
-        """As `update_states` for one. Returns whether it is written."""
-        written = yield from self.update_states(context, {key: state})
-        return key in written
 
     def update_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
@@ -251,6 +233,10 @@ class ControllerWriter:
     def delete(self, context: ControllerContext, path: str) -> Steps:
         """Remove a node; one that is gone already is fine."""
         yield from self.delete_all(context, (path,))
+
+
+def _decoded(node: Data) -> LeaderAndIsr:
+    return znodes.decode_state(node.data, node.stat.version, node.stat.mzxid)
 
 
 def _written(state: LeaderAndIsr, zk_version: int) -> LeaderAndIsr:

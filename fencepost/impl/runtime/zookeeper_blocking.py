@@ -75,13 +75,14 @@ class BlockingZooKeeper:
             except StopIteration as done:
                 return done.value
             if isinstance(asked, Pipelined):
-                value = list(self.ask_all(asked.requests, asked.window))
+                replies = self.ask_all(asked.requests, asked.window)
+                value = [asked.kept(self._not_lost(reply)) for reply in replies]
+            elif isinstance(asked, tuple):
+                value = [self._not_lost(reply) for reply in self.ask_all(asked)]
             else:
-                value = list(self.ask_all(asked)) if isinstance(asked, tuple) else self.ask(asked)
-            for reply in value if isinstance(value, list) else [value]:
-                self._not_lost(reply)
+                value = self._not_lost(self.ask(asked))
 
-    def _not_lost(self, reply: Reply) -> None:
+    def _not_lost(self, reply: Reply) -> Reply:
         if isinstance(reply, Failed) and reply.error in RETRIED:
             raise EnvironmentError_(
                 expected="a connection to ZooKeeper that lasts",
@@ -89,6 +90,7 @@ class BlockingZooKeeper:
                 where=self.address,
                 hint="look whether it was done before you ask again",
             )
+        return reply
 
     def _send(self, request: Request) -> None:
         self._asked += 1

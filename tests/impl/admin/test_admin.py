@@ -32,11 +32,12 @@ def run(tree: Tree, steps):
             asked = steps.send(value)
         except StopIteration as done:
             return done.value
-        requests = asked.requests if isinstance(asked, Pipelined) else asked
-        if isinstance(requests, tuple):
-            value = [tree.apply(1, request).reply for request in requests]
+        if isinstance(asked, Pipelined):
+            value = [asked.kept(tree.apply(1, request).reply) for request in asked.requests]
+        elif isinstance(asked, tuple):
+            value = [tree.apply(1, request).reply for request in asked]
         else:
-            value = tree.apply(1, requests).reply
+            value = tree.apply(1, asked).reply
 
 
 def cluster(brokers: int, **topics: dict[int, tuple[int, ...]]) -> Tree:
