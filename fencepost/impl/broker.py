@@ -229,7 +229,7 @@ def make_broker(
     leader = parts.leader(shell, partitions, isr, parts.high_watermark(), Purgatory(shell))
     fetcher = parts.fetcher(shell, parts.truncation())
     logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
-    replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, logs, parts.partition)
+    replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, logs, metadata, parts.partition)
     log_manager = parts.log_manager(shell, partitions, logs, parts.retention, parts.cleaner)
     state = parts.controller_state(
         shell,

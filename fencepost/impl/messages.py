@@ -213,7 +213,7 @@ class LeaderAndIsrRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """What every broker tells clients."""
+    """What every broker tells clients. live_brokers: those that may lead or join an ISR; shutting_down: those that still run and are about to stop."""
 
     correlation_id: int
     controller_id: int
@@ -221,6 +221,7 @@ class UpdateMetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     broker_epoch: int
     partitions: tuple[PartitionState, ...]
     live_brokers: tuple[int, ...]
+    shutting_down: tuple[int, ...] = ()
 
 
 class StopReplicaRequest(Struct, frozen=True, kw_only=True, gc=False):

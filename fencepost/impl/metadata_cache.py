@@ -14,11 +14,12 @@ from fencepost.impl.messages import (
 
 @define
 class MetadataCache:
-    """leaders: (leader, leader epoch) per partition; live_brokers: sorted ids. latest: (controller epoch, correlation id) of the request that was
-    taken over last."""
+    """leaders: (leader, leader epoch) per partition; live_brokers: sorted ids, and shutting_down those that run but are about to stop. latest: (controller
+    epoch, correlation id) of the request that was taken over last."""
 
     leaders: dict[TopicPartition, tuple[int, int]] = field(factory=dict)
     live_brokers: tuple[int, ...] = ()
+    shutting_down: tuple[int, ...] = ()
     latest: tuple[int, int] = (-1, -1)
 
     def update(self, request: UpdateMetadataRequest) -> None:
@@ -28,12 +29,16 @@ class MetadataCache:
         if request.controller_epoch == epoch and request.correlation_id < number:
             return
         self.latest = (request.controller_epoch, request.correlation_id)
-        self.live_brokers = request.live_brokers
+        self.live_brokers, self.shutting_down = request.live_brokers, request.shutting_down
         for state in request.partitions:
             if state.leader == LEADER_DURING_DELETE:
                 self.leaders.pop(state.partition, None)
             else:
                 self.leaders[state.partition] = (state.leader, state.leader_epoch)
+
+    def runs(self, broker: int) -> bool:
+        """Whether the broker was said to be alive, be it about to stop."""
+        return broker in self.live_brokers or broker in self.shutting_down
 
     def answer(self, request: MetadataRequest) -> MetadataResponse:
         """The whole cache."""

@@ -1,8 +1,8 @@
 """The registry of protection names: one name for the same guard in impl, model, TLA+ and the zoo of bugs.
 
 Each protocol protection of the implementation is a named method of a part; the key is the id of the bug that its
-absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. Two are names of the model only, since no one method of the
-implementation holds them: keep_checkpointed and undefined_has_no_end.
+absence brings back (KIP-279 means KIP-279's protection). Later work adds rows. One is a name of the model only, since no one method of the
+implementation holds it: undefined_has_no_end.
 """
 
 from attrs import frozen
@@ -212,6 +212,12 @@ PROTECTIONS: tuple[Protection, ...] = (
         bug="KAFKA-3978",
         breaks="HW-BOUNDS",
         says="a high watermark is clamped into [log start, log end], wherever it comes from",
+    ),
+    Protection(
+        name="introduce",
+        bug="KAFKA-4443",
+        breaks="LIVE",
+        says="a new controller tells every broker who is alive before it gives roles",
     ),
     Protection(
         name="keep_checkpointed",

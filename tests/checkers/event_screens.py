@@ -95,8 +95,15 @@ def _judged(check: str, trace: Trace) -> Verdict | None:
 
 def bounded(trace: Trace) -> Trace:
     """The trace without what HW-BOUNDS convicts random events of, so that other rules are asked."""
-    silent = (Name.LOG_RECOVERED, Name.BECAME_LEADER, Name.BECAME_FOLLOWER)
-    events = (evolve(event, high_watermark=0) if event.name in silent else event for event in trace.events)
+    silent = (Name.BECAME_LEADER, Name.BECAME_FOLLOWER)
+    events = (
+        evolve(event, high_watermark=0)
+        if event.name in silent
+        else evolve(event, high_watermark=max(0, min(event.high_watermark, event.offset)))
+        if event.name is Name.LOG_RECOVERED
+        else event
+        for event in trace.events
+    )
     return evolve(trace, events=tuple(events))
 
 

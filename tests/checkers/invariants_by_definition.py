@@ -189,6 +189,29 @@ def epoch_mono(trace: Trace, found: Found) -> None:
                     found.setdefault(("leader_epoch_repeated", *key), (-1, (last, position)))
 
 
+def hw_kept(trace: Trace, found: Found) -> None:
+    """A start finds the least high watermark of the time since the start before it, or more, if that one came out of a checkpoint and the log goes as far."""
+    events = trace.events
+    for position in of(events, Name.LOG_RECOVERED):
+        event = events[position]
+        past, key, node = events[:position], key_of(event), event.node
+        before = of(past, Name.LOG_RECOVERED, key=key, node=node)[-1:]
+        if not before or events[before[0]].high_watermark <= max(events[before[0]].log_start_offset, 0):
+            continue
+        faults = of(past, Name.FAULT_BEGAN, node=node)
+        lost = [at for at in faults if events[at].cause == "power_loss" and at > before[0]]
+        since = max((at for at in faults if events[at].cause == "power_loss" and at < before[0]), default=-1)
+        lied = [at for at in faults if events[at].cause == "lying_fsync" and at > since]
+        marks = of(events[before[0] : position], Name.MARK, key=key, node=node)
+        deleted = [at for at in marks if events[before[0] + at].cause == "replica_deleted"]
+        if deleted or any(a < b for a in lied for b in lost):
+            continue
+        heard = [at for at in of(past, Name.HIGH_WATERMARK, key=key, node=node) if at > before[0]]
+        least = min([*before, *heard], key=lambda at: (events[at].high_watermark, at))
+        if 0 <= event.high_watermark < min(events[least].high_watermark, event.offset):
+            found.setdefault(("high_watermark_forgotten", *key), (event.high_watermark, (least, position)))
+
+
 def ctrl_fence(trace: Trace, found: Found) -> None:
     """No write and no obeyed request of a controller whose epoch is over."""
     events = trace.events
@@ -223,7 +246,7 @@ def live(trace: Trace, found: Found) -> None:
 def by_definition(trace: Trace) -> Found:
     """The first finding of each anomaly in each partition, from the events."""
     found: Found = {}
-    for invariant in (commit_safe, log_match, epoch_mono, ctrl_fence, live):
+    for invariant in (commit_safe, log_match, hw_kept, epoch_mono, ctrl_fence, live):
         invariant(trace, found)
     return found
 

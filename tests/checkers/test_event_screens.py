@@ -37,7 +37,7 @@ from tests.checkers.event_screens import (
     row_group,
     suspicious,
 )
-from tests.checkers.test_invariants_differential import events_trace, reads_trace
+from tests.checkers.test_invariants_differential import events_trace, reads_trace, restarts_trace
 from tests.checkers.traces_by_hand import healthy_start, leads, state, trace
 
 pytestmark = pytest.mark.xdist_group("event_screens")
@@ -105,6 +105,7 @@ def test_no_small_trace_is_passed(check: str) -> None:
     traces = [bounded(events_trace(Random(f"screen {seed}"))) for seed in seeds]
     traces += [bent(Random(f"screen {seed}"), STORIES[seed % len(STORIES)]) for seed in seeds]
     traces += [bounded(reads_trace(Random(f"screen {seed}"))) for seed in seeds]
+    traces += [bounded(restarts_trace(Random(f"screen {seed}"))) for seed in seeds]
     traces += [control_trace(Random(f"screen {seed}")) for seed in seeds]
     traces += [compacted(Random(f"gone {seed}"), one) for seed, one in enumerate(traces[:600])]
     assert missed(check, traces) == []

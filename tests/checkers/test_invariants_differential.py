@@ -6,7 +6,15 @@ import pytest
 from attrs import evolve
 
 from fencepost.checkers import invariants
-from fencepost.checkers.invariants import commit_safe, ctrl_fence, epoch_mono, hw_mono, live, log_match
+from fencepost.checkers.invariants import (
+    commit_safe,
+    ctrl_fence,
+    epoch_mono,
+    hw_kept,
+    hw_mono,
+    live,
+    log_match,
+)
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position
 from fencepost.traces.trace import Claims, LossRange, Trace
@@ -105,6 +113,23 @@ def events_trace(random: Random) -> Trace:
     return trace(*past, *_dumps(random, past), claims=Claims(loss=_loss(random)))
 
 
+def restarts_trace(random: Random) -> Trace:
+    """Some fifteen events of replicas that start again and again, on disks that may lie."""
+    made = []
+    for _ in range(random.randint(3, 15)):
+        on = {"topic": "t", "partition": random.choice((0, 0, 0, 0, 1)), "node": random.choice((1, 1, 1, 2))}
+        end = random.choice((-1, 2, 3, 4, 4))
+        makers = {
+            Name.LOG_RECOVERED: {**on, "offset": end, "high_watermark": random.choice((-1, 0, 1, 2, 3)), "log_start_offset": random.choice((-1, 0, 0, 1))},
+            Name.HIGH_WATERMARK: {**on, "high_watermark": random.randrange(-1, 5), "cause": "follower"},
+            Name.MARK: {**on, "cause": random.choice(("replica_deleted", "failed_over"))},
+            Name.FAULT_BEGAN: {"node": on["node"], "cause": random.choice(("lying_fsync", "lying_fsync", "power_loss", "crash"))},
+        }  # fmt: skip
+        (name,) = random.choices(list(makers), (6, 2, 1, 3))
+        made.append(event(name, **makers[name]))
+    return trace(*made)
+
+
 def reads_trace(random: Random) -> Trace:
     """Some ten reads of two clocks, and takeovers of leaders."""
     operations = []
@@ -162,7 +187,8 @@ def event_mismatches(seeds: range, most: int = 10**9) -> tuple[int, int]:
     """How often the one pass and the definitions differ over events (until `most`), and how many traces have a finding."""
     wrong = convicted = 0
     for seed in seeds:
-        made = events_trace(Random(f"events {seed}"))
+        name, make = ("restarts", restarts_trace) if seed % 2 else ("events", events_trace)
+        made = make(Random(f"{name} {seed}"))
         told = {
             (f.anomaly, f.topic, f.partition): (f.offset, f.events)
             for f in invariants.judge(made).findings
@@ -203,7 +229,7 @@ def sweep(seed: int, count: int) -> tuple[int, int]:
 
 
 def test_the_one_pass_is_the_definitions() -> None:
-    """Rule: COMMIT-SAFE, LOG-MATCH, EPOCH-MONO, CTRL-FENCE and LIVE find what their definitions name, with that certificate, and nothing else."""
+    """Rule: COMMIT-SAFE, LOG-MATCH, HW-KEPT, EPOCH-MONO, CTRL-FENCE and LIVE find what their definitions name, with that certificate, and nothing else."""
     wrong, convicted = event_mismatches(range(TRACES), most=1)
     assert wrong == 0
     assert TRACES // 4 < convicted < TRACES
@@ -214,9 +240,15 @@ def test_every_anomaly_is_met() -> None:
     met = [
         name for seed in range(400) for name, _, _ in by_definition(events_trace(Random(f"events {seed}")))
     ]
+    met += [
+        name
+        for seed in range(100)
+        for name, _, _ in by_definition(restarts_trace(Random(f"restarts {seed}")))
+    ]
     for name in (
         "committed_record_lost", "committed_record_truncated", "log_divergence", "leader_epoch_regressed", "leader_epoch_repeated",
         "two_leaders_one_epoch", "fenced_controller_wrote", "fenced_controller_obeyed", "no_progress",
+        "high_watermark_forgotten",
     ):  # fmt: skip
         assert met.count(name) >= 5, name
 
@@ -234,6 +266,9 @@ FAULTS = [
     (epoch_mono.EpochMono, "_broker_started", lambda self, position, event: None),
     (ctrl_fence.CtrlFence, "_broker_started", lambda self, position, event: None),
     (live.Live, "_phase", lambda self, position, event: None),
+    (hw_kept.HighWatermarkKept, "_high_watermark", lambda self, position, event: None),
+    (hw_kept.HighWatermarkKept, "_mark", lambda self, position, event: None),
+    (hw_kept.HighWatermarkKept, "_fault", lambda self, position, event: None),
     (hw_mono.HighWatermarkMono, "_times", lambda self, key, epoch: []),
 ]
 

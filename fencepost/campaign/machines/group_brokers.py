@@ -12,7 +12,12 @@ from fencepost.impl.broker import Broker, make_broker
 from fencepost.impl.coordinator.group import Group
 from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
-from fencepost.impl.messages import FetchResponse, LeaderAndIsrRequest, PartitionState
+from fencepost.impl.messages import (
+    FetchResponse,
+    LeaderAndIsrRequest,
+    PartitionState,
+    UpdateMetadataRequest,
+)
 from fencepost.impl.parts import Parts
 from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
 from fencepost.impl.seam import (
@@ -138,15 +143,16 @@ class TwoBrokers:
         )
         for node in BROKERS:
             self._last += 1
-            request = LeaderAndIsrRequest(
-                correlation_id=self._last,
-                controller_id=99,
-                controller_epoch=1,
-                broker_epoch=node,
-                partitions=(state,),
-                live_brokers=BROKERS,
-            )
-            self._step(node, MessageArrived(99, request))
+            for kind in (UpdateMetadataRequest, LeaderAndIsrRequest):
+                request = kind(
+                    correlation_id=self._last,
+                    controller_id=99,
+                    controller_epoch=1,
+                    broker_epoch=node,
+                    partitions=(state,),
+                    live_brokers=BROKERS,
+                )
+                self._step(node, MessageArrived(99, request))
         self.replicate()
 
     def fire(self, node: int, *key: str) -> None:

@@ -1,4 +1,4 @@
-"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, EPOCH-MONO, CTRL-FENCE, those of ISR, assignment and deletion, and
+"""The event invariants: COMMIT-SAFE, LOG-MATCH, HW-MONO, HW-BOUNDS, HW-KEPT, EPOCH-MONO, CTRL-FENCE, those of ISR, assignment and deletion, and
 progress after the faults.
 
 Owns the one pass over a trace's events, and the verdict. Each invariant is a file of this folder; each gets only the events that it names. Must not know which
@@ -16,6 +16,7 @@ from fencepost.checkers.invariants.deletion import Deletion
 from fencepost.checkers.invariants.epoch_mono import EpochMono
 from fencepost.checkers.invariants.findings import CHECK, Findings
 from fencepost.checkers.invariants.hw_bounds import HighWatermarkBounds
+from fencepost.checkers.invariants.hw_kept import HighWatermarkKept
 from fencepost.checkers.invariants.hw_mono import HighWatermarkMono
 from fencepost.checkers.invariants.in_sync import InSync
 from fencepost.checkers.invariants.incarnation import Incarnation
@@ -47,6 +48,7 @@ def judge(trace: Trace) -> Verdict:
         log_match,
         high_watermark_mono,
         HighWatermarkBounds(findings),
+        HighWatermarkKept(findings),
         EpochMono(findings),
         CtrlFence(findings),
         InSync(findings),

@@ -87,9 +87,16 @@ class Channels:
         """This broker stops its replica, and deletes it if asked; it is told after everybody heard of the batch's leaders."""
         self.stop_replicas.setdefault(broker, {})[key] = (leader_epoch, delete)
 
+    def introduce(self, context: ControllerContext) -> None:
+        """Protection KAFKA-4443: a new controller tells everybody who is alive, and all partitions, before it gives a role: a broker that has just started
+        follows nobody of whom it has not heard."""
+        self.add_metadata(context.states)
+        self.flush(context, metadata_always=True)
+
     def flush(self, context: ControllerContext, *, metadata_always: bool = False) -> None:
         """Queue one LeaderAndIsr, one UpdateMetadata and one StopReplica per broker from what was added."""
         live = tuple(sorted(context.electable()))
+        stopping = tuple(sorted(context.shutting_down))
         states: dict[TopicPartition, PartitionState] = {}
         for broker, keys in sorted(self.leader_and_isr.items()):
             if broker in self.channels:
@@ -106,7 +113,10 @@ class Channels:
                 self._queue(
                     broker,
                     UpdateMetadataRequest(
-                        **self._addressed(context, broker), partitions=told, live_brokers=live
+                        **self._addressed(context, broker),
+                        partitions=told,
+                        live_brokers=live,
+                        shutting_down=stopping,
                     ),
                 )
         for broker, stopped in sorted(self.stop_replicas.items()):

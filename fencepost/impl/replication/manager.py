@@ -20,6 +20,7 @@ from fencepost.impl.messages import (
     StopReplicaRequest,
     TopicPartition,
 )
+from fencepost.impl.metadata_cache import MetadataCache
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.isr import SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
@@ -50,8 +51,8 @@ def log_options(topic: TopicOptions) -> LogOptions:
 @define
 class ReplicaManager:
     """partitions: every replica here, led or followed; shared with the leader role. checkpointed: high watermarks read at start-up,
-    kept until a replica takes them over so that a checkpoint never forgets a partition (KAFKA-1647). latest: (controller epoch, correlation id)
-    of the latest LeaderAndIsr or StopReplica."""
+    kept until a replica takes them over so that a checkpoint never forgets a partition (KAFKA-1647). metadata: who is alive. latest: (controller
+    epoch, correlation id) of the latest LeaderAndIsr or StopReplica."""
 
     shell: Shell
     partitions: dict[TopicPartition, Partition]
@@ -59,6 +60,7 @@ class ReplicaManager:
     fetcher: ReplicaFetcher
     isr: InSyncReplicas
     logs: LogDirectory
+    metadata: MetadataCache
     partition_type: type[Partition] = Partition
     checkpointed: dict[TopicPartition, int] = field(factory=dict)
     written: dict[TopicPartition, int] = field(factory=dict)
@@ -109,13 +111,19 @@ class ReplicaManager:
 
     def checkpoint(self) -> None:
         """Write the high watermarks and the recovery points, where any moved."""
-        current = dict(self.checkpointed)
-        current.update({key: partition.high_watermark for key, partition in self.partitions.items()})
+        current = self.keep_checkpointed()
         if current != self.written:
             write_high_watermarks(self.shell.files, current)
             self.written = current
         self.logs.checkpoint()
         self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
+
+    def keep_checkpointed(self) -> dict[TopicPartition, int]:
+        """Protection KAFKA-1647: what a checkpoint holds: the high watermark of every replica, also of one whose leader is down or unknown, and what was
+        read at start-up and no replica has taken over yet."""
+        current = dict(self.checkpointed)
+        current.update({key: partition.high_watermark for key, partition in self.partitions.items()})
+        return current
 
     def close(self) -> None:
         """Stop cleanly: flush and release every log, write the checkpoints, then the marker. Raises LogOfflineError or OSError if the disk fails."""
@@ -139,8 +147,22 @@ class ReplicaManager:
             if partition is None and not in_order:
                 continue  # it was deleted since
             partition = partition or self._create(state.partition)
-            if self.leader_epoch_fencing(partition, state):
+            if self.leader_epoch_fencing(partition, state) and self._may_follow(state):
                 self._take(partition, state)
+
+    def _may_follow(self, state: PartitionState) -> bool:
+        """Kafka's makeFollowers: nobody follows a leader that it has not heard to be alive. The replica is there, its high watermark checkpointed
+        (KAFKA-1647); its role and epoch stay what they were, so that the same request may be obeyed later. (docs/decisions/unknown-leader.md)"""
+        if state.leader < 0 or state.leader == self.shell.node or self.metadata.runs(state.leader):
+            return True
+        self.shell.record(
+            Name.MARK,
+            state.partition,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            cause="leader_not_alive",
+        )
+        return False
 
     def leader_epoch_fencing(self, partition: Partition, state: PartitionState) -> bool:
         """Protection KAFKA-1188: only a higher leader epoch changes a role."""

@@ -50,6 +50,12 @@ CLUSTER: tuple[Anomaly, ...] = (
         definition="a replica's high watermark is below its log start offset, above its log end offset, or negative",
     ),
     Anomaly(
+        name="high_watermark_forgotten",
+        rank=23,
+        breaks="HW-KEPT",
+        definition="a replica started with a lower high watermark than its checkpoint had held, though its log goes beyond it",
+    ),
+    Anomaly(
         name="log_divergence",
         rank=25,
         breaks="LOG-MATCH",

@@ -21,6 +21,7 @@ from fencepost.checkers.events.kernels.invariants_fields import (
     FOUND_AT,
     ISR,
     KNOWN_EPOCH,
+    LEAST,
     MEMBERS,
     OBEYED,
     OWNER,
@@ -168,6 +169,7 @@ def mark(state: State, events: Events, i: int) -> bool:
 def deleted(state: State, events: Events, i: int, key: int) -> bool:
     """The mark of a broker that deleted its replica: is it in the ISR, or wanted?"""
     state.replica[key, events.of[column.NODE, i], KNOWN_EPOCH] = -1
+    state.replica[key, events.of[column.NODE, i], LEAST] = 0
     if is_deleting(state, events.of[column.TOPIC, i]):
         return False
     in_isr = state.key[key, STATED] and state.key[key, ISR] >> events.of[column.NODE, i] & 1

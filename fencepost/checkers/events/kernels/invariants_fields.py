@@ -29,10 +29,10 @@ highest leader epoch that exposed [CommitSafe]; by leader epoch, see below; rows
 whether one was refused [Assign]; the row of the last replicas that were any [Deletion]."""
 KEY_NEW = (-1, -1, 0, -1, -1, 0, -1, -1, -1, BEFORE_ALL, -1, -1, -1, -1, 0, -1)
 
-LOG, START, BOUND, KNOWN_EPOCH, BELIEVED, FINAL, FINAL_START, FINAL_HIGH_WATERMARK = range(8)
+LOG, START, BOUND, KNOWN_EPOCH, BELIEVED, FINAL, FINAL_START, FINAL_HIGH_WATERMARK, LEAST = range(9)
 """Of a replica: its log and where it starts [Replicas], the start that bounds its high watermark [HighWatermarkBounds], the leader epoch it
-knows [EpochMono], the ISR it goes by [InSync], and its final dump [Replicas]."""
-REPLICA_NEW = (-1, 0, 0, -1, -1, -1, 0, 0)
+knows [EpochMono], the ISR it goes by [InSync], its final dump [Replicas], and the least high watermark since its start [HighWatermarkKept]."""
+REPLICA_NEW = (-1, 0, 0, -1, -1, -1, 0, 0, 0)
 
 HIGHEST, LED, NAMED = 2, 3, 4
 """Of a leader epoch of a partition: the highest high watermark exposed [CommitSafe], who leads [EpochMono], what its offsets name [LogMatch]."""

@@ -1,6 +1,6 @@
-"""COMMIT-SAFE, LOG-MATCH, HW-BOUNDS and EPOCH-MONO of brokers over columns: the events of a replica's log, and the end of the trace.
+"""COMMIT-SAFE, LOG-MATCH, HW-BOUNDS, HW-KEPT and EPOCH-MONO of brokers over columns: the events of a replica's log, and the end of the trace.
 
-Owns what these events change and whether they may break one of the four. Must not know what stands in ZooKeeper beyond the ISR.
+Owns what these events change and whether they may break one of the five. Must not know what stands in ZooKeeper beyond the ISR.
 """
 
 from fencepost.checkers.compiled import compiled_within
@@ -19,6 +19,7 @@ from fencepost.checkers.events.kernels.invariants_fields import (
     HIGHEST,
     ISR,
     KNOWN_EPOCH,
+    LEAST,
     LED,
     LOG,
     NAMED,
@@ -133,7 +134,19 @@ def recovered(state: State, events: Events, i: int, key: int) -> bool:
         state.replica[key, node, START] = start
         state.replica[key, node, BOUND] = start
     resize(state.logs, log_of(state, key, node, LOG), events.of[column.OFFSET, i])
-    return not bounded(state, events, i, key, events.of[column.OFFSET, i])
+    kept = keeps(state, events, i, key)
+    return not (kept and bounded(state, events, i, key, events.of[column.OFFSET, i]))
+
+
+@compiled_within
+def keeps(state: State, events: Events, i: int, key: int) -> bool:
+    """HW-KEPT: a start finds what the checkpoint held, or more. (What a disk has lost by lying is the plain code's to say.)"""
+    node, high_watermark = events.of[column.NODE, i], events.of[column.HIGH_WATERMARK, i]
+    least = state.replica[key, node, LEAST]
+    state.replica[key, node, LEAST] = (
+        high_watermark if high_watermark > events.of[column.LOG_START_OFFSET, i] else 0
+    )
+    return bool(high_watermark >= min(least, events.of[column.OFFSET, i]))
 
 
 @compiled_within
@@ -171,6 +184,8 @@ def committed_log(state: State, key: int) -> int:
 @compiled_within
 def exposed(state: State, events: Events, i: int, key: int) -> bool:
     """HIGH_WATERMARK."""
+    replica = state.replica[key, events.of[column.NODE, i]]
+    replica[LEAST] = min(replica[LEAST], events.of[column.HIGH_WATERMARK, i])
     if not bounded(state, events, i, key, events.of[column.OFFSET, i]):
         return True
     if events.of[column.CAUSE, i] != words.LEADER:
