@@ -50,7 +50,7 @@ from fencepost.impl.seam import (
 from fencepost.impl.shell import Shell
 from fencepost.impl.zookeeper_groups import GROUPED, Grouping
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClusterOptions
 
 CONTROLLERS_MAIL = frozenset((kafka.ControlResponse, kafka.ControlledShutdownRequest))
@@ -182,7 +182,7 @@ class Broker:
     def _on_control(self, source: int, request: Any) -> None:
         error = self.gate.admit(request)
         partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             if isinstance(request, kafka.LeaderAndIsrRequest):
                 self.replicas.apply(request)
             elif isinstance(request, kafka.UpdateMetadataRequest):

@@ -14,7 +14,7 @@ from attrs import define
 from fencepost.impl.messages import ControlRequest
 from fencepost.impl.shell import Shell
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
 @define
@@ -27,10 +27,10 @@ class ControlGate:
     def admit(self, request: ControlRequest) -> ErrorCode:
         """NONE if the request may be acted on; its controller epoch is then the highest obeyed."""
         error = self.broker_epoch_fencing(request)
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             error = self.controller_epoch_fencing(request)
         kind = type(request).__name__
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             self.controller_epoch = max(self.controller_epoch, request.controller_epoch)
             name, detail = Name.CONTROL_REQUEST_APPLIED, ""
         else:
@@ -48,10 +48,10 @@ class ControlGate:
         """Protection KAFKA-532: refuse a controller whose successor was obeyed already."""
         if request.controller_epoch < self.controller_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def broker_epoch_fencing(self, request: ControlRequest) -> ErrorCode:
         """Protection KIP-380: refuse what was meant for an earlier incarnation (only `<` is stale: the controller may know a newer one first)."""
         if request.broker_epoch < self.shell.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
-        return ErrorCode.NONE
+        return NO_ERROR

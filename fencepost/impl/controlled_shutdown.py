@@ -24,6 +24,7 @@ CONTROLLED_SHUTDOWN = "controlled shutdown"
 """Why a broker halts that was asked to."""
 LAST_PATIENCE_MS = 1_000
 """How long the last words to ZooKeeper may take."""
+_SHUTTING_DOWN: str = BrokerState.SHUTTING_DOWN.value
 
 
 @define
@@ -52,7 +53,7 @@ class ControlledShutdown:
     def shutting_down(self) -> bool:
         """Whether the logs are closed: nothing is served any more, only the last words to ZooKeeper are waited for. Asked at every message, so that the name
         is compared as it stands."""
-        return self.shell.broker_state == BrokerState.SHUTTING_DOWN
+        return self.shell.broker_state == _SHUTTING_DOWN
 
     def on_timer(self) -> None:
         """No answer in time, or partitions remained; or ZooKeeper did not hear the last words."""

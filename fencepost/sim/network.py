@@ -68,7 +68,7 @@ class LinkFault:
 
 
 class Link:
-    """One direction between two nodes. streams: (kind, cause) -> key of the last message."""
+    """One direction between two nodes. streams: (kind, cause) -> key of the last message; kinds: kind -> what their keys begin with."""
 
     __slots__ = (
         "blocked",
@@ -76,6 +76,7 @@ class Link:
         "duplicate_ppm",
         "endpoint",
         "key",
+        "kinds",
         "loopback",
         "loss_ppm",
         "reorder_ppm",
@@ -90,6 +91,7 @@ class Link:
         self.blocked, self.loss_ppm, self.delay = False, 0, 0
         self.duplicate_ppm = self.reorder_ppm = 0
         self.streams: dict[tuple[type, tuple[int, ...]], int] = {}
+        self.kinds: dict[type, int] = {}
 
 
 class Network:
@@ -115,7 +117,6 @@ class Network:
         self._endpoints: dict[int, Endpoint] = {}
         self._links: dict[Pair, Link] = {}
         self._faults: dict[str, LinkFault] = {}
-        self._kinds: dict[type, int] = {}
         self.sent = self.delivered = self.lost = self.duplicated = self.held_back = 0
 
     # ---- nodes and faults
@@ -212,10 +213,9 @@ class Network:
         key = (kind, cause)
         word = link.streams.get(key)
         if word is None:
-            number = self._kinds.get(kind)
-            if number is None:
-                number = self._kinds[kind] = stable_number(kind.__qualname__)
-            word = mix(link.key, number)
+            word = link.kinds.get(kind)
+            if word is None:
+                word = link.kinds[kind] = mix(link.key, stable_number(kind.__qualname__))
             for part in cause:
                 word = mix(word, part)
         link.streams[key] = word = (word + _STRIDE) & MASK

@@ -12,6 +12,7 @@ to its session sets its watches again (client's side: zookeeper_client.py). Fina
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 from zlib import crc32
 
@@ -271,16 +272,23 @@ class ZooKeeper:
 
 BESIDE = ("/brokers/seqid", "/cluster", "/config")
 """What brokers read and make beside their protocol."""
+KNOWN_CAUSES = 4096
+"""Causes that are remembered: the same few paths are asked for in every run."""
 
 
 def cause_of(request: Request) -> tuple[int, ...] | None:
     """What keys the network's randomness for a request: its kind and paths, never its running number or its data. None where all paths are beside the
     protocol: such a request draws nothing and holds up nothing that comes after it on its connection, so that plans run as they did before there was any."""
     if isinstance(request, (MultiRead, SetWatches)):
-        paths = request.paths
-        text = " ".join((type(request).__name__, *paths))
-    else:
-        members = request.operations if isinstance(request, Multi) else (request,)
-        paths = tuple(member.path for member in members)
-        text = " ".join(f"{type(member).__name__} {member.path}" for member in members)
-    return None if all(path.startswith(BESIDE) for path in paths) else (crc32(text.encode()),)
+        return _cause_of(type(request).__name__, *request.paths)
+    if isinstance(request, Multi):
+        return _cause_of(*[word for each in request.operations for word in (type(each).__name__, each.path)])
+    return _cause_of(type(request).__name__, request.path)
+
+
+@lru_cache(maxsize=KNOWN_CAUSES)
+def _cause_of(*words: str) -> tuple[int, ...] | None:
+    """words: kinds and paths, which begin with a slash."""
+    if all(word.startswith(BESIDE) for word in words if word.startswith("/")):
+        return None
+    return (crc32(" ".join(words).encode()),)

@@ -13,7 +13,7 @@ from fencepost.impl.log.record_batch import HEADER_SIZE, Header, Record, encode_
 from fencepost.impl.log.values import VALUE_ID
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import Produce
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 RECORD_OVERHEAD = 21
 """Most bytes that a record has beside its key, value and headers (Kafka's MAX_RECORD_OVERHEAD)."""
@@ -50,7 +50,7 @@ class Batch:
     attempts: int = 0
     not_before: int = 0
     unknown: bool = False
-    error: ErrorCode = ErrorCode.NONE
+    error: ErrorCode = NO_ERROR
     node: int = NONE
     producer_id: int = NONE
     producer_epoch: int = NONE

@@ -5,7 +5,7 @@ from attrs import define
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import Complete
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import PlannedOperation
 
 VALUES_PER_OPERATION = 1000
@@ -28,7 +28,7 @@ class Attempt:
     stale_metadata: bool = False
     resetting: bool = False
     unknown: bool = False
-    error: ErrorCode = ErrorCode.NONE
+    error: ErrorCode = NO_ERROR
     node: int = -1
     offset: int | None = None
     end_offset: int | None = None
@@ -73,7 +73,7 @@ def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
             partition=operation.partition,
             key=operation.key or None,
             argument=operation.argument or None,
-            error=None if attempt.error is ErrorCode.NONE else attempt.error.value,
+            error=None if attempt.error is NO_ERROR else attempt.error.value,
             acks=operation.acks if append else None,
             isolation="read_uncommitted" if operation.function in ("poll", "list_offsets") else None,
             offset=attempt.offset if not append or outcome is Outcome.OK else None,

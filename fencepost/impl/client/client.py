@@ -26,7 +26,7 @@ from fencepost.impl.seam import (
 )
 from fencepost.impl.shell import MILLISECOND
 from fencepost.traces.operations import ACKS_NONE, Outcome, Record
-from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions, PlannedOperation
 
 MAX_ATTEMPTS = 256
@@ -147,7 +147,7 @@ class Client:
         """The delivery time-out: what is known by now decides. A read learnt nothing; an append in flight may still happen."""
         in_flight = current.correlation_id >= 0 and not current.asking_metadata
         undecided = current.operation.function == "append" and (current.unknown or in_flight)
-        if in_flight and current.error is ErrorCode.NONE:
+        if in_flight and current.error is NO_ERROR:
             current.error = ErrorCode.REQUEST_TIMED_OUT
         self._finish(current, Outcome.UNKNOWN if undecided else Outcome.FAIL)
 
@@ -208,7 +208,7 @@ class Client:
     def _on_produced(self, current: Attempt, response: kafka.ProduceResponse) -> None:
         outcome = outcome_of_attempt(response.error, appended=response.base_offset >= 0)
         if outcome is Outcome.OK:
-            current.error, current.offset = ErrorCode.NONE, response.base_offset
+            current.error, current.offset = NO_ERROR, response.base_offset
             current.leader_epoch, current.log_start_offset = response.leader_epoch, response.log_start_offset
             self._finish(current, Outcome.OK)
         elif outcome is Outcome.FAIL:
@@ -217,7 +217,7 @@ class Client:
             self._unknown_attempt(current, response.error)
 
     def _on_listed(self, current: Attempt, response: kafka.ListOffsetsResponse) -> None:
-        if response.error is not ErrorCode.NONE:
+        if response.error is not NO_ERROR:
             self._retry(current, response.error)
             return
         if current.resetting:
@@ -225,15 +225,15 @@ class Client:
             self._attempt(current)
             return
         self._shown(current.key, response.offset)
-        current.error, current.offset, current.end_offset = ErrorCode.NONE, response.offset, response.offset
+        current.error, current.offset, current.end_offset = NO_ERROR, response.offset, response.offset
         current.leader_epoch = response.leader_epoch
         self._finish(current, Outcome.OK)
 
     def _on_deleted(self, current: Attempt, response: kafka.DeleteRecordsResponse) -> None:
-        if response.error is not ErrorCode.NONE:
+        if response.error is not NO_ERROR:
             self._retry(current, response.error)
             return
-        current.error, current.log_start_offset = ErrorCode.NONE, response.low_watermark
+        current.error, current.log_start_offset = NO_ERROR, response.low_watermark
         self._finish(current, Outcome.OK)
 
     def _shown(self, key: TopicPartition, end: int) -> None:
@@ -242,7 +242,7 @@ class Client:
     def _on_fetched(self, current: Attempt, answer: kafka.FetchedPartition) -> None:
         if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             current.resetting = True
-        if answer.error is not ErrorCode.NONE:
+        if answer.error is not NO_ERROR:
             self._retry(current, answer.error)
             return
         try:
@@ -263,7 +263,7 @@ class Client:
             for offset, value in enumerate(values, base_offset)
             if offset >= current.position
         ]
-        current.error, current.offset, current.records = ErrorCode.NONE, current.position, tuple(records)
+        current.error, current.offset, current.records = NO_ERROR, current.position, tuple(records)
         current.end_offset, current.leader_epoch = answer.high_watermark, answer.leader_epoch
         current.log_start_offset = answer.log_start_offset
         self._shown(current.key, answer.high_watermark)

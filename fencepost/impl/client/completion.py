@@ -8,7 +8,7 @@ from fencepost.impl.client.accumulator import NONE, SEQUENCES, Batch
 from fencepost.impl.messages import ProduceResponse
 from fencepost.impl.seam import Complete, Produce
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 TOMBSTONE = "tombstone"
 
@@ -47,7 +47,7 @@ def _row(
         partition=batch.partition.partition,
         key=_text(append.key),
         argument=TOMBSTONE if None in append.values else None,
-        error=None if batch.error is ErrorCode.NONE else batch.error.value,
+        error=None if batch.error is NO_ERROR else batch.error.value,
         acks=batch.acks,
         offset=offset,
         log_start_offset=response.log_start_offset if known and response is not None else None,

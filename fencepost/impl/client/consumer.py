@@ -24,7 +24,7 @@ from fencepost.impl.log.values import value_of
 from fencepost.impl.seam import Effect, Input, MessageArrived, Started, TimerFired
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ConsumerOptions
 
 POLL_TIMER, AGAIN_TIMER, AUTO_COMMIT_TIMER = ("poll",), ("again",), ("auto_commit",)
@@ -117,7 +117,7 @@ class Consumer:
         if what:
             self.coordinator.commit(what, "sync", lambda error: self.application.committed(self, error))
         else:
-            self.application.committed(self, ErrorCode.NONE)
+            self.application.committed(self, NO_ERROR)
 
     def commit_async(self, offsets: dict[TopicPartition, int] | None = None) -> None:
         """Commit the positions (or these offsets) once, and do not wait."""
@@ -171,7 +171,7 @@ class Consumer:
         if not self.polling or self.dead:
             return
         coordinator, fetcher = self.coordinator, self.fetcher
-        if coordinator.failed is not ErrorCode.NONE:
+        if coordinator.failed is not NO_ERROR:
             self._fail(coordinator.failed)
         elif fetcher.complete():
             self._end_round()

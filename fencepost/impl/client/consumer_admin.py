@@ -22,7 +22,7 @@ from fencepost.impl.group_messages import (
 from fencepost.impl.seam import Effect, Input, MessageArrived, Send, Started
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.errors import EnvironmentError_, FencepostError
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Make = Callable[[int], kafka.Message]
 """A request with this correlation id."""
@@ -124,7 +124,7 @@ class GroupAdmin:
             (answer,) = await self.ask(
                 [(broker, lambda number: FindCoordinatorRequest(correlation_id=number, group_id=group))]
             )
-            if answer is not None and answer.error is ErrorCode.NONE:  # type: ignore[union-attr]
+            if answer is not None and answer.error is NO_ERROR:  # type: ignore[union-attr]
                 return answer.node  # type: ignore[union-attr]
             seen = "no answer" if answer is None else str(answer.error)  # type: ignore[union-attr]
             await self.pause()
@@ -229,7 +229,7 @@ class GroupAdmin:
         return {
             key: answer.offset
             for key, answer in zip(led, answers, strict=True)
-            if isinstance(answer, kafka.ListOffsetsResponse) and answer.error is ErrorCode.NONE
+            if isinstance(answer, kafka.ListOffsetsResponse) and answer.error is NO_ERROR
         }
 
     # ---- other offsets
@@ -257,7 +257,7 @@ class GroupAdmin:
                 where=f"group {group}",
                 hint="end its consumers first, and wait until their sessions are over",
             )
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             raise EnvironmentError_(
                 expected="offsets that are committed", seen=str(error), where=f"group {group}"
             )

@@ -14,7 +14,7 @@ from fencepost.impl.client.consumer_member import GONE, GroupMember, error_of
 from fencepost.impl.client.consumer_requests import positions_of
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.operations import Function, Outcome
-from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 
 COMMIT_TIMER = "commit_again"
 RETRIED = GONE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
@@ -108,7 +108,7 @@ class ConsumerCoordinator(GroupMember):
 
         def answered(answer: kafka.OffsetFetchResponse | None) -> None:
             error = error_of(answer)
-            if answer is None or error is not ErrorCode.NONE:
+            if answer is None or error is not NO_ERROR:
                 self.desk.end(begun, Outcome.FAIL, error)
                 self.refused(error)
                 told(None)

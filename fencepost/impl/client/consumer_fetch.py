@@ -16,7 +16,7 @@ from fencepost.impl.log.batch_header import CorruptBatchError, read_headers
 from fencepost.impl.log.record_batch import Record, read_records
 from fencepost.impl.shell import MILLISECOND
 from fencepost.impl.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 MAX_BYTES = 1_048_576
 """Of one partition in one fetch."""
@@ -98,7 +98,7 @@ class ConsumerFetcher:
     def _listed(self, key: TopicPartition, then: Callable[[], None], answer: Any) -> None:
         if key not in self.resets:
             return  # somebody sought, or it is not assigned any more
-        if answer is None or answer.error is not ErrorCode.NONE:
+        if answer is None or answer.error is not NO_ERROR:
             self.resets[key], self.stale = False, True
         else:
             self.begin_at(key, answer.offset)
@@ -143,7 +143,7 @@ class ConsumerFetcher:
             key = fetched.partition
             if self.positions.get(key) != offsets[key]:
                 continue  # somebody sought meanwhile
-            if fetched.error is ErrorCode.NONE:
+            if fetched.error is NO_ERROR:
                 current.answers[key] = (offsets[key], fetched)
             elif fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 self.begin_at(key, -1)

@@ -24,7 +24,7 @@ from fencepost.impl.consumer_protocol import (
 )
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER = ("find",), ("heartbeat",), ("rejoin",)
 JOIN_SLACK_MS = 5_000
@@ -79,7 +79,7 @@ class GroupMember:
     member_id: str = ""
     generation: int = kafka.NO_GENERATION
     owned: tuple[TopicPartition, ...] = ()
-    failed: ErrorCode = ErrorCode.NONE
+    failed: ErrorCode = NO_ERROR
     synced_as: str = ""
     fenced_as_known: bool = False
 
@@ -103,7 +103,7 @@ class GroupMember:
         )
 
     def _found(self, answer: Any) -> None:
-        if error_of(answer) is ErrorCode.NONE:
+        if error_of(answer) is NO_ERROR:
             self.finding, self.node = False, answer.node
             self.wake()
         else:
@@ -151,7 +151,7 @@ class GroupMember:
 
     def _joined(self, begun: Operation, node: int, answer: Any) -> None:
         error = error_of(answer)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             if error is ErrorCode.MEMBER_ID_REQUIRED:
                 self.member_id = answer.member_id
             self._not_joined(begun, error)
@@ -186,9 +186,9 @@ class GroupMember:
 
     def _synced(self, begun: Operation, node: int, generation: int, answer: Any) -> None:
         error = error_of(answer)
-        if error is ErrorCode.NONE and generation != self.generation:
+        if error is NO_ERROR and generation != self.generation:
             error = ErrorCode.ILLEGAL_GENERATION  # membership was given up meanwhile
-        partitions = None if error is not ErrorCode.NONE else decode_assignment(answer.assignment)
+        partitions = None if error is not NO_ERROR else decode_assignment(answer.assignment)
         if partitions is None:
             self._not_joined(begun, error)
             return
@@ -211,7 +211,7 @@ class GroupMember:
         self.desk.end(begun, Outcome.FAIL, error)
         self.stage = Stage.OUT
         self.refused(error)
-        if self.failed is ErrorCode.NONE:
+        if self.failed is NO_ERROR:
             at_once = error in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS)
             self.desk.set_timer(REJOIN_TIMER, 0 if at_once else self.desk.options.retry_backoff_ms)
             self.stage = Stage.JOINING  # until that timer
@@ -236,7 +236,7 @@ class GroupMember:
 
     def start_over(self) -> None:
         """As a process that is started anew."""
-        self.failed, self.stage, self.owned = ErrorCode.NONE, Stage.OUT, ()
+        self.failed, self.stage, self.owned = NO_ERROR, Stage.OUT, ()
         self.give_up_membership()
 
     def give_up_membership(self) -> None:

@@ -14,7 +14,7 @@ from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.seam import Begin, CancelTimer, Complete, Effect, Send, SetTimer, TimerKey
 from fencepost.impl.shell import MILLISECOND
 from fencepost.traces.operations import Function, Operation, Outcome, Position
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ConsumerOptions
 
 REQUEST = "request"
@@ -144,15 +144,13 @@ class ConsumerDesk:
         self.outbox.append(Begin(begun))
         return begun
 
-    def end(
-        self, begun: Operation, outcome: Outcome, error: ErrorCode = ErrorCode.NONE, **columns: Any
-    ) -> None:
+    def end(self, begun: Operation, outcome: Outcome, error: ErrorCode = NO_ERROR, **columns: Any) -> None:
         """A row is complete."""
         ended = evolve(
             begun,
             outcome=outcome,
             completion_time=None if outcome is Outcome.UNKNOWN else 0,
-            error=None if error is ErrorCode.NONE else error.value,
+            error=None if error is NO_ERROR else error.value,
             **columns,
         )
         self.outbox.append(Complete(ended))

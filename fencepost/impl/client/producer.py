@@ -36,7 +36,7 @@ from fencepost.impl.seam import (
 )
 from fencepost.impl.shell import MILLISECOND
 from fencepost.traces.operations import ACKS_NONE, Outcome
-from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions
 
 MAX_ATTEMPTS = 256
@@ -216,7 +216,7 @@ class Producer:
         self.outbox.append(self.asking.settle(METADATA, self.now, helped=led and not self.homeless))
 
     def _on_id(self, response: kafka.InitProducerIdResponse) -> None:
-        given = response.error is ErrorCode.NONE
+        given = response.error is NO_ERROR
         if given:
             self.sequences.initialised(response.producer_id, response.producer_epoch)
         self.outbox.append(self.asking.settle(IDENTITY, self.now, helped=given))
@@ -225,7 +225,7 @@ class Producer:
         line = self.accumulator.line(batch.partition)
         outcome = outcome_of_attempt(response.error, appended=response.base_offset >= 0)
         if outcome is Outcome.OK:
-            batch.error = ErrorCode.NONE
+            batch.error = NO_ERROR
             self._end(line, batch, Outcome.OK, response)
         else:
             self._refused(line, batch, response.error, unknown=outcome is Outcome.UNKNOWN)
@@ -285,7 +285,7 @@ class Producer:
     def _too_late(self, batch: Batch) -> None:
         """The delivery time-out: what is known by now decides."""
         in_flight = batch.correlation_id != NONE
-        if batch.error is ErrorCode.NONE:
+        if batch.error is NO_ERROR:
             batch.error = ErrorCode.REQUEST_TIMED_OUT
         outcome = Outcome.UNKNOWN if in_flight or batch.unknown else Outcome.FAIL
         self._end(self.accumulator.line(batch.partition), batch, outcome)

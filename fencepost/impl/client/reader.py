@@ -27,7 +27,7 @@ from fencepost.impl.seam import (
 )
 from fencepost.impl.shell import MILLISECOND
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClientOptions
 
 NONE = -1
@@ -184,7 +184,7 @@ class Reader:
                 self._rest(reading)
 
     def _on_listed(self, reading: Reading, response: kafka.ListOffsetsResponse) -> None:
-        if response.error is ErrorCode.NONE:
+        if response.error is NO_ERROR:
             reading.position = response.offset
         else:
             self._rest(reading)
@@ -193,7 +193,7 @@ class Reader:
         if answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             reset = self.options.auto_offset_reset
             reading.position, reading.start = NONE, kafka.EARLIEST if reset == "earliest" else kafka.LATEST
-        if answer.error is not ErrorCode.NONE:
+        if answer.error is not NO_ERROR:
             self._rest(reading)
             return
         try:

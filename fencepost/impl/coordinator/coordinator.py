@@ -24,7 +24,7 @@ from fencepost.impl.replication.partition import Partition
 from fencepost.impl.seam import TimerKey
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import Create
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 REPLICAS = 3
 """offsets.topic.replication.factor, or as many brokers as there are."""
@@ -93,13 +93,13 @@ class GroupCoordinator:
         """The leader of the group's offsets partition, as this broker has heard; the topic is created if it may be."""
         key = TopicPartition(OFFSETS_TOPIC, self.table.number_of(request.group_id))
         leader, _ = self.metadata.leaders.get(key, (-1, -1))
-        error = ErrorCode.NONE if self.table.count and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        error = NO_ERROR if self.table.count and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not any(known.topic == OFFSETS_TOPIC for known in self.metadata.leaders):
             self._create_topic()
         response = kafka.FindCoordinatorResponse(
             correlation_id=request.correlation_id,
             error=error,
-            node=leader if error is ErrorCode.NONE else -1,
+            node=leader if error is NO_ERROR else -1,
         )
         self.table.shell.reply(source, response, request.correlation_id)
 
@@ -129,10 +129,10 @@ class GroupCoordinator:
         groups = tuple(
             (group_id, group.protocol_type, group.phase.value)
             for group_id, group in sorted(self.table.groups.items())
-            if self.log.not_coordinator(group.number) is ErrorCode.NONE
+            if self.log.not_coordinator(group.number) is NO_ERROR
         )
         loading = any(place.load is not None for place in self.table.places.values())
-        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else NO_ERROR
         response = kafka.ListGroupsResponse(correlation_id=request.correlation_id, error=error, groups=groups)
         self.table.shell.reply(source, response, request.correlation_id)
 
@@ -140,7 +140,7 @@ class GroupCoordinator:
         """All about one group."""
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         response = kafka.DescribeGroupResponse(correlation_id=request.correlation_id, error=error)
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             response = self._description(request)
         self.table.shell.reply(source, response, request.correlation_id)
 
@@ -148,12 +148,12 @@ class GroupCoordinator:
         group = self.table.groups.get(request.group_id)
         if group is None:
             return kafka.DescribeGroupResponse(
-                correlation_id=request.correlation_id, error=ErrorCode.NONE, state=GroupPhase.DEAD.value
+                correlation_id=request.correlation_id, error=NO_ERROR, state=GroupPhase.DEAD.value
             )
         stable = group.phase is GroupPhase.STABLE
         return kafka.DescribeGroupResponse(
             correlation_id=request.correlation_id,
-            error=ErrorCode.NONE,
+            error=NO_ERROR,
             state=group.phase.value,
             protocol_type=group.protocol_type,
             protocol_name=group.protocol or "" if stable else "",

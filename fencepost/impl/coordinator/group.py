@@ -9,7 +9,7 @@ from fencepost.impl.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from fencepost.impl.coordinator.records import GroupValue, MemberValue, OffsetValue
 from fencepost.impl.coordinator.states import GROUP_TRANSITIONS, GroupPhase
 from fencepost.impl.topic_partition import TopicPartition
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]
 
@@ -125,7 +125,7 @@ class Group:
                 return ErrorCode.UNKNOWN_MEMBER_ID
             if known != member_id:
                 return ErrorCode.FENCED_INSTANCE_ID
-        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+        return NO_ERROR if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def all_have_joined(self) -> bool:
         """Nobody is waited for."""

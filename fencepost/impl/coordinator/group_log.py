@@ -19,7 +19,7 @@ from fencepost.impl.replication.partition import Partition
 from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 APPEND_TIMER = "group_append"
 
@@ -61,7 +61,7 @@ class GroupLog:
             return ErrorCode.NOT_COORDINATOR
         if self.table.place(number).owned_epoch != partition.leader_epoch:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def append(self, number: int, epoch: int, records: Sequence[KeyAndValue], done: Done) -> None:
         """Append these records as one batch, if this broker leads the partition in this epoch. `done` may be called at once."""
@@ -120,7 +120,7 @@ class GroupLog:
 
     def _enough(self, partition: Partition) -> ErrorCode:
         minimum = self.shell.topic_options(OFFSETS_TOPIC).min_insync_replicas
-        return ErrorCode.NONE if len(partition.isr) >= minimum else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return NO_ERROR if len(partition.isr) >= minimum else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def expire(self, append_id: int) -> None:
         """An append's time is up; it may come to pass all the same."""

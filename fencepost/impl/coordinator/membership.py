@@ -17,7 +17,7 @@ from fencepost.impl import group_messages as kafka
 from fencepost.impl.coordinator.group import Group, Member, Waiting, member_id_of
 from fencepost.impl.coordinator.rebalance import STORE_ERRORS, Rebalances
 from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
 @define
@@ -32,7 +32,7 @@ class GroupMembership(Rebalances):
         """Answered when the next generation is known."""
         waiting = Waiting(source, request.correlation_id)
         group, error = self._joinable(request)
-        if group is None or error is not ErrorCode.NONE:
+        if group is None or error is not NO_ERROR:
             self.refuse_join(waiting, error, request.member_id)
         elif not request.member_id:
             self._join_without_id(group, waiting, request)
@@ -47,7 +47,7 @@ class GroupMembership(Rebalances):
         if not request.group_id:
             return None, ErrorCode.INVALID_GROUP_ID
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return None, error
         if not options.min_session_timeout_ms <= request.session_timeout_ms <= options.max_session_timeout_ms:
             return None, ErrorCode.INVALID_SESSION_TIMEOUT
@@ -60,7 +60,7 @@ class GroupMembership(Rebalances):
             return None, ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not group.accepts(request.protocol_type, request.protocols):
             return group, ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        return group, ErrorCode.NONE
+        return group, NO_ERROR
 
     def _join_without_id(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest) -> None:
         instance = request.group_instance_id
@@ -100,7 +100,7 @@ class GroupMembership(Rebalances):
 
     def _join_again(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest) -> None:
         error = group.identity_error(request.member_id, request.group_instance_id)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             self.refuse_join(waiting, error, request.member_id)
             return
         member = group.members[request.member_id]
@@ -153,7 +153,7 @@ class GroupMembership(Rebalances):
     def _persisted(self, group: Group, member: Member, leader: str, error: ErrorCode, _: int) -> None:
         if member.join is None or self.table.groups.get(group.group_id) is not group:
             return
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             waiting, member.join = member.join, None
             self.refuse_join(waiting, STORE_ERRORS.get(error, error), member.member_id)
         elif group.phase is GroupPhase.STABLE:
@@ -165,7 +165,7 @@ class GroupMembership(Rebalances):
 
     def _member(self, group_id: str, member_id: str, instance: str | None) -> tuple[Group | None, ErrorCode]:
         error = self.log.not_coordinator(self.table.number_of(group_id))
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return None, error
         group = self.table.groups.get(group_id)
         if group is None:
@@ -176,7 +176,7 @@ class GroupMembership(Rebalances):
         """Answered when the generation's assignment is durable."""
         waiting = Waiting(source, request.correlation_id)
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
-        if group is None or error is not ErrorCode.NONE:
+        if group is None or error is not NO_ERROR:
             self.refuse_sync(waiting, error)
             return
         member = group.members[request.member_id]
@@ -196,7 +196,7 @@ class GroupMembership(Rebalances):
     def heartbeat(self, source: int, request: kafka.HeartbeatRequest) -> None:
         """A member is alive; whether its generation is."""
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
-        if group is not None and error is ErrorCode.NONE:
+        if group is not None and error is NO_ERROR:
             if request.generation_id != group.generation:
                 error = ErrorCode.ILLEGAL_GENERATION
             else:
@@ -211,9 +211,9 @@ class GroupMembership(Rebalances):
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
         response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=error)
         if group is not None and request.member_id in group.pending:
-            response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=ErrorCode.NONE)
+            response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=NO_ERROR)
             self.on_session(group.group_id, request.member_id)
-        elif group is not None and error is ErrorCode.NONE:
+        elif group is not None and error is NO_ERROR:
             member = group.members[request.member_id]
             self.remove(group, member, f"{request.member_id} leaves")
         self.table.shell.reply(source, response, request.correlation_id)

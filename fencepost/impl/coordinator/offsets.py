@@ -26,7 +26,7 @@ from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 MAXIMUM_METADATA = 4096
 """offset.metadata.max.bytes: characters of a commit's metadata."""
@@ -54,7 +54,7 @@ class GroupOffsets:
     def commit(self, source: int, request: kafka.OffsetCommitRequest) -> None:
         """Write the offsets; answered when they are below the high watermark."""
         group, error = self._admit(request)
-        if group is None or error is not ErrorCode.NONE:
+        if group is None or error is not NO_ERROR:
             self._committed(source, request, error, appended=False)
             return
         self.membership.heard(group, request.member_id)
@@ -78,7 +78,7 @@ class GroupOffsets:
     def _admit(self, request: kafka.OffsetCommitRequest) -> tuple[Group | None, ErrorCode]:
         """The group, made if somebody who assigns himself commits first; and whether the commit may be written."""
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return None, error
         if any(len(each.metadata) > MAXIMUM_METADATA for each in request.offsets):
             return None, ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -90,9 +90,9 @@ class GroupOffsets:
         if group.phase is GroupPhase.DEAD:
             return group, ErrorCode.COORDINATOR_NOT_AVAILABLE
         if request.generation_id < 0 and group.phase is GroupPhase.EMPTY:
-            return group, ErrorCode.NONE
+            return group, NO_ERROR
         error = group.identity_error(request.member_id, request.group_instance_id)
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             error = self.generation_fencing(group, request.generation_id)
         return group, error
 
@@ -102,7 +102,7 @@ class GroupOffsets:
             return ErrorCode.ILLEGAL_GENERATION
         if group.phase is GroupPhase.COMPLETING:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def _stored(
         self,
@@ -113,7 +113,7 @@ class GroupOffsets:
         error: ErrorCode,
         base_offset: int,
     ) -> None:
-        if error is ErrorCode.NONE and self.table.groups.get(group.group_id) is group:
+        if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
             for nth, (each, value) in enumerate(zip(request.offsets, values, strict=True)):
                 self.materialise(group, each.partition, StoredOffset(value, base_offset + nth))
         self._committed(source, request, COMMIT_ERRORS.get(error, error), appended=base_offset >= 0)
@@ -144,7 +144,7 @@ class GroupOffsets:
         """What is committed."""
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         offsets: tuple[kafka.CommittedOffset, ...] = ()
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             group = self.table.groups.get(request.group_id)
             known = {} if group is None else group.offsets
             asked = request.partitions or tuple(sorted(known))
@@ -171,7 +171,7 @@ class GroupOffsets:
     def expire(self) -> None:
         """Look for offsets that nobody needs any more, and for groups that have none."""
         for _, group in sorted(self.table.groups.items()):
-            if self.log.not_coordinator(group.number) is ErrorCode.NONE:
+            if self.log.not_coordinator(group.number) is NO_ERROR:
                 self._expire(group)
         self.start()
 
@@ -205,7 +205,7 @@ class GroupOffsets:
             del self.table.groups[group.group_id]
 
     def _removed(self, group: Group, error: ErrorCode, _: int) -> None:
-        if error is ErrorCode.NONE and self.table.groups.get(group.group_id) is group:
+        if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
             del self.table.groups[group.group_id]
             key = TopicPartition(OFFSETS_TOPIC, group.number)
             self.table.shell.record(
@@ -242,7 +242,7 @@ class GroupOffsets:
         for nth, key in enumerate(keys):
             group.expiring.pop(key, None)
             known = group.offsets.get(key)
-            if error is ErrorCode.NONE and known is not None and known.stands_at < base_offset + nth:
+            if error is NO_ERROR and known is not None and known.stands_at < base_offset + nth:
                 del group.offsets[key]
 
     def _tell(self, group: Group, key: TopicPartition) -> None:

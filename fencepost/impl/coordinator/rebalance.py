@@ -13,7 +13,7 @@ from fencepost.impl.coordinator.group import Group, Member, Waiting
 from fencepost.impl.coordinator.group_log import GroupLog, nobody_waits
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 JOIN_TIMER, SYNC_TIMER, SESSION_TIMER = "group_join", "group_sync", "group_session"
 STORE_ERRORS = {
@@ -145,7 +145,7 @@ class Rebalances:
         leads = member.member_id == group.leader and leader is None
         response = kafka.JoinGroupResponse(
             correlation_id=waiting.correlation_id,
-            error=ErrorCode.NONE,
+            error=NO_ERROR,
             generation_id=group.generation,
             protocol_name=group.protocol or "",
             leader=leader or group.leader or "",
@@ -168,7 +168,7 @@ class Rebalances:
         current = self.table.groups.get(group.group_id) is group and group.generation == generation
         if not current or group.phase is not GroupPhase.COMPLETING:
             return
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             self._void_assignment(group, STORE_ERRORS.get(error, error))
             self.prepare(group, f"the assignment was not written: {error}")
             return
@@ -186,7 +186,7 @@ class Rebalances:
         self.heard(group, member.member_id)
         response = kafka.SyncGroupResponse(
             correlation_id=waiting.correlation_id,
-            error=ErrorCode.NONE,
+            error=NO_ERROR,
             assignment=member.assignment,
             coordinator_epoch=self.table.epoch_of(group),
         )

@@ -55,7 +55,8 @@ class ReadableLog:
     def read(self, offset: int, *, max_bytes: int, end_offset: int) -> bytes:
         """Whole batches from the one that holds `offset`, as many as end at or below `end_offset`, fit `max_bytes` (at least one) and stand in one
         segment. A compacted log answers with the next batch there is."""
-        end_offset = min(end_offset, self.log_end_offset)
+        if end_offset > self.log_end_offset:
+            end_offset = self.log_end_offset
         if offset >= end_offset and not self.offline:
             return b""
         with self.in_service("read"):

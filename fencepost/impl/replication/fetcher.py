@@ -29,7 +29,7 @@ from fencepost.impl.replication.truncation import FollowerTruncation
 from fencepost.impl.seam import SetTimer
 from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 TIMEOUT_TIMER, BACKOFF_TIMER = "fetch_timeout", "fetch_backoff"
 MAX_BYTES = 1_048_576
@@ -99,17 +99,17 @@ class ReplicaFetcher:
                 (BACKOFF_TIMER, conversation.leader), (earliest - now + MILLISECOND - 1) // MILLISECOND
             )
             return
-        lost = next((following for following in ready if following.out_of_range), None)
-        queries = () if lost is not None else self._questions(ready)
-        if lost is not None:
-            self._ask_start(conversation, lost)
-        elif queries:
+        for following in ready:
+            if following.out_of_range:
+                self._ask_start(conversation, following)
+                return
+        if queries := self._questions(ready):
             self._ask(conversation, queries)
         else:
             self._fetch(conversation, ready)
 
-    def _questions(self, ready: list[Following]) -> tuple[EpochQuery, ...]:
-        queries = []
+    def _questions(self, ready: list[Following]) -> list[EpochQuery]:
+        queries: list[EpochQuery] = []
         for following in ready:
             if not following.truncating:
                 continue
@@ -124,11 +124,13 @@ class ReplicaFetcher:
                     asked_epoch=following.asked_epoch,
                 )
             )
-        return tuple(queries)
+        return queries
 
-    def _ask(self, conversation: Conversation, queries: tuple[EpochQuery, ...]) -> None:
+    def _ask(self, conversation: Conversation, queries: list[EpochQuery]) -> None:
         request = OffsetsForLeaderEpochRequest(
-            correlation_id=self.shell.next_correlation_id(), replica_id=self.shell.node, queries=queries
+            correlation_id=self.shell.next_correlation_id(),
+            replica_id=self.shell.node,
+            queries=tuple(queries),
         )
         asked = {query.partition: query.current_leader_epoch for query in queries}
         self._send(conversation, request, asked)
@@ -144,22 +146,26 @@ class ReplicaFetcher:
         self._send(conversation, request, {following.partition.key: following.leader_epoch})
 
     def _fetch(self, conversation: Conversation, ready: list[Following]) -> None:
+        wanted, asked = [], {}
+        for following in ready:
+            partition, leader_epoch = following.partition, following.leader_epoch
+            key, log = partition.key, partition.log
+            asked[key] = leader_epoch
+            wanted.append(
+                FetchPartition(
+                    partition=key,
+                    offset=log.log_end_offset,
+                    leader_epoch=leader_epoch,
+                    log_start_offset=log.log_start_offset,
+                )
+            )
         request = FetchRequest(
             correlation_id=self.shell.next_correlation_id(),
             replica_id=self.shell.node,
             max_wait=self.shell.options.replica_fetch_wait_max_ms * MILLISECOND,
             max_bytes=MAX_BYTES,
-            partitions=tuple(
-                FetchPartition(
-                    partition=following.partition.key,
-                    offset=following.partition.log.log_end_offset,
-                    leader_epoch=following.leader_epoch,
-                    log_start_offset=following.partition.log.log_start_offset,
-                )
-                for following in ready
-            ),
+            partitions=tuple(wanted),
         )
-        asked = {following.partition.key: following.leader_epoch for following in ready}
         self._send(conversation, request, asked)
 
     def _send(
@@ -218,7 +224,7 @@ class ReplicaFetcher:
             following = self.still_same_epoch(conversation, answer.partition)
             if following is None:
                 continue
-            if answer.error is not ErrorCode.NONE:
+            if answer.error is not NO_ERROR:
                 self._delay(following)
             elif self.truncation.truncate_by_epoch(following.partition, answer):
                 following.truncating = False
@@ -232,7 +238,7 @@ class ReplicaFetcher:
         (key,) = conversation.asked
         following = self.still_same_epoch(conversation, key)
         if following is not None:
-            if response.error is not ErrorCode.NONE:
+            if response.error is not NO_ERROR:
                 self._delay(following)
             else:
                 following.out_of_range = False
@@ -253,7 +259,7 @@ class ReplicaFetcher:
             following = self.still_same_epoch(conversation, answer.partition)
             if following is None:
                 continue
-            if answer.error is ErrorCode.NONE:
+            if answer.error is NO_ERROR:
                 self._append(conversation, following, answer)
             elif answer.error is ErrorCode.OFFSET_OUT_OF_RANGE:
                 following.out_of_range = True

@@ -11,13 +11,14 @@ class HighWatermark:
 
     def advance(self, partition: Partition) -> bool:
         """Raise it as far as every member of the maximal ISR allows; never lower it. Returns whether it moved."""
-        ends = [
-            partition.log.log_end_offset
-            if member == partition.shell.node
-            else partition.followers[member].log_end_offset
-            if member in partition.followers
-            else -1
-            for member in sorted(partition.maximal_isr)
-        ]
-        lowest = min(ends, default=-1)
-        return lowest > partition.high_watermark and partition.set_high_watermark(lowest, cause="leader")
+        lowest = partition.log.log_end_offset
+        known, followers = partition.high_watermark, partition.followers
+        members = partition.maximal_isr
+        for member in members:
+            if member != partition.shell.node:
+                end = followers[member].log_end_offset if member in followers else -1
+                if end <= known:
+                    return False
+                if end < lowest:
+                    lowest = end
+        return bool(members) and lowest > known and partition.set_high_watermark(lowest, cause="leader")

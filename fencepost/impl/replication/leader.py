@@ -37,7 +37,7 @@ from fencepost.impl.replication.purgatory import DelayedFetch, DelayedProduce, P
 from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 CLIENT = -1
 
@@ -59,7 +59,7 @@ class LeaderRole:
     def fetch_fencing(self, partition: Partition, leader_epoch: int) -> ErrorCode:
         """Protection KIP-320: the asker's leader epoch must be this leader's, if it says one (a follower always does)."""
         if leader_epoch < 0 or leader_epoch == partition.leader_epoch:
-            return ErrorCode.NONE
+            return NO_ERROR
         if leader_epoch < partition.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -69,7 +69,7 @@ class LeaderRole:
         if partition is None:
             return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = self.fetch_fencing(partition, leader_epoch)
-        if error is ErrorCode.NONE and not partition.is_leader:
+        if error is NO_ERROR and partition.leader != self.shell.node:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return partition, error
 
@@ -78,7 +78,7 @@ class LeaderRole:
     def produce(self, source: int, request: ProduceRequest) -> None:
         """Append, then answer at once or when the high watermark has passed the batch."""
         partition, error = self._led(request.partition)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             self._produced(source, request, error)
             return
         assert partition is not None
@@ -117,7 +117,7 @@ class LeaderRole:
             )
             self.purgatory.park(delayed, (partition.key,), request.timeout)
         else:
-            self._produced(source, request, ErrorCode.NONE, appended.base_offset, appended.leader_epoch)
+            self._produced(source, request, NO_ERROR, appended.base_offset, appended.leader_epoch)
         self.high_watermark.advance(partition)
         self.complete(partition)
 
@@ -147,7 +147,7 @@ class LeaderRole:
             error=error,
             base_offset=base_offset,
             leader_epoch=leader_epoch,
-            log_start_offset=self._log_start(request.partition) if error is ErrorCode.NONE else -1,
+            log_start_offset=self._log_start(request.partition) if error is NO_ERROR else -1,
         )
         self.shell.reply(source, response, request.correlation_id)
 
@@ -162,20 +162,16 @@ class LeaderRole:
         if request.replica_id != CLIENT:
             for wanted in request.partitions:
                 self._learn(request.replica_id, wanted)
-        answers = [self._read(request, wanted) for wanted in request.partitions]
-        if request.max_wait <= 0 or any(
-            answer.records or answer.error is not ErrorCode.NONE for answer in answers
-        ):
+        answers, worth_it = self._read_all(request)
+        if worth_it or request.max_wait <= 0:
             self._fetched(source, request, answers)
             return
         delayed = DelayedFetch(self.purgatory.next_id(), source, request)
-        self.purgatory.park(
-            delayed, tuple(wanted.partition for wanted in request.partitions), request.max_wait
-        )
+        self.purgatory.park(delayed, [wanted.partition for wanted in request.partitions], request.max_wait)
 
     def _learn(self, replica: int, wanted: FetchPartition) -> None:
         partition, error = self._led(wanted.partition, wanted.leader_epoch)
-        if error is not ErrorCode.NONE or partition is None or replica not in partition.followers:
+        if error is not NO_ERROR or partition is None or replica not in partition.followers:
             return
         if wanted.offset > partition.log.log_end_offset:
             return
@@ -184,15 +180,24 @@ class LeaderRole:
         if self.high_watermark.advance(partition):
             self.complete(partition)
 
+    def _read_all(self, request: FetchRequest) -> tuple[list[FetchedPartition], bool]:
+        """What there is of each partition, and whether it is worth an answer before the time is up: records, or an error."""
+        answers, worth_it = [], False
+        for wanted in request.partitions:
+            answer = self._read(request, wanted)
+            answers.append(answer)
+            worth_it = worth_it or bool(answer.records) or answer.error is not NO_ERROR
+        return answers, worth_it
+
     def _read(self, request: FetchRequest, wanted: FetchPartition) -> FetchedPartition:
         partition, error = self._led(wanted.partition, wanted.leader_epoch)
         follower = request.replica_id != CLIENT
-        if error is ErrorCode.NONE and partition is not None:
+        if error is NO_ERROR and partition is not None:
             if follower and request.replica_id not in partition.followers:
                 error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # not assigned here (KAFKA-1097)
             elif not partition.log.log_start_offset <= wanted.offset <= partition.log.log_end_offset:
                 error = ErrorCode.OFFSET_OUT_OF_RANGE
-        if error is not ErrorCode.NONE or partition is None:
+        if error is not NO_ERROR or partition is None:
             self.shell.record(
                 Name.FETCH_REFUSED, wanted.partition, leader_epoch=wanted.leader_epoch, detail=error.value
             )
@@ -205,7 +210,7 @@ class LeaderRole:
             return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
         return FetchedPartition(
             partition=wanted.partition,
-            error=ErrorCode.NONE,
+            error=NO_ERROR,
             leader_epoch=partition.leader_epoch,
             high_watermark=partition.high_watermark,
             log_start_offset=log.log_start_offset,
@@ -222,11 +227,11 @@ class LeaderRole:
         """The log start offset, or the high watermark if it may be shown."""
         partition, error = self._led(request.partition, request.leader_epoch)
         offset, epoch = -1, -1
-        if error is ErrorCode.NONE and partition is not None and request.timestamp == EARLIEST:
+        if error is NO_ERROR and partition is not None and request.timestamp == EARLIEST:
             offset, epoch = partition.log.log_start_offset, partition.leader_epoch
-        elif error is ErrorCode.NONE and partition is not None:
+        elif error is NO_ERROR and partition is not None:
             error, epoch = self.offset_not_available(partition), partition.leader_epoch
-            offset = partition.high_watermark if error is ErrorCode.NONE else -1
+            offset = partition.high_watermark if error is NO_ERROR else -1
         response = ListOffsetsResponse(
             correlation_id=request.correlation_id, error=error, offset=offset, leader_epoch=epoch
         )
@@ -236,13 +241,13 @@ class LeaderRole:
         """Protection KIP-207: a new leader's high watermark lags behind what the old one showed until it reaches the start of its own epoch."""
         if partition.high_watermark < partition.epoch_start_offset:
             return ErrorCode.OFFSET_NOT_AVAILABLE
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def delete_records(self, source: int, request: DeleteRecordsRequest) -> None:
         """Let the log start at the offset asked for. Followers hear of it by their next fetch; Kafka answers when all of them have."""
         partition, error = self._led(request.partition)
         low_watermark = -1
-        if error is ErrorCode.NONE and partition is not None:
+        if error is NO_ERROR and partition is not None:
             if request.offset > partition.high_watermark:
                 error = ErrorCode.OFFSET_OUT_OF_RANGE
             else:
@@ -261,10 +266,10 @@ class LeaderRole:
 
     def _epoch_end(self, query: EpochQuery) -> EpochEnd:
         partition, error = self._led(query.partition, query.current_leader_epoch)
-        if error is not ErrorCode.NONE or partition is None:
+        if error is not NO_ERROR or partition is None:
             return EpochEnd(partition=query.partition, error=error)
         epoch, end_offset = partition.log.epochs.end_offset(query.asked_epoch, partition.log.log_end_offset)
-        return EpochEnd(partition=query.partition, error=ErrorCode.NONE, epoch=epoch, end_offset=end_offset)
+        return EpochEnd(partition=query.partition, error=NO_ERROR, epoch=epoch, end_offset=end_offset)
 
     # ---- what waits
 
@@ -286,7 +291,7 @@ class LeaderRole:
         else:
             minimum = self.shell.topic_options(partition.key.topic).min_insync_replicas
             enough = len(partition.isr) >= minimum
-            error = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            error = NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         self.purgatory.remove(delayed)
         self._answer_produce(delayed, error)
 
@@ -296,13 +301,13 @@ class LeaderRole:
             error=error,
             base_offset=delayed.base_offset,
             leader_epoch=delayed.batch_epoch,
-            log_start_offset=self._log_start(delayed.partition) if error is ErrorCode.NONE else -1,
+            log_start_offset=self._log_start(delayed.partition) if error is NO_ERROR else -1,
         )
         self.shell.reply(delayed.source, response, delayed.correlation_id)
 
     def _complete_fetch(self, delayed: DelayedFetch) -> None:
-        answers = [self._read(delayed.request, wanted) for wanted in delayed.request.partitions]
-        if any(answer.records or answer.error is not ErrorCode.NONE for answer in answers):
+        answers, worth_it = self._read_all(delayed.request)
+        if worth_it:
             self.purgatory.remove(delayed)
             self._fetched(delayed.source, delayed.request, answers)
 
@@ -312,8 +317,5 @@ class LeaderRole:
         if isinstance(delayed, DelayedProduce):
             self._answer_produce(delayed, ErrorCode.REQUEST_TIMED_OUT)
         elif isinstance(delayed, DelayedFetch):
-            self._fetched(
-                delayed.source,
-                delayed.request,
-                [self._read(delayed.request, wanted) for wanted in delayed.request.partitions],
-            )
+            answers, _ = self._read_all(delayed.request)
+            self._fetched(delayed.source, delayed.request, answers)

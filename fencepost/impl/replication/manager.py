@@ -27,7 +27,7 @@ from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import FollowerState, Partition
 from fencepost.impl.shell import Shell
 from fencepost.traces.events import Name
-from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 CHECKPOINT_TIMER = ("high_watermark_checkpoint",)
@@ -235,7 +235,7 @@ class ReplicaManager:
     def _stop(self, key: TopicPartition, leader_epoch: int, delete: bool) -> ErrorCode:
         partition = self.partitions.get(key)
         if partition is None:
-            return ErrorCode.NONE
+            return NO_ERROR
         if not self.stop_replica_fencing(partition, leader_epoch):
             return ErrorCode.FENCED_LEADER_EPOCH
         self.fetcher.stop(key)
@@ -243,7 +243,7 @@ class ReplicaManager:
         if delete:
             self._delete(partition)
         self.leader.complete(partition)
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def stop_replica_fencing(self, partition: Partition, leader_epoch: int) -> bool:
         """Protection KIP-570: a StopReplica of an earlier leader epoch than was obeyed does not stop the replica that came back since."""

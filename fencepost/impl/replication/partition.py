@@ -53,7 +53,8 @@ class Partition:
     @property
     def maximal_isr(self) -> frozenset[int]:
         """The ISR that ZooKeeper holds or may hold by now: a replica leaves only when its removal is certain, and counts as soon as it is proposed."""
-        return frozenset(self.isr) | frozenset(self.pending_isr or ())
+        isr = frozenset(self.isr)
+        return isr if self.pending_isr is None else isr.union(self.pending_isr)
 
     def set_high_watermark(self, offset: int, *, cause: str) -> bool:
         """Take it over, clamped into the log; returns whether it moved."""

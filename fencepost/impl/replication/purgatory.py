@@ -3,6 +3,8 @@
 Owns who waits for which partition. Must not know what they wait for: the leader asks for those of a partition and decides.
 """
 
+from collections.abc import Iterable
+
 from attrs import define, field
 
 from fencepost.impl.messages import FetchRequest, TopicPartition
@@ -53,11 +55,14 @@ class Purgatory:
         self._last_id += 1
         return self._last_id
 
-    def park(self, delayed: Delayed, partitions: tuple[TopicPartition, ...], wait: int) -> None:
+    def park(self, delayed: Delayed, partitions: Iterable[TopicPartition], wait: int) -> None:
         """Let it wait for at most `wait` nanoseconds."""
         self.waiters[delayed.waiter_id] = delayed
         for key in partitions:
-            self.by_partition.setdefault(key, {})[delayed.waiter_id] = None
+            waiting = self.by_partition.get(key)
+            if waiting is None:
+                waiting = self.by_partition[key] = {}
+            waiting[delayed.waiter_id] = None
         self.shell.outbox.append(SetTimer((TIMER, delayed.waiter_id), self.shell.now + wait))
 
     def waiting_for(self, key: TopicPartition) -> list[Delayed]:
@@ -78,9 +83,8 @@ class Purgatory:
         if delayed is None:
             return None
         if isinstance(delayed, DelayedProduce):
-            keys: tuple[TopicPartition, ...] = (delayed.partition,)
+            del self.by_partition[delayed.partition][waiter_id]
         else:
-            keys = tuple(wanted.partition for wanted in delayed.request.partitions)
-        for key in keys:
-            self.by_partition.get(key, {}).pop(waiter_id, None)
+            for wanted in delayed.request.partitions:
+                self.by_partition[wanted.partition].pop(waiter_id, None)  # it may be asked for twice
         return delayed
