@@ -5,9 +5,11 @@ from attrs import evolve
 
 from fencepost.checkers import conformance
 from fencepost.checkers.verdict import Decision
+from fencepost.model.refinement import ACTIONS, Refinement
 from fencepost.traces.events import Event, Name
-from fencepost.traces.trace import Claims
-from tests.checkers.conformance_by_hand import NEW_LEADER, START, accept, convict
+from fencepost.traces.plan import Plan
+from fencepost.traces.plan_json import plan_to_json
+from tests.checkers.conformance_by_hand import FORKED, NEW_LEADER, START, accept, begins, convict
 from tests.checkers.traces_by_hand import (
     appends,
     copies,
@@ -25,16 +27,6 @@ from tests.checkers.traces_by_hand import (
     state,
     trace,
 )
-
-FORKED = [*START, appends(1, 0, 2, 12), *NEW_LEADER[10:], follows(1, 2, 1, end=3, hw=2)]
-"""1 has a record at offset 2 that the new leader 2 lacks, and follows it."""
-
-
-def begins(node: int, epoch: int, start: int) -> Event:
-    """The start of a log moved."""
-    return event(
-        Name.LOG_START, node=node, leader_epoch=epoch, log_start_offset=start, topic="t", partition=0
-    )
 
 
 def deleted(node: int, partition: int = 0, cause: str = "replica_deleted") -> Event:
@@ -73,6 +65,20 @@ def test_each_replica_event_claims_something(alone: Event) -> None:
     assert "none of ZooKeeper's partition states" in verdict.reason
 
 
+def test_every_event_that_moves_the_map_is_an_action() -> None:
+    """Rule: the table names each kind of event that may be an action, those of hosts included; only a moved start is none, as logs keep all records."""
+    taken = {name for name, actions in ACTIONS.items() if actions}
+    hosts = {Name.BROKER_STARTED, Name.FAULT_BEGAN}
+    quorum = {Name.PARTITION_STATE, Name.ISR_UPDATED}
+    roles = {Name.BECAME_LEADER, Name.BECAME_FOLLOWER, Name.HIGH_WATERMARK}
+    assert taken == hosts | quorum | roles | {
+        Name.APPENDED,
+        Name.TRUNCATED,
+        Name.LOG_RECOVERED,
+        Name.REPLICA_LOG,
+    }
+
+
 # ---- ZooKeeper
 
 
@@ -82,6 +88,31 @@ def test_a_plan_is_read_only_for_an_election_that_is_not_clean() -> None:
     outside = [*START, state(1, 1, 0, 1, version=1), state(9, 3, 1, 3)]
     assert conformance.judge(trace(*outside, plan="{")).decision is Decision.ASSUMPTION_BROKEN
     assert convict(*outside).expected.endswith("never an empty one (unclean leader election is off)")
+
+
+def test_brokers_tell_which_topics_allow_unclean_election() -> None:
+    """Rule: beside the plan what brokers applied decides: this setting, of this topic, and no other."""
+    outside = [state(1, 1, 0, 1, version=1), state(9, 3, 1, 3)]
+    applied = event(
+        Name.TOPIC_CONFIGURED, node=1, topic="t", detail='{"unclean.leader.election.enable":"true"}'
+    )
+    plan = plan_to_json(Plan(seed=1))
+    for told, decision in (
+        (applied, Decision.OK),
+        (evolve(applied, topic="u"), Decision.ILLEGAL),
+        (evolve(applied, detail='{"unclean.leader.election.enable":"false"}'), Decision.ILLEGAL),
+        (evolve(applied, detail="{}"), Decision.ILLEGAL),
+    ):
+        assert conformance.judge(trace(*START, told, *outside, plan=plan)).decision is decision
+
+
+def test_a_map_by_itself_allows_nothing_unclean_and_counts() -> None:
+    """Rule: where nobody says that a topic allows unclean elections none does; explained events are counted by name, mismatches are not."""
+    refinement = Refinement()
+    events = [*START, state(1, 1, 0, 1, version=1), state(9, 3, 1, 3)]
+    wrong = [position for position, one in enumerate(events) if refinement.step(position, one) is not None]
+    assert wrong == [len(events) - 1]
+    assert (refinement.steps[Name.APPENDED], refinement.steps[Name.PARTITION_STATE]) == (3, 2)
 
 
 def test_versions_are_compared_once_one_is_known() -> None:
@@ -103,7 +134,8 @@ def test_who_never_fetched_does_not_join_an_empty_log_either() -> None:
 
 def test_a_leader_that_never_took_over_writes_no_isr() -> None:
     """Rule: a change of the ISR is the leader's, once it leads in that epoch."""
-    convict(*START, state(9, 2, 1, 2, 3, version=1), state(2, 2, 1, 2, version=2))
+    early = convict(*START, state(9, 2, 1, 2, 3, version=1), state(2, 2, 1, 2, version=2))
+    assert early.expected == "broker 2 to lead in epoch 1"
     convict(*NEW_LEADER, isr_updated(2, 0, 1, 2, 3))
 
 
@@ -143,6 +175,39 @@ def test_a_leader_that_leads_again_starts_at_the_lower_end() -> None:
     again = [*alone, fault("power_loss", 2), starts(2), recovers(2, 2, hw=2), leads(2, 1, 2, end=2, hw=2)]
     convict(*alone, state(2, 2, 1, 2, 3, version=3))
     accept(*again, state(2, 2, 1, 2, 3, version=3))
+
+
+def test_the_latest_incarnation_of_a_leader_is_its_log() -> None:
+    """Rule: of several incarnations in one epoch the last one grows and is compared with a new start; none of the earlier ones is forgotten."""
+    second = [
+        *NEW_LEADER,
+        follows(3, 2, 1, end=2, hw=2),
+        appends(2, 1, 2, 20),
+        fault("power_loss", 2),
+        starts(2),
+        recovers(2, 2, hw=2),
+        leads(2, 1, 2, 3, end=2, hw=2),
+        appends(2, 1, 2, 21, 22),
+    ]
+    accept(*second, state(2, 2, 1, 2, version=2), shows(2, 1, 4))
+    third = [
+        *second,
+        fault("power_loss", 2),
+        starts(2),
+        recovers(2, 3, hw=2),
+        leads(2, 1, 2, 3, end=3, hw=2),
+        appends(2, 1, 3, 23),
+    ]
+    for values in ((20,), (21, 22), (21, 23)):
+        accept(*third, copies(3, 1, 2, *values))
+    convict(*third, copies(3, 1, 2, 20, 23))
+
+
+def test_a_leader_that_leads_again_gave_up_what_it_gave_up() -> None:
+    """Rule: the highest start that a leader's log had in an epoch counts for its followers, whatever a restart says of it."""
+    gone = [*START, appends(1, 0, 2, 12, 13, 14), begins(1, 0, 4), starts(1)]
+    again = [*gone, evolve(recovers(1, 5, hw=2), log_start_offset=1), leads(1, 0, 1, 2, 3, end=5, hw=2)]
+    accept(*again, cuts(3, 1, 0, end=2, to=4, cause="full"))
 
 
 def test_a_follower_takes_the_high_watermark_that_it_says() -> None:
@@ -205,98 +270,3 @@ def test_a_deleted_replica_has_no_log() -> None:
     convict(*START, starts(2), deleted(3), anew[0])
     convict(*START, starts(2), evolve(fault("replica_deleted", 2), topic="t", partition=0), anew[0])
     accept(*START, deleted(9))
-
-
-# ---- logs
-
-
-def test_a_follower_may_begin_below_its_start() -> None:
-    """Rule (KAFKA-6975): an empty log takes the batch in which its leader's log starts, from the batch's begin; one with records does not."""
-    accept(*START, begins(3, 0, 2), copies(3, 0, 1, 11))
-    accept(*START, begins(3, 0, 2), copies(3, 0, 0, 10, 11))
-    convict(*START, begins(3, 0, 1), copies(3, 0, 1, 11))
-    convict(*START, begins(3, 0, 2), copies(3, 0, 3, 13))
-    convict(*START, begins(1, 0, 2), appends(1, 0, 1, 11))
-
-
-def test_compaction_leaves_gaps_where_the_claims_say_so() -> None:
-    """Rule: a follower of a compacted topic appends above its end, and a batch may end above its last record; a leader never."""
-    wrote = [*START, appends(1, 0, 2, 12, 13)]
-    compacted = Claims(compacted=("t",))
-    gap = [*wrote, copies(3, 0, 3, 13)]
-    assert conformance.judge(trace(*gap, claims=compacted)).decision is Decision.OK
-    convict(*gap)
-    leading = trace(*START, appends(1, 0, 3, 12), claims=compacted)
-    assert conformance.judge(leading).decision is Decision.ILLEGAL
-    ends = evolve(copies(3, 0, 2, 12), end_offset=4)
-    accept(*wrote, ends, dump(3, 0, 0, 10, 11, 12, end=4, hw=2))
-    convict(*wrote, ends, copies(3, 0, 3, 13))
-
-
-def test_epochs_never_decrease_along_a_log() -> None:
-    """Rule: a record of an epoch below the one before it goes nowhere."""
-    story = [*NEW_LEADER, appends(2, 1, 2, 20), follows(3, 2, 1, end=2, hw=2), copies(3, 1, 2, 20)]
-    convict(*story, appends(2, 1, 3, 21), copies(3, 0, 3, 21))
-
-
-def test_a_truncation_leaves_what_is_below_it() -> None:
-    """Rule: below the cut the log is what it was, and the final dump must show it."""
-    cut = [*FORKED, cuts(1, 2, 1, end=3, to=2, hw=2)]
-    accept(*cut, dump(1, 0, 0, 10, 11, end=2, hw=2))
-    convict(*cut, dump(1, 0, 0, 99, 11, end=2, hw=2))
-
-
-def test_a_leader_knows_of_a_cut() -> None:
-    """Rule: a follower that truncated has told no higher end than that in this epoch."""
-    cut = [*FORKED, cuts(1, 2, 1, end=3, to=2, hw=2), state(2, 2, 1, 1, 2, version=2), appends(2, 1, 2, 20)]
-    convict(*cut, shows(2, 1, 3))
-    accept(*cut, copies(1, 1, 2, 20), shows(2, 1, 3))
-
-
-def test_only_a_log_that_its_leader_gave_up_starts_over() -> None:
-    """Rule (KAFKA-7414): out of range: every offset of the follower must lie below the start of its leader's log, and it goes on no higher than there."""
-    gone = [*START, appends(1, 0, 2, 12, 13, 14), begins(1, 0, 4), begins(1, 0, 1)]
-    full = cuts(3, 1, 0, end=2, to=4, cause="full")
-    accept(*gone, full, copies(3, 0, 4, 14))
-    accept(*gone, evolve(full, offset=3))
-    accept(*gone, evolve(full, offset=2))
-    finding = convict(*gone, evolve(full, offset=5))
-    assert (finding.events, finding.offset) == ((1, 13), 5)
-    assert finding.seen.startswith(
-        "out_of_range: broker 3 dropped its log, which ended at 2, and started over at 5"
-    )
-    convict(*gone, evolve(full, offset=1))
-    convict(*gone, evolve(full, end_offset=3))
-    convict(*START, appends(1, 0, 2, 12, 13, 14), begins(2, 0, 4), full)
-    convict(*START, appends(1, 0, 2, 12, 13, 14), begins(1, 9, 4), full)
-    accept(*gone, full, dump(3, 0, 4, end=4, hw=2))
-    accept(*gone, full, dump(3, 0, 0, 98, 99, end=4, hw=2))
-
-
-def test_a_log_that_its_leader_gave_up_may_be_cut_whole() -> None:
-    """Rule: below the start of the leader's log nothing is compared: a batch in which it starts is cut from its begin."""
-    gone = [*FORKED, appends(2, 1, 2, 20), begins(2, 1, 2)]
-    accept(*gone, cuts(1, 2, 1, end=3, to=0, hw=0))
-    convict(*FORKED, appends(2, 1, 2, 20), begins(2, 1, 1), cuts(1, 2, 1, end=3, to=0, hw=0))
-
-
-def test_a_recovery_is_judged_by_the_role_before_it() -> None:
-    """Rule: who led, or followed a leader that never took over, cut nothing; a truncation is a step of one that follows."""
-    convict(*START, appends(1, 0, 2, 12), fault("crash", 1), starts(1), recovers(1, 2))
-    convict(
-        *START, state(9, 2, 1, 2, 3), follows(3, 2, 1, end=2), fault("crash", 3), starts(3), recovers(3, 1)
-    )
-    convict(*START, recovers(2, 1))
-
-
-def test_high_watermarks_wait_for_the_fork_to_be_cut() -> None:
-    """Rule: a follower with a record that its leader lacks above its own high watermark is convicted there, unless the leader gave that offset up."""
-    forked = [
-        *FORKED,
-        appends(2, 1, 2, 20),
-        follows(3, 2, 1, end=2, hw=2),
-        copies(3, 1, 2, 20),
-        shows(2, 1, 3),
-    ]
-    assert convict(*forked, hears(1, 1, 3)).offset == 2
-    accept(*forked, begins(2, 1, 3), hears(1, 1, 3))
