@@ -42,7 +42,8 @@ def derive_claims(
         reasons.append(
             "a replica began at its leader's log start: it never heard of producers whose batches were deleted"
         )
-    compacted = tuple(topic.name for topic in plan.cluster.topics if "compact" in topic.cleanup_policy)
+    by_plan = [topic.name for topic in plan.cluster.topics if "compact" in topic.cleanup_policy]
+    compacted = (*by_plan, *sorted(facts.compacted_topics - set(by_plan)))
     of_clients = [name for name in compacted if name not in INTERNAL_TOPICS]
     if facts.retained:
         reasons.append("retention, or a client, deleted records from the beginning of a log")

@@ -13,6 +13,7 @@ Key = tuple[str, int]
 Assignments = dict[Key, tuple[int, ...]]
 """Replicas by partition."""
 UNCLEAN = "unclean.leader.election.enable"
+POLICY = "cleanup.policy"
 REPLICA_DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""
 LIE = "lying_fsync"
@@ -115,7 +116,7 @@ class Facts:
     whose disk has lied about a sync; lying: those whose disk does now. retained: whether any log ever gave up its first records; started_over: whether
     any replica dropped all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone; first_assignments: when it was
     created; reassigning: what /admin/reassign_partitions asks for. unclean_topics: those of which any broker ever applied that unclean leaders may be
-    elected."""
+    elected; compacted_topics: that they are compacted."""
 
     controller: int = -1
     controller_epoch: int = -1
@@ -131,6 +132,7 @@ class Facts:
     reassigning: Assignments = field(factory=dict)
     losses: list[LossFact] = field(factory=list)
     unclean_topics: set[str] = field(factory=set)
+    compacted_topics: set[str] = field(factory=set)
 
     def partition(self, key: Key) -> PartitionFacts:
         """The facts of one partition, made on first use."""
@@ -225,8 +227,11 @@ class Facts:
             del self.reassigning[event.topic, event.partition]
 
     def _topic_configured(self, event: Event) -> None:
-        if msgspec.json.decode(event.detail).get(UNCLEAN) == "true":
+        overrides = msgspec.json.decode(event.detail)
+        if overrides.get(UNCLEAN) == "true":
             self.unclean_topics.add(event.topic or "")
+        if "compact" in overrides.get(POLICY, ""):
+            self.compacted_topics.add(event.topic or "")
 
     def _log_start(self, event: Event) -> None:
         self._of(event).replica(event.node).start = max(event.log_start_offset, 0)

@@ -249,9 +249,9 @@ class Run:
         return None
 
     def _keyed(self, topic: str) -> bool:
-        return any(
-            options.name == topic and "compact" in options.cleanup_policy
-            for options in self.plan.cluster.topics
+        planned = (options for options in self.plan.cluster.topics if options.name == topic)
+        return topic in self.cluster.facts.compacted_topics or any(
+            "compact" in options.cleanup_policy for options in planned
         )
 
     # ---- waits

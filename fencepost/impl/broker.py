@@ -249,6 +249,11 @@ def make_broker(
         leader.high_watermark.advance(partition)
         leader.complete(partition)
 
+    def configured(topic: str) -> None:
+        replicas.configure(topic)
+        if "compact" in shell.topic_options(topic).cleanup_policy:
+            log_manager.begin_cleaning()
+
     isr.on_settled.append(settled)
     broker = Broker(
         shell,
@@ -261,7 +266,9 @@ def make_broker(
         registration,
         shutdown,
         make_groups(parts, leader, metadata, procedures),
-        DynamicConfig(shell, Procedures(shell), partitions, controller.on_unclean_enabled),
+        DynamicConfig(
+            shell, Procedures(shell), configured, replicas.all_configured, controller.on_unclean_enabled
+        ),
     )
     _connect(broker, parts)
     return broker

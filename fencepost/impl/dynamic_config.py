@@ -14,14 +14,12 @@ import hashlib
 from collections.abc import Callable, Collection
 
 import msgspec
-from attrs import define, evolve, field
+from attrs import define, field
 
 from fencepost.impl import znodes
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.procedures import Procedure, Procedures, Steps
-from fencepost.impl.replication.manager import log_options
-from fencepost.impl.replication.partition import Partition
 from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.impl.topic_config import configured
 from fencepost.impl.zookeeper import Children, Create, Data, Delete, GetChildren, GetData, WatchEvent
@@ -45,11 +43,13 @@ PARENTS = (
 @define
 class DynamicConfig:
     """cluster_id: empty until it was read. configs: the overrides read last, of topics that have any. seen: notifications, and when each was seen first (host
-    time, nanoseconds). everything, notified, topics: what is to be looked at; running: whether a procedure does so now."""
+    time, nanoseconds). everything, notified, topics: what is to be looked at; running: whether a procedure does so now.
+    on_options(topic): its options have changed; on_all_read(): those of every topic are known."""
 
     shell: Shell
     procedures: Procedures
-    partitions: dict[TopicPartition, Partition]
+    on_options: Callable[[str], None]
+    on_all_read: Callable[[], None]
     on_unclean_enabled: Callable[[str], None]
     cluster_id: str = ""
     configs: dict[str, dict[str, str]] = field(factory=dict)
@@ -123,6 +123,7 @@ class DynamicConfig:
             if isinstance(reply, Data) and reply.data != znodes.encode_configuration()
         }
         yield from self._read(sorted({*said, *self.configs}))
+        self.on_all_read()
 
     def new_cluster_id(self) -> str:
         """22 characters, as Kafka writes the 16 bytes of a UUID; whoever creates the node first decides."""
@@ -185,10 +186,7 @@ class DynamicConfig:
         self.shell.configured.pop(topic, None)
         if options != planned:
             self.shell.configured[topic] = options
-        for key, partition in sorted(self.partitions.items()):
-            if key.topic == topic:
-                contiguous = partition.log.options.contiguous
-                partition.log.configure(evolve(log_options(options), contiguous=contiguous))
+        self.on_options(topic)
         self.shell.record(Name.TOPIC_CONFIGURED, TopicPartition(topic, -1), detail=_text(config))
         if options.unclean_leader_election and not before.unclean_leader_election:
             self.on_unclean_enabled(topic)

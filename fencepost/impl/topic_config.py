@@ -70,11 +70,7 @@ assert {setting.field for setting in SETTINGS.values()} <= fields_dict(TopicOpti
 
 
 def configured(planned: TopicOptions, config: Mapping[str, str]) -> tuple[TopicOptions, dict[str, str]]:
-    """The options with these overrides, and what was refused of them. An unknown name is ignored, as Kafka does.
-
-    Whether a topic is compacted cannot be changed while brokers run: a log is opened before ZooKeeper is asked, and one that was not compacted
-    when it is opened takes a gap between offsets for damage (LogOptions.contiguous).
-    """
+    """The options with these overrides, and what was refused of them. An unknown name is ignored, as Kafka does."""
     values: dict[str, Any] = {}
     refused: dict[str, str] = {}
     for name, text in sorted(config.items()):
@@ -82,14 +78,7 @@ def configured(planned: TopicOptions, config: Mapping[str, str]) -> tuple[TopicO
         if setting is None:
             continue
         try:
-            value = setting.read(text)
+            values[setting.field] = setting.read(text)
         except ValueError:
             refused[name] = text
-            continue
-        if setting.field == "cleanup_policy" and ("compact" in str(value)) != (
-            "compact" in planned.cleanup_policy
-        ):
-            refused[name] = text
-            continue
-        values[setting.field] = value
     return evolve(planned, **values), refused

@@ -13,8 +13,6 @@ from fencepost.impl.zookeeper_groups import GROUPED
 CHANGE_PARENTS = (Create(znodes.CONFIG), Create(znodes.TOPIC_CONFIGS), Create(znodes.CONFIG_CHANGES))
 CONFIG_BYTES = 512
 """What a topic's configuration is believed to hold."""
-FIXED = "cleanup.policy"
-"""Brokers would refuse to change whether a topic is compacted (impl/topic_config.py), and this is known to them alone."""
 
 
 def change_of(topic: str) -> Create:
@@ -36,8 +34,8 @@ def check_config(topic: str, config: Mapping[str, str]) -> None:
 
 
 def _check_name(topic: str, name: str) -> None:
-    if name not in SETTINGS or name == FIXED:
-        names = ", ".join(sorted(SETTINGS.keys() - {FIXED}))
+    if name not in SETTINGS:
+        names = ", ".join(sorted(SETTINGS))
         raise AdminError(expected=f"one of the settings {names}", seen=repr(name), where=f"topic {topic}")
 
 

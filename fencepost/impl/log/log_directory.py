@@ -112,6 +112,18 @@ class LogDirectory:
             if key in self.written.get(name, {}):
                 self._write(name)
 
+    def may_have_gaps(self, key: TopicPartition) -> bool:
+        """Whether a log was ever compacted, or `expect_gaps` said that it may be."""
+        return key in self.first_dirty
+
+    def expect_gaps(self, key: TopicPartition) -> None:
+        """An operator has a topic compacted that is not by its plan. The checkpoint of the cleaner says so, durably, before there is a gap: at the next
+        start the log is opened before anybody can be asked, and a gap would be damage."""
+        if key not in self.first_dirty:
+            self.first_dirty[key] = 0
+            with _disk_of("checkpoint"):
+                self._write(CLEANER_OFFSETS)
+
     def forget(self, key: TopicPartition) -> None:
         """A replica goes: release its files, and checkpoint nothing of it any more. Its directory is the caller's to remove."""
         self.logs.pop(key).abandon()

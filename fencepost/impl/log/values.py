@@ -10,6 +10,8 @@ from functools import lru_cache
 from fencepost.impl.log.batch_header import (
     CRC_START,
     BatchHeader,
+    CorruptBatchError,
+    Damage,
     header_before,
     read_headers,
     unchecked_header,
@@ -65,6 +67,15 @@ def batches_of(data: bytes, *, check_crc: bool = True) -> Iterator[tuple[BatchHe
     """The batches of a buffer with their value ids. check_crc: not needed where a log has looked at every byte already. Raises CorruptBatchError."""
     for header in read_headers(data, check_crc=check_crc):
         yield header, values_of(data, header)
+
+
+def require_keys(data: bytes) -> None:
+    """Each record that a client sends to a compacted topic has a key: the cleaner would drop it (Kafka's LogValidator). Raises CorruptBatchError."""
+    for header in read_headers(data):
+        if not header.is_control and any(record.key is None for record in read_records(data, header)):
+            raise CorruptBatchError(
+                Damage.RECORDS, header.position, expected="a key in each record", seen="one without"
+            )
 
 
 def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int, ...]]]:

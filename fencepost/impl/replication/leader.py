@@ -11,7 +11,7 @@ from attrs import define, field
 from fencepost.impl.log.batch_header import CorruptBatchError
 from fencepost.impl.log.producer_state import InvalidProducerEpochError, OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import LogOfflineError
-from fencepost.impl.log.values import batches_of
+from fencepost.impl.log.values import batches_of, require_keys
 from fencepost.impl.messages import (
     EARLIEST,
     DeleteRecordsRequest,
@@ -87,6 +87,8 @@ class LeaderRole:
             self._produced(source, request, ErrorCode.NOT_ENOUGH_REPLICAS)
             return
         try:
+            if partition.log.options.compact:
+                require_keys(request.records)
             appended = partition.log.append_as_leader(
                 request.records, partition.leader_epoch, now_ms=self.shell.now // MILLISECOND
             )

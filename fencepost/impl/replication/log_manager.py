@@ -26,7 +26,7 @@ PRODUCER_EXPIRATION_MS = 86_400_000
 @define
 class LogManager:
     """partitions: every replica here. retention, cleaner: the parts that decide what goes. uncleanable: logs in which the cleaner met a damaged batch;
-    they are left alone until the process is started anew, as Kafka does (KIP-346)."""
+    they are left alone until the process is started anew, as Kafka does (KIP-346). cleaning: whether there is a cleaner."""
 
     shell: Shell
     partitions: dict[TopicPartition, Partition]
@@ -34,12 +34,19 @@ class LogManager:
     retention: type[Retention] = Retention
     cleaner: type[Cleaner] = Cleaner
     uncleanable: dict[TopicPartition, None] = field(factory=dict)
+    cleaning: bool = False
 
     def start(self) -> None:
         """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need it)."""
         self.shell.set_timer(RETENTION_TIMER, self.shell.options.log_retention_check_interval_ms)
         compacted = any("compact" in topic.cleanup_policy for topic in self.shell.options.topics)
         if compacted or self.shell.options.groups.offsets_topic_partitions:
+            self.begin_cleaning()
+
+    def begin_cleaning(self) -> None:
+        """From now on there is a cleaner, if there was none."""
+        if not self.cleaning:
+            self.cleaning = True
             self.shell.set_timer(CLEANER_TIMER, self.shell.options.log_cleaner_backoff_ms)
 
     # ---- retention

@@ -5,7 +5,7 @@ Owns the table of partitions. The one place where a LeaderAndIsr changes a role.
 
 from itertools import count
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from fencepost.impl.broker_states import BrokerState, enter
 from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
@@ -52,7 +52,7 @@ def log_options(topic: TopicOptions) -> LogOptions:
 class ReplicaManager:
     """partitions: every replica here, led or followed; shared with the leader role. checkpointed: high watermarks read at start-up,
     kept until a replica takes them over so that a checkpoint never forgets a partition (KAFKA-1647). metadata: who is alive. latest: (controller
-    epoch, correlation id) of the latest LeaderAndIsr or StopReplica."""
+    epoch, correlation id) of the latest LeaderAndIsr or StopReplica. options_known: whether the configurations of topics were read since the start."""
 
     shell: Shell
     partitions: dict[TopicPartition, Partition]
@@ -65,6 +65,7 @@ class ReplicaManager:
     checkpointed: dict[TopicPartition, int] = field(factory=dict)
     written: dict[TopicPartition, int] = field(factory=dict)
     latest: tuple[int, int] = (-1, -1)
+    options_known: bool = False
 
     # ---- start-up and periodic work
 
@@ -95,7 +96,8 @@ class ReplicaManager:
         return max(1, self.shell.options.replica_lag_time_max_ms // 2)
 
     def _create(self, key: TopicPartition) -> Partition:
-        log = self.logs.open(key, log_options(self.shell.topic_options(key.topic)))
+        log = self.logs.open(key, self._log_options(key))
+        self._expect_gaps(key)
         partition = self.partition_type(self.shell, key, log, self.logs)
         partition.high_watermark = partition.high_watermark_within_log(self.checkpointed.get(key, 0))
         self.partitions[key] = partition
@@ -108,6 +110,43 @@ class ReplicaManager:
             leader_epoch=log.epochs.latest_epoch(),
         )
         return partition
+
+    # ---- options
+
+    def _log_options(self, key: TopicPartition) -> LogOptions:
+        """By the topic's options, with gaps where the plan, an operator's change, or the disk says that there may be some. What an operator had compacted is
+        kept whole until it is known whether that is still so."""
+        options = log_options(self.shell.topic_options(key.topic))
+        if not options.contiguous or not log_options(self.shell.planned_options(key.topic)).contiguous:
+            return evolve(options, contiguous=False)
+        if self.logs.may_have_gaps(key):
+            return evolve(options, contiguous=False, delete=options.delete and self.options_known)
+        return options
+
+    def _expect_gaps(self, key: TopicPartition) -> None:
+        compact = log_options(self.shell.topic_options(key.topic)).compact
+        if compact and log_options(self.shell.planned_options(key.topic)).contiguous:
+            self.logs.expect_gaps(key)
+
+    def configure(self, topic: str) -> None:
+        """The options of a topic have changed: its logs that are open take them over. A follower that failed at a gap goes on."""
+        for key, partition in sorted(self.partitions.items()):
+            if key.topic == topic:
+                contiguous = partition.log.options.contiguous
+                self._expect_gaps(key)
+                partition.log.configure(self._log_options(key))
+                gaps_are_new = contiguous and not partition.log.options.contiguous
+                if gaps_are_new and partition.leader >= 0 and not partition.is_leader:
+                    self.fetcher.follow(partition)
+
+    def all_configured(self) -> None:
+        """The configurations of all topics are known now, of those without any, too."""
+        self.options_known = True
+        for key, partition in sorted(self.partitions.items()):
+            if self.logs.may_have_gaps(key):
+                partition.log.configure(self._log_options(key))
+
+    # ---- checkpoints
 
     def checkpoint(self) -> None:
         """Write the high watermarks and the recovery points, where any moved."""
