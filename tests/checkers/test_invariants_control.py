@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.invariants import in_sync
 from fencepost.traces.events import Event, Name
@@ -88,6 +89,9 @@ def test_a_leader_goes_by_no_fewer_members_than_zookeeper_holds() -> None:
         state(9, 2, 1, 2, 3, version=3),
         believes(1, 0, 2, 1, 2, 3),
     )
+    late = [state(1, 1, 0, 1, 2, 3, version=1), state(9, 1, 1, 1, 2, version=2), believes(1, 1, 1, 1)]
+    accept(*late)  # a version of another epoch says nothing of this one
+    convict("isr_disagrees", *late, state(1, 1, 1, 1, version=3), believes(1, 1, 2, 1))
 
 
 def test_the_isr_is_part_of_the_assignment() -> None:
@@ -120,6 +124,18 @@ def test_a_controller_that_took_over_leaves_no_dead_member() -> None:
     accept(*before, registered(1, -1), *elected(3, 2), over)  # no leader: the last member stays
     accept(*before, *elected(3, 2), *elected(4, 3), over)  # a successor was there before it was done
     accept(*before[:3], *elected(3, 2), before[3], over)  # it died later: the watch will tell
+    written = [
+        registered(1),
+        registered(2),
+        registered(2, -1),
+        *elected(3, 2),
+        state(3, 1, 0, 1, 2, controller_epoch=2),
+    ]
+    accept(*written, over)  # it was written after the election
+    convict(
+        "dead_member_left_in_isr", *before, evolve(deletion("requested"), topic="u"), *elected(3, 2), over
+    )
+    accept(*before, deletion("requested"), *elected(3, 2), over)  # the topic goes
 
 
 def test_a_replica_in_the_isr_is_not_deleted() -> None:
@@ -140,6 +156,9 @@ def test_replicas_become_what_was_asked_for_in_this_reign() -> None:
     accept(*story, assigned(1, 1, 2, 3), assigned(1, 2, 3), asked(node=1))
     finding = convict("stale_reassignment", *story, assigned(1, 1, 4))
     assert finding.events == (0, 4)
+    assert finding.expected.endswith("in this controller's reign: [2, 3]")
+    unasked = convict("stale_reassignment", *story[:3], assigned(1, 1, 4))
+    assert unasked.expected.endswith("in this controller's reign: nothing")
     done = [*story, assigned(1, 1, 2, 3), assigned(1, 2, 3), asked(node=1), asked(1, 2), assigned(1, 2, 3, 1)]
     undone = [*done, assigned(1, 1, 2), asked(node=1)]
     accept(*undone, asked(2, 3), assigned(1, 1, 2, 3))
@@ -205,6 +224,9 @@ def test_a_deletion_is_not_forgotten() -> None:
     assert finding.events == (1, 2)
     accept(*story, deletion("done"))  # an operator thought better of it
     accept(deletion("requested"), deletion("done", 9))  # there is no such topic
+    first = convict("deletion_incomplete", deletion("requested"), assigned(-1, 1, 2), deletion("done", 0))
+    assert first.events == (0, 2)
+    assert convict("deletion_incomplete", assigned(-1, 1, 2), deletion("done", 9)).events == (1,)
 
 
 # ---- fencing

@@ -6,10 +6,12 @@ from fencepost.checkers import invariants
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Claims
+from tests.checkers.test_invariants import accept, convict
 from tests.checkers.traces_by_hand import (
     ON,
     appends,
     copies,
+    cuts,
     dump,
     event,
     healthy_start,
@@ -150,3 +152,18 @@ def test_a_replica_that_is_assigned_no_more_may_keep_what_is_lost() -> None:
 
     assert judged((2, 3), 1) == set()
     assert judged((1, 2), 1) == judged((2, 3), 0) == {"log_divergence"}
+
+
+def test_a_high_watermark_lies_within_its_log() -> None:
+    """Rule (HW-BOUNDS): of leaders too; the finding names the bounds that are known; what a cut leaves is told by what follows it."""
+    young = state(1, 1, 0, 1, 2)
+    accept(young, leads(1, 0, 1, 2, end=2, hw=1))
+    accept(young, leads(1, 0, 1, 2, end=2, hw=2))
+    past = convict("high_watermark_outside_log", young, leads(1, 0, 1, 2, end=0, hw=1))
+    assert past.expected.endswith("between its log start offset 0 and its log end offset 0")
+    begins = event(
+        Name.LOG_START, node=2, leader_epoch=0, log_start_offset=2, high_watermark=2, end_offset=4, **ON
+    )
+    below = convict("high_watermark_outside_log", young, begins, hears(2, 0, 1))
+    assert (below.events, below.expected[-18:]) == ((1, 2), "log start offset 2")
+    accept(young, begins, cuts(2, 1, 0, end=4, to=0, cause="full"), hears(2, 0, 0))

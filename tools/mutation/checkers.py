@@ -39,12 +39,20 @@ CHECKERS: dict[str, Checker] = {
         Checker(
             name="invariants",
             sources=("fencepost/checkers/invariants",),
-            tests=("tests/checkers/test_invariants.py", "tests/checkers/test_invariants_*.py"),
+            tests=(
+                "tests/checkers/test_invariants.py",
+                "tests/checkers/test_invariants_*.py",
+                "tests/checkers/test_storage_events.py",
+            ),
         ),
         Checker(
             name="conformance",
             sources=("fencepost/checkers/conformance.py", "fencepost/model/refinement"),
-            tests=("tests/checkers/test_conformance*.py", "tests/model/test_refinement_walks.py"),
+            tests=(
+                "tests/checkers/test_conformance*.py",
+                "tests/checkers/test_storage_events.py",
+                "tests/model/test_refinement_walks.py",
+            ),
         ),
         Checker(
             name="linearizability",
