@@ -82,6 +82,8 @@ class Profile:
     """Plans in a hundred whose topic lets a broker outside the ISR lead when nobody inside can."""
     followed: int = 0
     """Of the faults of quick elections, how many in a hundred follow a step of the protocol."""
+    relayed: int = 0
+    """Plans in a hundred in which several leaders in a row go as soon as they have written."""
 
 
 PERCENTAGES = tuple(

@@ -87,6 +87,16 @@ PROFILES: dict[str, Profile] = {
         says="quick elections whose faults follow steps of the protocol: an election, an ISR change, a truncation; and a broker that is always late",
         followed=95,
     ),
+    "relays": evolve(
+        ELECTIONS,
+        says="several leaders in a row go when they have just written, or a log was just cut, before the one broker that is always late has heard of it",
+        safety_ms=(25_000, 45_000),
+        operations=(250, 400),
+        kinds=("crash", "expire_session", "slow_link"),
+        brokers=(4, 5),
+        quick=0,
+        relayed=100,
+    ),
     "groups": Profile(
         says="producers, and consumers in groups that come, go, crash and stand still; coordinators fail in every state of a rebalance",
         operations=(60, 300),

@@ -18,6 +18,8 @@ LOSSY = 100_000
 """Fault ids of what lasts for the whole plan begin here."""
 ENDS = "expire_session"
 LATE = "slow_link"
+STEPS = tuple(step for step in FOLLOWED if step != "appended")
+"""What races follow: appends are too many to be a moment (relays.py follows the first one after a time)."""
 KILLS = ("crash", "crash", "pause")
 
 
@@ -27,7 +29,7 @@ def raced(
     """The faults, most of them within two round trips of a step of the protocol, if the profile says so; what lasts for the whole plan stays."""
     if not bounds.followed:
         return faults
-    steps = [step for step in FOLLOWED if draw.chance(30, f"follow.{step}")] or list(FOLLOWED)
+    steps = [step for step in STEPS if draw.chance(30, f"follow.{step}")] or list(STEPS)
     longest_ms = 1 + latency_us * 4 // 1_000
     kinds = [kind for kind in KILLS if kind in bounds.kinds and ENDS in bounds.kinds]
     most = draw.chance(50, "follow.kill_most")

@@ -12,6 +12,7 @@ from fencepost.campaign.producers import with_producers
 from fencepost.campaign.profile_bounds import Profile
 from fencepost.campaign.profiles import PROFILES, profile_named
 from fencepost.campaign.quick_elections import with_quick_elections
+from fencepost.campaign.relays import with_relays
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,
@@ -74,6 +75,7 @@ def swarm(
         faults=(*drawn, *requests_of(draw, bounds, topics, kinds, drawn, safety_ms, brokers)),
     )
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
+    plan = with_relays(plan, draw, bounds)
     return with_groups(plan, draw, bounds.groups)
 
 

@@ -16,6 +16,7 @@ DAY_MS = 86_400_000
 CENTURY_MS = 36_500 * DAY_MS
 UNLIMITED = -1
 FOLLOWED = (
+    "appended",
     "became_follower",
     "became_leader",
     "broker_registered",

@@ -108,7 +108,7 @@ BUGS: dict[str, PlantedBug] = {
             "replica_manager",
             kafka_7415.EntersItsEpochWithItsFirstRecord,
             COMMIT_SAFE | LOG_MATCH,
-            RACES,
+            "relays",
             "COMMIT-SAFE",
         ),
         _bug("KIP-207", "leader", kip_207.ShowsALaggingEnd, HW_MONO, "elections"),

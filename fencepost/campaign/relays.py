@@ -1,0 +1,110 @@
+"""Leadership that is handed on before everybody has heard of it: what the swarm draws for it.
+
+Owns the draws. Must not know bugs: nothing here is a scenario, only that several reigns in a row are short, with time to recover between the rows.
+
+Quick elections (quick_elections.py) at random times seldom catch a leader that has written something which some have copied and others have not: most of their
+leaders never write. Here reigns come in relays: each leader goes within two round trips of a first append, so that it has written; the last one of many relays
+within two round trips of a log that was cut. One broker is always late, and who waits for a dead leader's answer gives up after a few round trips.
+"""
+
+from attrs import evolve
+
+from fencepost.campaign.draws import FIRST_REQUEST, Draws
+from fencepost.campaign.profile_bounds import Profile
+from fencepost.campaign.races import ENDS, LATE, LOSSY, TOGETHER
+from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
+
+STOPS = "crash"
+RECOVERY_MS = 3_000
+"""At the end of the safety phase no relay begins any more."""
+
+
+def with_relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """The plan with relays of leaders instead of its faults, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    if not bounds.relayed or not draw.chance(bounds.relayed, "relay") or ENDS not in bounds.kinds:
+        return plan
+    latency_us = draw.between((10_000, 60_000), "relay.latency")
+    late_us = latency_us * draw.between((3, 10), "relay.late_trips")
+    brokers, trip_ms = plan.cluster.brokers, 1 + latency_us // 500
+    answered_ms = (latency_us + late_us) * 3 // 1_000
+    balances = draw.chance(70, "relay.balance_on")
+    cluster = evolve(
+        plan.cluster,
+        topics=tuple(_everywhere(topic, brokers) for topic in plan.cluster.topics),
+        zookeeper_session_timeout_ms=draw.between((2_000, 5_000), "relay.session"),
+        controller_request_timeout_ms=max(600, answered_ms),
+        replica_lag_time_max_ms=draw.between((4_000, 10_000), "relay.lag"),
+        replica_fetch_backoff_ms=draw.between((50, 300), "relay.backoff"),
+        replica_fetch_wait_max_ms=draw.between((50, 500), "relay.wait"),
+        leader_imbalance_check_ms=draw.between((500, 2_000), "relay.balance") if balances else 0,
+        leader_imbalance_interval_ms=draw.between((500, 2_000), "relay.balance_interval"),
+    )
+    network = NetworkOptions(
+        latency_min_us=latency_us,
+        latency_tail_us=draw.between((0, 5_000), "relay.tail"),
+        latency_max_us=latency_us + draw.between((10_000, 30_000), "relay.latency_max"),
+    )
+    requests = [fault for fault in plan.faults if FIRST_REQUEST <= fault.fault_id < LOSSY]
+    late = [_late(plan, draw, late_us)] if LATE in bounds.kinds else []
+    return evolve(
+        plan,
+        cluster=cluster,
+        network=network,
+        client=evolve(
+            plan.client,
+            request_timeout_ms=50 + trip_ms * draw.between((4, 8), "relay.patience"),
+            retry_backoff_ms=draw.between((20, 100), "relay.retry"),
+            delivery_timeout_ms=draw.between((2_000, 8_000), "relay.delivery"),
+        ),
+        budget=evolve(plan.budget, brokers_down=brokers - 1),
+        faults=(*late, *_relays(plan, draw, bounds, trip_ms), *requests),
+    )
+
+
+def _everywhere(topic: TopicOptions, brokers: int) -> TopicOptions:
+    """With a replica on each broker: whoever is left of an ISR leads."""
+    return evolve(topic, replication_factor=brokers, min_insync_replicas=1)
+
+
+def _late(plan: Plan, draw: Draws, late_us: int) -> Fault:
+    return Fault(
+        fault_id=LOSSY - 1,
+        kind=LATE,
+        at_ms=0,
+        duration_ms=plan.safety_ms,
+        target=f"broker {draw.between((1, plan.cluster.brokers), 'relay.late')}",
+        parameter=late_us,
+    )
+
+
+def _relays(plan: Plan, draw: Draws, bounds: Profile, trip_ms: int) -> list[Fault]:
+    """Rows of two to four ends of a leader; seconds between the rows, round trips within."""
+    stopped = draw.choice(["0", "20", "40"], "relay.stopped") if STOPS in bounds.kinds else "0"
+    found: list[Fault] = []
+    number = row = at_ms = 0
+    while True:
+        at_ms += draw.between((2_000, 8_000), "relay.gap", row)
+        if at_ms >= plan.safety_ms - RECOVERY_MS:
+            return found
+        reigns = draw.between((2, 4), "relay.reigns", row)
+        for place in range(reigns):
+            cut = place == reigns - 1 and draw.chance(80, "relay.cut", row)
+            quick = 0 < place < reigns - 1 and draw.chance(20, "relay.at_once", number)
+            follows = "truncated" if cut else "became_leader" if quick else "appended"
+            delay_ms = draw.between((0, 2 * trip_ms), "relay.delay", number)
+            end = Fault(
+                fault_id=TOGETHER * number,
+                kind=ENDS,
+                at_ms=at_ms,
+                duration_ms=1,
+                target=f"leader of {plan.cluster.topics[0].name}-0",
+                follows=follows,
+                delay_ms=delay_ms,
+            )
+            found.append(end)
+            if draw.chance(int(stopped), "relay.stop", number):
+                down_ms = draw.between((3_000, 8_000), "relay.down", number)
+                found.append(evolve(end, fault_id=end.fault_id + 1, kind=STOPS, duration_ms=down_ms))
+            at_ms += delay_ms + draw.between((2 * trip_ms, 8 * trip_ms), "relay.shot", number)
+            number += 1
+        row += 1
