@@ -4,31 +4,29 @@
     python bench/mine.py --giant 10000000 [--giant 1000000] [--fault stale_read]
 
 Small ones are recorded runs, multiplied, of which every verdict is known (many_traces.py); `--folder` keeps them, and goes on where it was. Giant ones are made
-with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the best counts. Memory
-is resident, that of the warming run, and what processes share counts in each. A row is a row of the tables that the checks read: operations for
-`log`, operations and events for the default checks. What is known to be in the input must be found, or this fails.
+with NumPy (giant_histories.py). Both sides are run once to warm up (JVM, Python workers, compiled kernels), then `--repeat` times; the fastest counts
+(`--repeat 0`: once, and that counts). Processor seconds are of driver, JVM and workers: on a machine that others use too they say more than seconds.
+Memory is resident; what processes share counts in each. A row is a row of the tables that the checks read: operations for `log`, operations and events for
+the default checks. What is known to be in the input must be found, or this fails.
 """
 
 import argparse
-import os
 import shutil
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import giant_histories
 import many_traces
+from attrs import evolve
+from process_tree import Cost, cost_of
 
 from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS
 from fencepost.mining.mine import mine
 from fencepost.mining.session import session
 from fencepost.mining.summary import Summary
 from fencepost.traces.schema import SCHEMAS
-
-PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
 def scan(spark: Any, path: Path, columns: dict[str, tuple[str, ...]]) -> None:
@@ -37,14 +35,11 @@ def scan(spark: Any, path: Path, columns: dict[str, tuple[str, ...]]) -> None:
         spark.read.parquet(str(path / table)).select(*names).write.format("noop").mode("overwrite").save()
 
 
-def best(work: Callable[[], object], repeat: int) -> float:
-    """Seconds of the fastest of `repeat` runs; one that warms up is not among them."""
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def best(work: Callable[[], object], repeat: int) -> Cost:
+    """The fastest of `repeat` runs after one that warms up; without any, that one. Memory is the most that any of them had."""
+    costs = [cost_of(work) for _ in range(repeat + 1)]
+    fastest = min(costs[1:] or costs, key=lambda cost: cost.seconds)
+    return evolve(fastest, workers=max(cost.workers for cost in costs), jvm=max(cost.jvm for cost in costs))
 
 
 def columns_read(checks: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -56,48 +51,6 @@ def columns_read(checks: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     if any(CHECKS[check].reads_events for check in checks):
         columns["events"] = tuple(SCHEMAS["events"].names)
     return columns
-
-
-def _resident() -> tuple[int, int]:
-    """Bytes of all Python processes below this one together, and of the JVM, now (where the system tells)."""
-    parents: dict[int, int] = {}
-    resident: dict[int, tuple[str, int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            name, rest = (folder / "stat").read_text().rsplit(")", 1)
-            parents[int(folder.name)] = int(rest.split()[1])
-            size = int((folder / "statm").read_text().split()[1]) * PAGE
-            resident[int(folder.name)] = "java" if "java" in name else "python", size
-        except (OSError, ValueError, IndexError):
-            continue
-
-    def below(process: int) -> bool:
-        while process > 1 and process != os.getpid():
-            process = parents.get(process, 0)
-        return process == os.getpid()
-
-    ours = [found for process, found in resident.items() if process != os.getpid() and below(process)]
-    workers, virtual = (sum(size for name, size in ours if name == kind) for kind in ("python", "java"))
-    return workers, virtual
-
-
-def watched(work: Callable[[], object]) -> tuple[int, int]:
-    """The most memory that Python workers had together meanwhile, and the most that the JVM had."""
-    most, ended = [0, 0], Event()
-
-    def look() -> None:
-        while not ended.wait(0.1):
-            workers, virtual = _resident()
-            most[:] = max(most[0], workers), max(most[1], virtual)
-
-    thread = Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        work()
-    finally:
-        ended.set()
-        thread.join()
-    return most[0], most[1]
 
 
 def compare(
@@ -120,17 +73,17 @@ def compare(
         if not sound(summary):
             raise SystemExit(f"what is known of the input was not found: {summary.to_json()}")
 
-    scan(spark, path, columns)
-    workers, virtual = watched(judged)
     scanned, mined = best(lambda: scan(spark, path, columns), repeat), best(judged, repeat)
     print(
-        f"{'+'.join(checks):<28} {rows / 1e6:>8.2f} {rows / scanned / 1e6:>11.2f} {rows / mined / 1e6:>11.2f}"
-        f" {mined:>8.2f} {mined / scanned:>7.2f} {workers / 2**20:>12.0f} {virtual / 2**20:>8.0f}",
+        f"{'+'.join(checks):<28} {rows / 1e6:>8.2f} {scanned.seconds:>7.2f} {mined.seconds:>7.2f} {mined.seconds / scanned.seconds:>6.2f}"
+        f" {scanned.processor:>7.1f} {mined.processor:>7.1f} {mined.processor / scanned.processor:>6.2f}"
+        f" {mined.workers / 2**20:>12.0f} {mined.jvm / 2**20:>8.0f}",
         flush=True,
     )
 
 
-HEADING = f"{'checks':<28} {'M rows':>8} {'scan Mrow/s':>11} {'mine Mrow/s':>11} {'seconds':>8} {'ratio':>7} {'workers MiB':>12} {'JVM MiB':>8}"
+HEADING = f"""{"":<37} {"seconds":^22} {"processor seconds":^22} {"memory, MiB":^21}
+{"checks":<28} {"M rows":>8} {"scan":>7} {"mine":>7} {"ratio":>6} {"scan":>7} {"mine":>7} {"ratio":>6} {"workers":>12} {"JVM":>8}"""
 
 
 def small(options: argparse.Namespace, folder: Path) -> None:

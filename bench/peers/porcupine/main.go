@@ -87,8 +87,8 @@ var keyValue = porcupine.Model{
 	},
 }
 
-// A log as a persistent list: its length, the last value, and what came before. An append answers its offset; a read answers
-// the end (result) and the records from an offset (argument) on.
+// A log as a persistent list: its length, the last value, and what came before. An append of one batch answers its offset; a read answers
+// the end (result, -1: it claims none) and the records from an offset (argument) on.
 type entry struct {
 	length int
 	value  int
@@ -107,12 +107,16 @@ var log = porcupine.Model{
 			if !op.Unknown && op.Result != length {
 				return false, state
 			}
-			return true, &entry{length + 1, op.Argument[0], last}
+			for _, value := range op.Argument {
+				last = &entry{length + 1, value, last}
+				length++
+			}
+			return true, last
 		}
 		if op.Unknown {
 			return true, state
 		}
-		if op.Result != length || op.Argument[0]+len(op.Records) > length {
+		if op.Result >= 0 && op.Result != length || op.Argument[0]+len(op.Records) > length {
 			return false, state
 		}
 		for last != nil && last.length > op.Argument[0]+len(op.Records) {
