@@ -59,13 +59,14 @@ def _tree() -> dict[int, _Process]:
 
 def cost_of(work: Callable[[], object]) -> Cost:
     """Do it once."""
-    most, ended = [0, 0], Event()
+    most, own, ended = [0, 0], [0.0], Event()
 
     def look() -> None:
         while not ended.wait(LOOK_S):
             tree = {process: one for process, one in _tree().items() if process != os.getpid()}
             for n, java in enumerate((False, True)):
                 most[n] = max(most[n], sum(one.resident for one in tree.values() if one.java == java))
+            own[0] = time.thread_time()
 
     thread = Thread(target=look, daemon=True)
     before, start = sum(one.ticks for one in _tree().values()), time.perf_counter()
@@ -77,4 +78,5 @@ def cost_of(work: Callable[[], object]) -> Cost:
         ended.set()
         thread.join()
     ticks = sum(one.ticks for one in _tree().values()) - before
-    return Cost(seconds=seconds, processor=ticks / TICKS, workers=most[0], jvm=most[1])
+    processor = ticks / TICKS - own[0]  # looking is no part of the work
+    return Cost(seconds=seconds, processor=processor, workers=most[0], jvm=most[1])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from fencepost.checkers.columns import OperationColumns, columns_of_table, columns_of_traces
+from fencepost.checkers.columns import Array, OperationColumns, columns_of_table, columns_of_traces
 from fencepost.checkers.kafka.columns import (
     ASSIGN,
     CRASH,
@@ -49,8 +49,19 @@ def judge_operations(operations: OperationColumns, traces: Sequence[Trace]) -> l
 
 
 def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
-    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is missing."""
-    return _judge(columns_of_table(table, traces), extras_of_table(table))
+    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is missing.
+
+    Only traces in which some rule applies become relations, as when each is judged by itself.
+    """
+    known = tuple(traces)
+    operations, extras = columns_of_table(table, known), extras_of_table(table)
+    applying = np.zeros(len(operations.traces), np.bool_)
+    applying[operations.trace[_applying(operations, extras)]] = True
+    rows = applying[operations.trace]
+    if not rows.any() or rows.all():
+        return _judge(operations, extras)
+    some = table.filter(pa.array(rows))
+    return _judge(columns_of_table(some, operations.traces), extras_of_table(some))
 
 
 def applies(operations: OperationColumns, extras: Extras) -> bool:
@@ -58,10 +69,16 @@ def applies(operations: OperationColumns, extras: Extras) -> bool:
 
     Clients that name every offset and append with acks=all alone have none, and cost nothing more than this look.
     """
-    moving = np.isin(operations.function, (ASSIGN, SUBSCRIBE, JOIN, CRASH, TXN)).any()
+    return bool(_applying(operations, extras).any())
+
+
+def _applying(operations: OperationColumns, extras: Extras) -> Array:
+    """The rows for which there is a rule."""
+    moving = np.isin(operations.function, (ASSIGN, SUBSCRIBE, JOIN, CRASH, TXN))
     reading = (operations.function == POLL) & (np.diff(operations.records.start) > 0)
     by_consumers = reading & (extras.member | ~positioned(operations))
-    return bool(moving or by_consumers.any() or may_be_first(operations, extras).any())
+    found: Array = moving | by_consumers | may_be_first(operations, extras)
+    return found
 
 
 def _judge(operations: OperationColumns, extras: Extras) -> list[tuple[int, Verdict]]:

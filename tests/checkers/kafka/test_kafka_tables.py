@@ -1,9 +1,15 @@
 """The kafka check says of a table of operations what it says of the same traces in memory."""
 
+import pytest
 from attrs import evolve
 from test_kafka_anomalies import ALLOWED, CASES
 
 from fencepost.checkers import judges
+from fencepost.checkers.columns import OperationColumns
+from fencepost.checkers.kafka import judge as kafka_judge
+from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns
+from fencepost.checkers.kafka.extras import Extras
+from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
 
@@ -20,6 +26,29 @@ def test_the_table_form_gives_the_same_verdicts() -> None:
     alone = {trace.trace_id: judge.judge(trace) for trace in traces}
     assert found == {trace_id: verdict for trace_id, verdict in alone.items() if verdict.decision != "ok"}
     assert 0 < len(found) < len(traces)
+
+
+def test_only_traces_with_a_rule_become_relations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: traces of clients that name every offset cost nothing beside ones with consumers, whose verdicts stay."""
+    histories = (history for case in CASES for history in case[-2:])
+    assigned = next(one for one in histories if kafka_judge.judge_trace(one).findings)
+    plain = evolve(
+        assigned,
+        operations=(Operation(op_id=1, process=1, function=Function.LIST_OFFSETS, invoke_time=0, completion_time=1, outcome=Outcome.OK,
+                              topic="t", partition=0, offset=0),),
+    )  # fmt: skip
+    traces = [evolve(trace, trace_id=number) for number, trace in enumerate((plain, assigned, plain))]
+    table = tables_of([rows_of(trace) for trace in traces]).operations
+    seen: list[set[int]] = []
+
+    def noted(operations: OperationColumns, extras: Extras) -> KafkaColumns:
+        seen.append({operations.traces[index].trace_id for index in operations.trace.tolist()})
+        return kafka_columns(operations, extras)
+
+    monkeypatch.setattr(kafka_judge, "kafka_columns", noted)
+    headers = [evolve(trace, operations=()) for trace in traces]
+    assert dict(kafka_judge.judge_table(table, headers)) == {1: kafka_judge.judge_trace(traces[1])}
+    assert seen == [{1}, {1}]
 
 
 def test_kafka_asks_the_log_beside_it() -> None:
