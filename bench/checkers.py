@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field
 from rich.console import Console
@@ -151,10 +152,15 @@ def build() -> Path | None:
 
 
 def theirs(case: Case, binary: Path, limit: float) -> Told:
-    """The other tool on one case; a process of its own for what follows a history that it left open."""
-    told, histories = Told(), [as_porcupine(trace) for trace in case.traces()]
+    """The other tool on one case."""
+    return answers_of(case.model, [as_porcupine(trace) for trace in case.traces()], binary, limit)
+
+
+def answers_of(model: str, histories: list[list[dict[str, Any]]], binary: Path, limit: float) -> Told:
+    """The other tool on these histories; a process of its own for what follows a history that it left open."""
+    told = Told()
     while len(told.answers) < len(histories):
-        request = {"model": case.model, "seconds": limit, "mebibytes": MEMORY_MIB, "histories": histories[len(told.answers) :]}  # fmt: skip
+        request = {"model": model, "seconds": limit, "mebibytes": MEMORY_MIB, "histories": histories[len(told.answers) :]}  # fmt: skip
         done = subprocess.run(
             [str(binary)], input=json.dumps(request), capture_output=True, text=True, check=True,
             env={**os.environ, "GOMAXPROCS": "1"},

@@ -1,6 +1,6 @@
 """Porcupine on a sample of the traces that bench/mine.py mines: processor seconds per trace, in one process on one core.
 
-    python bench/mine_peer.py FOLDER [--traces 80] [--timeout 2]
+    python bench/mine_peer.py FOLDER [--traces 80] [--limit 2]
 
 Each log of a trace is one history for the model `log` of bench/peers/porcupine: appends (not acknowledged by all: of unknown outcome; failed: left
 out), and polls of records, which claim an end only where their reply is a strong one. That is what the log check asks of the log's order in time,
@@ -9,14 +9,11 @@ other checks ask.
 """
 
 import argparse
-import json
-import os
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from checkers import build
+from checkers import answers_of, build
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
@@ -67,7 +64,7 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--traces", type=int, default=80)
-    parser.add_argument("--timeout", type=float, default=2.0, help="seconds for one log")
+    parser.add_argument("--limit", type=float, default=2.0, help="processor seconds for one log")
     options = parser.parse_args()
     binary = build()
     if binary is None:
@@ -75,19 +72,15 @@ def main() -> None:
     store = TraceStore.open(options.folder)
     traces = [trace for trace in map(store.read, range(options.traces)) if fits(trace)]
     histories = [history for trace in traces for history in histories_of(trace)]
-    request = {"model": "log", "timeout": options.timeout, "histories": histories}
-    done = subprocess.run(
-        [str(binary)], input=json.dumps(request), capture_output=True, text=True, check=True,
-        env={**os.environ, "GOMAXPROCS": "1"},
-    )  # fmt: skip
-    *rows, last = [json.loads(line) for line in done.stdout.splitlines()]
-    answers = [found["answer"] for found in rows]
-    told = ", ".join(f"{answers.count(answer)} {answer}" for answer in sorted(set(answers)))
-    seconds = sum(found["seconds"] for found in rows)
-    decided = sum(found["seconds"] for found in rows if found["answer"] != "Unknown")
+    found = answers_of("log", histories, binary, options.limit)
+    told = ", ".join(f"{found.answers.count(answer)} {answer}" for answer in sorted(set(found.answers)))
+    seconds = sum(found.seconds)
+    decided = sum(
+        one for one, answer in zip(found.seconds, found.answers, strict=True) if answer != "Unknown"
+    )
     print(
-        f"{len(traces)} of {options.traces} traces, {len(rows)} logs ({told}), {sum(map(len, histories))} operations: {seconds:.3f} processor seconds,"
-        f" {seconds / len(traces) * 1e6:,.0f} us per trace ({decided / len(traces) * 1e6:,.0f} without what it left unknown), {last['mebibytes']:.0f} MiB"
+        f"{len(traces)} of {options.traces} traces, {len(histories)} logs ({told}), {sum(map(len, histories))} operations: {seconds:.3f} processor seconds,"
+        f" {seconds / len(traces) * 1e6:,.0f} us per trace ({decided / len(traces) * 1e6:,.0f} without what it left unknown), {found.mebibytes:.0f} MiB"
     )
 
 
