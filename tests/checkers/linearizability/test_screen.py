@@ -157,6 +157,7 @@ def test_other_models_and_short_histories_are_not_screened() -> None:
     trace = _alone(PUT, GET)
     assert screened(Mine(), trace, smallest=0) is None
     assert screened(KeyValue("b"), trace, smallest=0) is None
+    assert screened(KeyValue(None), trace, smallest=0) is None
     assert screened(MODEL, trace) is None
     assert screened(MODEL, trace, smallest=2) is not None
 
@@ -166,3 +167,30 @@ def test_a_stamp_that_may_err_is_widened() -> None:
     late = evolve(GET, result='""')
     assert len(screened(MODEL, _alone(PUT, late), smallest=0).rest.operations) == 2  # type: ignore[union-attr]
     assert not screened(MODEL, _alone(PUT, late), 1, smallest=0).rest.operations  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [(("a", "bc"), "ab"), (("a", "ab"), "aab"), (("a", "a"), "aa"), (("a", "b"), "ba"), (("a", ""), "a")],
+)
+def test_a_text_that_ends_within_a_piece_or_has_two_readings_is_left(
+    written: tuple[str, str], shown: str
+) -> None:
+    """Rule: a get that shows half of what was appended is illegal; pieces of which one begins with another one are for the search."""
+    first, second = written
+    story = [
+        evolve(PUT, argument=f'"{first}"'),
+        _operation(Function.APPEND, argument=f'"{second}"', invoke_time=2, completion_time=3),
+        evolve(GET, result=f'"{first}{second}"', invoke_time=4, completion_time=5),
+        evolve(GET, result=f'"{shown}"', invoke_time=4, completion_time=5),
+    ]
+    found = screened(MODEL, _alone(*story), smallest=0)
+    assert found is not None
+    assert len(found.rest.operations) == 4
+
+
+def test_nothing_is_nothing() -> None:
+    """Rule: a history without operations has no part that is in order, or out of it."""
+    found = screened(MODEL, _alone(), smallest=0)
+    assert found is not None
+    assert (found.parts, found.operations, found.rest.operations) == (0, 0, ())

@@ -45,7 +45,7 @@ class Chains(NamedTuple):
 
 @compiled_within
 def compare(texts: Texts, a: int, a_size: int, b: int, b_size: int) -> int:
-    """Of two stretches of bytes: negative, 0 or positive, 2 where the second is the longer and begins with the first, -2 the other way round."""
+    """Of two stretches of bytes: negative, 0 or positive; -2 where the second is the longer and begins with the first, 2 the other way round."""
     for i in range(min(a_size, b_size)):
         if texts.data[a + i] != texts.data[b + i]:
             return -1 if texts.data[a + i] < texts.data[b + i] else 1
