@@ -32,7 +32,7 @@ class Step:
 
     def touches(self, directories: list[Directory]) -> bool:
         """Whether it changes one of these."""
-        return any(change[0] is directory for change in self.changes for directory in directories)
+        return any(change[0] in directories for change in self.changes)
 
     def directories(self) -> list[Directory]:
         """Those that it changes, once each."""
@@ -145,7 +145,10 @@ class Names(Generic[F]):
                 durable.append(step)
         for step in reversed(durable):
             self._make_durable(step)
-        self.unsynced = [step for step in self.unsynced if all(step is not other for other in durable)]
+        if len(durable) == len(self.unsynced):
+            self.unsynced = []
+        else:
+            self.unsynced = [step for step in self.unsynced if step not in durable]
 
     def settle(self, draw: Callable[[str, int], int]) -> int:
         """The power is gone: of each directory's n unsynced steps keep the first draw(made_as, n). Returns how many steps are lost."""

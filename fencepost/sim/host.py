@@ -201,11 +201,16 @@ class Host:
 
     def _drain(self) -> None:
         """Step what waits until a step costs time."""
-        core, queue, disk = self.core, self._queue, self.disk
+        core, queue, disk, clock = self.core, self._queue, self.disk, self.clock
         self._engaged = True
         while queue and not self.paused:
+            input = queue.popleft()
             try:
-                effects = self._step(queue.popleft())
+                if type(input) in _USUAL_INPUTS:
+                    self.steps += 1
+                    effects = core.step(input, clock.now())
+                else:
+                    effects = self._step(input)
             except PowerLoss:
                 self.power_loss()
                 return
@@ -221,14 +226,14 @@ class Host:
         self._engaged = False
 
     def _step(self, input: Any) -> list[Effect]:
-        kind = type(input)
-        if kind is tuple:  # a timer that came due while the process was not free
+        """An input of the rarer kinds."""
+        if type(input) is tuple:  # a timer that came due while the process was not free
             key, handle = input
             if self._timers.get(key) != handle:
                 return []
             del self._timers[key]
             input = TimerFired(key)
-        elif kind not in _INPUTS_WITHOUT_CALL and callable(input):
+        elif callable(input):
             self.steps += 1
             effects: list[Effect] = input(self.core, self.clock.now())
             return effects
@@ -302,7 +307,7 @@ class Host:
         self._observer.halted(self.node, effect.reason)
 
 
-_INPUTS_WITHOUT_CALL = frozenset((MessageArrived, TimerFired, Started))
+_USUAL_INPUTS = frozenset((MessageArrived, TimerFired))
 _set = object.__setattr__
 
 

@@ -73,7 +73,10 @@ class Partition:
 
     def high_watermark_within_log(self, offset: int) -> int:
         """Protection KAFKA-3978: whatever a checkpoint or a leader says, it stays within [log start, log end]."""
-        return max(self.log.log_start_offset, min(offset, self.log.log_end_offset))
+        log = self.log
+        if offset > log.log_end_offset:
+            offset = log.log_end_offset
+        return offset if offset > log.log_start_offset else log.log_start_offset
 
     # ---- the log's start
 
