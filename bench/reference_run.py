@@ -1,7 +1,9 @@
 """The reference run: how fast the simulated world goes on one core.
 
 One run is fixed and named: 3 brokers, 3 partitions of 3 replicas, 4 clients, 150 operations, 6 faults, 60 virtual seconds of safety phase. Prints
-runs, messages and events per second, the ratio of virtual to wall time, and what judging adds. Run with: python bench/reference_run.py [--runs N]
+runs, messages and events per second of processor time, the ratio of virtual to wall time, and what judging adds.
+
+Run with: python bench/reference_run.py [--runs N]
 """
 
 import argparse
@@ -61,12 +63,13 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
     judge(Run(reference_plan(0)).run())  # compiles the judges
-    walls, judging, messages, events, virtual = [], [], 0, 0, 0
+    walls, judging, messages, events, virtual, processor = [], [], 0, 0, 0, 0.0
     for seed in range(runs):
-        started = time.perf_counter()
+        started, before = time.perf_counter(), time.process_time()
         run = Run(reference_plan(seed))
         trace = run.run()
         ended = time.perf_counter()
+        processor += time.process_time() - before
         judge(trace)
         walls.append(ended - started)
         judging.append(time.perf_counter() - ended)
@@ -77,11 +80,12 @@ def main() -> None:
     table = Table(title=f"the reference run, {runs} seeds, one core", show_header=True)
     for column in ("", "measured", "aim"):
         table.add_column(column)
-    table.add_row("runs/s", f"{runs / total:.1f}", "10")
-    table.add_row("wall per run, median", f"{statistics.median(walls) * 1000:.0f} ms", "100 ms")
+    table.add_row("runs per second of processor time", f"{runs / processor:.1f}", "20")
+    table.add_row("processor time per run", f"{processor / runs * 1000:.0f} ms", "50 ms")
+    table.add_row("wall per run, median", f"{statistics.median(walls) * 1000:.0f} ms", "")
     table.add_row("virtual time / wall time", f"{virtual / 1e9 / total:,.0f}", "1,000")
-    table.add_row("messages delivered/s", f"{messages / total:,.0f}", "")
-    table.add_row("scheduler events/s", f"{events / total:,.0f}", "")
+    table.add_row("messages delivered/s", f"{messages / processor:,.0f}", "")
+    table.add_row("scheduler events/s", f"{events / processor:,.0f}", "")
     table.add_row("messages, events per run", f"{messages // runs:,}, {events // runs:,}", "")
     table.add_row("judging per run, median", f"{statistics.median(judging) * 1000:.1f} ms", "")
     Console().print(table)
