@@ -10,7 +10,6 @@ cache. MB/s are of CPU time, wall time stands beside. `peak` is the child's resi
 
 import argparse
 import json
-import resource
 import shutil
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from fencepost.impl.log.record_batch import Record, encode_batch, with_leader_fi
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.runtime.files import RealFiles
+from fencepost.model.explore.process import resident_bytes
 
 RECORD_BYTES = 100
 OPTIONS = LogOptions(segment_bytes=256 * MEBIBYTE)
@@ -91,10 +91,10 @@ def audit(places: list[Path]) -> None:
 def child(places: list[Path]) -> None:
     """Measure, and print it as JSON."""
     read_plainly(places)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resident_bytes()
     plain = min(timed(lambda: read_plainly(places)) for _ in range(3))
     judged = min(timed(lambda: audit(places)) for _ in range(2))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = resident_bytes()
     size = sum(path.stat().st_size for place in places for path in place.rglob("*.log"))
     print(json.dumps({"size": size, "plain": plain, "audit": judged, "before": before, "peak": peak}))
 
@@ -133,9 +133,9 @@ def main() -> None:
         size = seen["size"] / 1e6
         plain, judged = size / max(seen["plain"][0], 1e-9), size / seen["audit"][0]
         wall = f"{seen['plain'][1]:.2f} s / {seen['audit'][1]:.2f} s"
-        above = (seen["peak"] - seen["before"]) / 1024
+        above = (seen["peak"] - seen["before"]) / (1 << 20)
         numbers = (f"{size:.0f}", f"{plain:.0f}", f"{judged:.0f}", f"x {plain / judged:.1f}")
-        table.add_row(name, *numbers, wall, f"{seen['peak'] / 1024:.0f}", f"{above:.0f}")
+        table.add_row(name, *numbers, wall, f"{seen['peak'] / (1 << 20):.0f}", f"{above:.0f}")
     Console().print(table)
 
 

@@ -10,7 +10,6 @@ import asyncio
 import gc
 import hashlib
 import json
-import resource
 import sys
 import tempfile
 from collections import Counter
@@ -60,6 +59,7 @@ from fencepost.impl.zookeeper import (
     SetWatches,
 )
 from fencepost.impl.zookeeper_groups import GROUPED, Grouping, groups, read_size, write_size
+from fencepost.model.explore.process import resident_bytes
 from fencepost.traces.events import Event, Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClusterOptions
@@ -399,7 +399,7 @@ def raw(address: str, cluster: Cluster, scenario: str) -> Measured:
 
 
 def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return resident_bytes() / (1 << 20)
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """model/explore: breadth-first exploration."""
 
+import subprocess
+import sys
 from collections.abc import Iterable
 
 import pytest
@@ -106,3 +108,13 @@ def test_fingerprints_are_the_same_everywhere() -> None:
     """Rule: a state's fingerprint does not depend on the process, and tells states apart."""
     assert fingerprint(((1, 2), (3,))).hex() == "0fc454cfe8b3096a"
     assert fingerprint(((1,), (2, 3))) != fingerprint(((1, 2), (3,)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system keeps the peak by process")
+def test_memory_is_that_of_the_process_itself() -> None:
+    """Rule: a worker that a large process starts has not used up its limit before it begins."""
+    large = 256 << 20
+    ballast = bytearray(large)
+    code = "from fencepost.model.explore.process import resident_bytes; print(resident_bytes())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 1 << 20 < int(done.stdout) < large == len(ballast)
