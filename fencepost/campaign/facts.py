@@ -94,7 +94,10 @@ class PartitionFacts:
 
     def replica(self, node: int) -> ReplicaFacts:
         """The facts of one replica, made on first use."""
-        return self.replicas.setdefault(node, ReplicaFacts())
+        found = self.replicas.get(node)
+        if found is None:
+            found = self.replicas[node] = ReplicaFacts()
+        return found
 
 
 @define
@@ -136,7 +139,10 @@ class Facts:
 
     def partition(self, key: Key) -> PartitionFacts:
         """The facts of one partition, made on first use."""
-        return self.partitions.setdefault(key, PartitionFacts())
+        found = self.partitions.get(key)
+        if found is None:
+            found = self.partitions[key] = PartitionFacts()
+        return found
 
     def learn(self, event: Event) -> None:
         """Take one event in."""
