@@ -20,6 +20,10 @@ def _number(needed: int | None, tried: int) -> str:
     return f"not in {tried:,}" if needed is None else f"{needed:,}"
 
 
+def _median(hunt: Hunt) -> str:
+    return "not in most ranges" if hunt.median is None else f"{hunt.median:,}"
+
+
 def table(hunts: list[Hunt]) -> str:
     """The rows in the order of `fencepost bugs list`."""
     by_bug = {hunt.bug: hunt for hunt in hunts}
@@ -28,7 +32,7 @@ def table(hunts: list[Hunt]) -> str:
     for bug in BUGS.values():
         hunt = by_bug.get(bug.bug)
         if hunt is not None:
-            middle = _number(hunt.median, hunt.seeds_tried) if len(hunt.ranges) == ranges else "not measured"
+            middle = _median(hunt) if len(hunt.ranges) == ranges else "not measured"
             cells = (hunt.bug, hunt.breaks, _number(hunt.seeds_needed, hunt.seeds_tried), middle)
             lines.append("| " + " | ".join((*cells, hunt.anomaly, bug.profile, hunt.says)) + " |")
     return "\n".join(lines) + "\n"
