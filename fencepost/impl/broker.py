@@ -231,17 +231,10 @@ def make_broker(
     logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
     replicas = parts.replica_manager(shell, partitions, leader, fetcher, isr, logs, metadata, parts.partition)
     log_manager = parts.log_manager(shell, partitions, logs, parts.retention, parts.cleaner)
-    state = parts.controller_state(
-        shell,
-        parts.controller_writer(shell),
-        parts.channels(shell),
-        parts.leader_election(),
-        parts.controller_guards(),
-    )
-    controller = Controller(shell, procedures, parts.controller_elector(shell), state)
+    controller = _controller(shell, procedures, parts)
     registration = parts.registration(shell, procedures, controller.on_session)
 
-    shutdown = ControlledShutdown(shell, procedures, replicas, state)
+    shutdown = ControlledShutdown(shell, procedures, replicas, controller.state)
 
     def settled(partition: Partition) -> None:
         if shutdown.shutting_down:
@@ -272,6 +265,18 @@ def make_broker(
     )
     _connect(broker, parts)
     return broker
+
+
+def _controller(shell: Shell, procedures: Procedures, parts: Parts) -> Controller:
+    """Every broker has one, and is elected or not."""
+    state = parts.controller_state(
+        shell,
+        parts.controller_writer(shell),
+        parts.channels(shell),
+        parts.leader_election(),
+        parts.controller_guards(),
+    )
+    return Controller(shell, procedures, parts.controller_elector(shell), state)
 
 
 def _connect(broker: Broker, parts: Parts) -> None:
