@@ -1,0 +1,88 @@
+"""The healthy sweep: seeds are counted once, whatever is amiss is kept and told, and only the code as it is counts."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from fencepost.campaign import driver
+from fencepost.campaign.results import CampaignResult, Job
+from tools.healthy import __main__ as healthy
+from tools.healthy.ledger import Ledger, Slice, source_digest
+from tools.healthy.memory import children_memory
+
+
+def _swept(out: Path, *arguments: str) -> tuple[int, dict[str, object]]:
+    told = CliRunner().invoke(
+        healthy.command,
+        ["calm", "--jobs", "1", "--out", str(out), "--json", *arguments],
+        standalone_mode=False,
+    )
+    assert told.exception is None, told.output
+    return told.return_value, msgspec.json.decode(told.stdout)["profiles"]["calm"]
+
+
+def test_a_sweep_goes_on_where_it_ended(tmp_path: Path) -> None:
+    """Three seeds in slices of two; asked for five, it runs what is missing, and a clean slice leaves no traces."""
+    code, first = _swept(tmp_path, "--seeds", "3", "--slice", "2")
+    assert (code, first["runs"], first["amiss"]) == (0, 3, [])
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger.jsonl"]
+    lines = (tmp_path / "ledger.jsonl").read_bytes()
+    code, again = _swept(tmp_path, "--seeds", "3", "--slice", "2")
+    assert again == first
+    assert (tmp_path / "ledger.jsonl").read_bytes() == lines
+    assert first["cpu_s"] > 0  # type: ignore[operator]
+
+
+def test_what_is_found_is_told_and_its_traces_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a bug planted below the sweep, its seeds stand in the answer and the exit code, and their traces stay."""
+    drive = driver.drive
+
+    def planted(campaign: driver.Campaign, on_progress: object) -> CampaignResult:
+        job = Job(profile="default", bugs=("KIP-101",))
+        seeds = range(20, 21)  # it shows it
+        return drive(driver.Campaign(seeds=seeds, job=job, jobs=1, out=campaign.out, recheck_one_in=0))
+
+    monkeypatch.setattr(healthy, "drive", planted)
+    code, told = _swept(tmp_path, "--seeds", "2")
+    assert code == 1
+    assert [seed for seed, _ in told["amiss"]] == [20]  # type: ignore[attr-defined]
+    (folder,) = [path for path in tmp_path.iterdir() if path.is_dir()]
+    assert list(folder.iterdir())
+
+
+def test_slices_of_other_code_do_not_count(tmp_path: Path) -> None:
+    """A line of another source, and a torn one, are passed over."""
+    one = Slice(
+        source="of yesterday", profile="calm", first=0, runs=9, operations=9, events=9, rechecked=0, amiss=(),
+        cpu_s=1.0, wall_s=1.0,
+    )  # fmt: skip
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(msgspec.json.encode(one) + b'\n{"source": "of tod')
+    ledger = Ledger(path, source_digest())
+    ledger.read()
+    assert ledger.sum("calm").runs == 0
+    old = Ledger(path, "of yesterday")
+    old.read()
+    assert old.sum("calm").runs == 9
+
+
+def test_memory_of_children_is_seen() -> None:
+    """A child that holds ten million bytes has at least those."""
+    import subprocess
+    import sys
+
+    with subprocess.Popen(
+        [sys.executable, "-c", "held = b'x' * 10_000_000; print(1, flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        held = children_memory()
+        child.communicate(b"\n")
+    if Path("/proc/self/statm").exists():
+        assert held > 10_000_000
