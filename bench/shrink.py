@@ -1,8 +1,9 @@
 """How small plans become: for each planted bug the plan of the lowest seed of the swarm that shows it, before and after shrinking.
 
-    python bench/shrink.py [BUG ... | --all] [--seeds 400] [--seconds 60] [--jobs 1] [--record FILE]
+    python bench/shrink.py [BUG[:SEED] ... | --all] [--seeds 400] [--seconds 60] [--jobs 1] [--record FILE]
 
-Seeds are tried from 0 until one shows the bug by a name that is the bug's own; that plan is shrunk. Without names: a few bugs that are soon found.
+Seeds are tried from 0 (or SEED) until one shows the bug by a name that is the bug's own; that plan is shrunk. Without names: a few bugs that are soon
+found; --all begins each bug at the seed that docs/track-record.md says.
 A bug that no seed shows is told as such. With --record every bug that is done is kept there, and not done again. Seconds are wall time, runs are
 candidates that were run and judged.
 """
@@ -24,6 +25,8 @@ from fencepost.campaign.swarm import swarm
 from fencepost.traces.errors import FencepostError
 
 SOON_FOUND = ("KAFKA-532", "KAFKA-6082", "KIP-101", "KAFKA-5634", "KAFKA-3978")
+RECORD = Path(__file__).parents[1] / "docs" / "track-record.md"
+COLUMNS_RECORDED = 9
 COLUMNS = (
     "bug",
     "seed",
@@ -38,9 +41,16 @@ COLUMNS = (
 )
 
 
-def lowest(bug: PlantedBug, seeds: int) -> tuple[int, Shown] | None:
+def recorded() -> list[str]:
+    """Each planted bug, with the seed that showed it last: seeds needed are counted from 1."""
+    rows = (line.split("|") for line in RECORD.read_text(encoding="utf-8").splitlines())
+    needed = {row[1].strip(): row[3].strip().replace(",", "") for row in rows if len(row) == COLUMNS_RECORDED}
+    return [f"{bug}:{int(needed[bug]) - 1}" if needed.get(bug, "").isdecimal() else bug for bug in BUGS]
+
+
+def lowest(bug: PlantedBug, seeds: range) -> tuple[int, Shown] | None:
     """The first seed that shows the bug by a name of its own."""
-    for seed in range(seeds):
+    for seed in seeds:
         plan = swarm(seed, bug.profile, (bug.bug,))
         try:
             shown = target_of(plan)
@@ -51,11 +61,11 @@ def lowest(bug: PlantedBug, seeds: int) -> tuple[int, Shown] | None:
     return None
 
 
-def measured(bug: PlantedBug, seeds: int, seconds: float, jobs: int) -> dict[str, Any]:
+def measured(bug: PlantedBug, seeds: range, seconds: float, jobs: int) -> dict[str, Any]:
     """One row: a pair of numbers is before and after."""
     found = lowest(bug, seeds)
     if found is None:
-        return {"bug": bug.bug, "seed": f"none of {seeds}"}
+        return {"bug": bug.bug, "seed": f"none of {len(seeds)}"}
     seed, shown = found
     plan = swarm(seed, bug.profile, (bug.bug,))
     workers = Workers(target=shown.target, jobs=jobs, seconds=seconds)
@@ -102,7 +112,7 @@ def main() -> None:
     """Measure, keep, show."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("bugs", nargs="*")
-    parser.add_argument("--all", action="store_true", help="the whole zoo: an hour")
+    parser.add_argument("--all", action="store_true", help="the whole zoo: a quarter of an hour")
     parser.add_argument("--seeds", type=int, default=400)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--jobs", type=int, default=1)
@@ -111,10 +121,12 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     if options.record is not None and options.record.exists():
         rows = json.loads(options.record.read_text())
-    for bug in list(BUGS) if options.all else options.bugs or SOON_FOUND:
+    for named in recorded() if options.all else options.bugs or SOON_FOUND:
+        bug, _, first = named.partition(":")
         if bug in {row["bug"] for row in rows}:
             continue
-        rows.append(measured(BUGS[bug], options.seeds, options.seconds, options.jobs))
+        seeds = range(int(first or 0), int(first or 0) + options.seeds)
+        rows.append(measured(BUGS[bug], seeds, options.seconds, options.jobs))
         if options.record is not None:
             partial = options.record.with_suffix(".partial")
             partial.write_text(json.dumps(rows, indent=1))
