@@ -15,28 +15,29 @@ import rich_click as click
 from fencepost import __version__
 from fencepost.traces.errors import ExitCode, FencepostError
 
-SUB_COMMANDS = (
-    "demo",
-    "campaign",
-    "replay",
-    "shrink",
-    "check",
-    "convert",
-    "mine",
-    "package",
-    "watch",
-    "bugs",
-    "log",
-    "model",
-    "tlc",
-    "cluster",
-    "groups",
-    "topics",
-    "reassign",
-    "elect",
-    "produce",
-    "consume",
-)
+SUB_COMMANDS = {
+    "demo": "Everything once, in under three minutes.",
+    "campaign": "Break the cluster under many seeds, and keep what was seen.",
+    "replay": "Run one seed again, and read it as a timeline.",
+    "shrink": "Make a failing plan small: the same anomaly, fewer operations and faults.",
+    "check": "Judge stored traces, from here or from elsewhere.",
+    "convert": "Histories of any known format into Parquet or JSON lines.",
+    "mine": "Judge traces by the million on Spark.",
+    "package": "Make an archive for a Spark cluster.",
+    "watch": "Judge traces while they arrive in a folder.",
+    "bugs": "The planted bugs: what they break, how fast they are found.",
+    "log": "Look into the files of a Kafka log directory.",
+    "model": "Explore the executable models.",
+    "tlc": "Run TLC on TLA+ specifications, ours or yours.",
+    "cluster": "A cluster of real processes: up, status, stop, kill, pause, resume.",
+    "groups": "Consumer groups of a running cluster: list, describe, reset-offsets.",
+    "topics": "Create, delete, list, describe and alter topics of a running cluster.",
+    "reassign": "Move partitions between brokers: --generate, --execute, --verify.",
+    "elect": "Elections of partition leaders in a running cluster.",
+    "produce": "Lines of standard input become records.",
+    "consume": "Records become lines of standard output.",
+}
+"""What each sub-command is for, in the words of `fencepost --help`, which therefore imports none of them."""
 
 EXIT_CODES = """\
 0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable (the rest judged without
@@ -44,7 +45,9 @@ findings), 130 interrupted"""
 
 
 class _LazyGroup(click.RichGroup):
-    """The sub-commands by name, imported when asked for."""
+    """The sub-commands by name, imported when asked for. listing: the help is being written, which needs their names and words only."""
+
+    listing = False
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(SUB_COMMANDS)
@@ -52,9 +55,18 @@ class _LazyGroup(click.RichGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUB_COMMANDS:
             return None
+        if self.listing:
+            return click.Command(cmd_name, short_help=SUB_COMMANDS[cmd_name])
         command = import_module(f"fencepost.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def format_help(self, ctx: click.RichContext, formatter: click.RichHelpFormatter) -> None:  # type: ignore[override]
+        self.listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.listing = False
 
 
 @click.group(

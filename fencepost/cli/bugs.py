@@ -53,7 +53,7 @@ class Hunt:
         return ExitCode.NOTHING_FOUND if self.seeds_needed is not None else ExitCode.UNDECIDED
 
 
-@click.group("bugs", short_help="The planted bugs: what they break, how fast they are found.")
+@click.group("bugs")
 def command() -> None:
     """Documented bugs of Kafka's replication and controller, planted on purpose.
 

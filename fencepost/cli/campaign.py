@@ -33,7 +33,7 @@ MOST_NAMED = 5
 """Seeds of a kind that the summary names."""
 
 
-@click.command("campaign", short_help="Break the cluster under many seeds, and keep what was seen.")
+@click.command("campaign")
 @click.option(
     "--seeds",
     type=SeedRange(),

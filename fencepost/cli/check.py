@@ -59,7 +59,7 @@ class Tally:
         return strongest(codes)
 
 
-@click.command("check", short_help="Judge stored traces, from here or from elsewhere.")
+@click.command("check")
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
 @checks_option
 @click.option(

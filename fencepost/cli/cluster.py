@@ -49,7 +49,7 @@ def _address(context: click.Context, parameter: click.Parameter, value: str | No
     return value
 
 
-@click.group("cluster", short_help="A cluster of real processes: up, status, stop, kill, pause, resume.")
+@click.group("cluster")
 def command() -> None:
     """Run the reference brokers as operating-system processes, over TCP, real files and a real ZooKeeper.
 

@@ -11,7 +11,7 @@ from fencepost.cli.consumers import Alone, Lines, Member, nameable
 from fencepost.traces.errors import ExitCode
 
 
-@click.command("consume", short_help="Records become lines of standard output.")
+@click.command("consume")
 @click.argument("topic")
 @directory_option
 @partition_option

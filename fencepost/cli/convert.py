@@ -148,7 +148,7 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
     seal(store)
 
 
-@click.command("convert", short_help="Histories of any known format into Parquet or JSON lines.")
+@click.command("convert")
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
 @click.option(
     "--out",

@@ -26,7 +26,7 @@ DIGEST_SAMPLE = 20
 """One run in so many is run twice: a short campaign still has a sample."""
 
 
-@click.command("demo", short_help="Everything once, in under three minutes.")
+@click.command("demo")
 @click.option(
     "--seeds",
     type=SeedRange(),

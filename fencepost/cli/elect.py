@@ -10,7 +10,7 @@ from fencepost.cli.zookeeper import cluster_options, connected
 from fencepost.traces.errors import ExitCode
 
 
-@click.group("elect", short_help="Elections of partition leaders in a running cluster.")
+@click.group("elect")
 def command() -> None:
     """Ask the controller of a running cluster to elect partition leaders.
 

@@ -26,7 +26,7 @@ PAUSE_S = 0.25
 Answer = TypeVar("Answer")
 
 
-@click.group("groups", short_help="Consumer groups of a running cluster: list, describe, reset-offsets.")
+@click.group("groups")
 def command() -> None:
     """Consumer groups of a running `fencepost cluster`: who is there, how far they are, and where they shall go on.
 

@@ -8,7 +8,7 @@ from fencepost.cli.options import json_option
 from fencepost.traces.errors import ExitCode
 
 
-@click.group("log", short_help="Look into the files of a Kafka log directory.")
+@click.group("log")
 def command() -> None:
     """Look into Kafka's own log files, from here or from a real broker.
 

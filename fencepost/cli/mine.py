@@ -76,7 +76,7 @@ def _asked_model(
     )
 
 
-@click.command("mine", short_help="Judge traces by the million on Spark.")
+@click.command("mine")
 @click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
 @out_option(
     "out/mined",

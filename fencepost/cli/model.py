@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fencepost.model.explore import SlottedSystem
 
 
-@click.group("model", short_help="Explore the executable models.")
+@click.group("model")
 def command() -> None:
     """Explore the executable models: what should happen, and what falls without a protection.
 

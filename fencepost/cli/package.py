@@ -10,7 +10,7 @@ from fencepost.cli.options import json_option
 from fencepost.traces.errors import ExitCode
 
 
-@click.command("package", short_help="Make an archive for a Spark cluster.")
+@click.command("package")
 @click.argument("out", type=click.Path(path_type=Path), metavar="FOLDER")
 @click.option(
     "--no-libraries",

@@ -55,7 +55,7 @@ class Options:
     delivery_timeout_ms: int
 
 
-@click.command("produce", short_help="Lines of standard input become records.")
+@click.command("produce")
 @click.argument("topic")
 @directory_option
 @click.option("--key-separator", metavar="TEXT", help="What stands before it in a line is the record's key.")

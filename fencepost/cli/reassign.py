@@ -21,7 +21,7 @@ Needed = TypeVar("Needed")
 file_type = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
-@click.command("reassign", short_help="Move partitions between brokers: --generate, --execute, --verify.")
+@click.command("reassign")
 @click.option(
     "--generate",
     "action",

@@ -37,7 +37,7 @@ class Request:
     command: str
 
 
-@click.command("replay", short_help="Run one seed again, and read it as a timeline.")
+@click.command("replay")
 @click.argument("folder", type=click.Path(path_type=Path), required=False)
 @click.option(
     "--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="A stored run of FOLDER, by its id."

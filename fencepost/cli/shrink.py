@@ -41,9 +41,7 @@ class Request:
     expected: str = ""
 
 
-@click.command(
-    "shrink", short_help="Make a failing plan small: the same anomaly, fewer operations and faults."
-)
+@click.command("shrink")
 @click.argument("source", type=click.Path(path_type=Path), required=False, metavar="[PLAN|TRACES]")
 @click.option("--trace", "trace_id", type=click.IntRange(0, LARGEST_SEED), help="A run of TRACES, by its id.")
 @click.option("--seed", type=click.IntRange(0, LARGEST_SEED), help="The swarm's plan of a seed instead.")

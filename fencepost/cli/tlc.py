@@ -107,7 +107,7 @@ def _options(
     )
 
 
-@click.group("tlc", short_help="Run TLC on TLA+ specifications, ours or yours.")
+@click.group("tlc")
 def command() -> None:
     """Run TLC, the model checker of TLA+, and read its answer.
 

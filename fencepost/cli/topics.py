@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 topic_argument = click.argument("topic")
 
 
-@click.group("topics", short_help="Create, delete, list, describe and alter topics of a running cluster.")
+@click.group("topics")
 def command() -> None:
     """Topics of a running cluster, through its ZooKeeper.
 

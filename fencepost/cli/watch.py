@@ -19,7 +19,7 @@ LONGEST = 400
 """Characters of a foreign text that are shown in one line."""
 
 
-@click.command("watch", short_help="Judge traces while they arrive in a folder.")
+@click.command("watch")
 @click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @out_option(
     "out/watched",

@@ -33,6 +33,25 @@ def test_help_teaches(fencepost, command) -> None:
         assert f"  fencepost {command[0]}" in told.out.split("Examples")[1]
 
 
+def test_the_help_of_all_imports_no_sub_command() -> None:
+    """What `fencepost --help` loads is the command line's own: it names every sub-command, and no module of one, nor what they need."""
+    heavy = ("numpy", "pyarrow", "pyspark", "kazoo", "fencepost.campaign", "fencepost.checkers")
+    told = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from fencepost.cli import run; run(['--help']); print(*sys.modules, file=sys.stderr)",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(told.stderr.split())
+    assert "rich_click" in loaded
+    assert not loaded & {*heavy, *(f"fencepost.cli.{name}" for name in SUB_COMMANDS)}
+    assert all(f" {name} " in told.stdout for name in SUB_COMMANDS)
+
+
 def test_no_arguments_shows_the_help(fencepost) -> None:
     """`fencepost` alone tells what there is, and exits as a usage error."""
     told = fencepost()
