@@ -18,11 +18,13 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.campaign.bugs import BUGS, PlantedBug
+from fencepost.campaign.run import run
 from fencepost.campaign.shrink import shrink
 from fencepost.campaign.shrink_oracle import Shown, target_of
 from fencepost.campaign.shrink_workers import Workers
 from fencepost.campaign.swarm import swarm
-from fencepost.traces.errors import FencepostError
+from fencepost.checkers.judges import judge
+from fencepost.checkers.verdict import combine
 
 SOON_FOUND = ("KAFKA-532", "KAFKA-6082", "KIP-101", "KAFKA-5634", "KAFKA-3978")
 RECORD = Path(__file__).parents[1] / "docs" / "track-record.md"
@@ -52,12 +54,10 @@ def lowest(bug: PlantedBug, seeds: range) -> tuple[int, Shown] | None:
     """The first seed that shows the bug by a name of its own."""
     for seed in seeds:
         plan = swarm(seed, bug.profile, (bug.bug,))
-        try:
-            shown = target_of(plan)
-        except FencepostError:
-            continue
-        if shown.target.anomaly in bug.anomalies:
-            return seed, shown
+        found = combine(judge(run(plan))).findings
+        names = [finding.anomaly for finding in found if finding.anomaly in bug.anomalies]
+        if names:
+            return seed, target_of(plan, anomaly=names[0])
     return None
 
 
