@@ -54,6 +54,19 @@ def test_what_is_found_is_told_and_its_traces_are_kept(
     assert list(folder.iterdir())
 
 
+def test_a_run_that_means_nothing_is_no_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told, and the exit code is that of something undecided; what is found later outweighs it."""
+    results = [
+        CampaignResult(seeds=1, finished=1, broken=(0,)),
+        CampaignResult(seeds=1, finished=1, anomalies={"stale_read": 1}, failing=((1, "stale_read"),)),
+    ]
+    monkeypatch.setattr(healthy, "drive", lambda campaign, on_progress: results.pop(0))
+    code, told = _swept(tmp_path, "--seeds", "1", "--keep")
+    assert (code, told["amiss"]) == (3, [[0, "too weak to mean anything"]])
+    code, told = _swept(tmp_path, "--seeds", "2", "--slice", "1", "--keep")
+    assert (code, len(told["amiss"])) == (1, 2)  # type: ignore[arg-type]
+
+
 def test_slices_of_other_code_do_not_count(tmp_path: Path) -> None:
     """A line of another source, and a torn one, are passed over."""
     one = Slice(

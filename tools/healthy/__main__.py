@@ -72,6 +72,7 @@ class Sweep:
                 cpu_s=round(_children_s() - spent, 2),
                 wall_s=round(time.monotonic() - started, 2),
                 memory=tuple(self.memory),
+                exit_code=result.exit_code,
             )
         )
         if not amiss and not self.keep:
@@ -152,7 +153,9 @@ def command(
     jobs: int,
     as_json: bool,
 ) -> ExitCode:
-    """Run healthy seeds of every profile: nothing may be found, no run may crash, be too weak, or differ when it is run again.
+    """Run healthy seeds of every profile: nothing may be found, no run may crash, or differ when it is run again.
+
+    Exits 1 if there was a finding, 3 if a run crashed, differed, could not be decided, or was too weak to mean anything.
 
     \b
     Examples
@@ -191,7 +194,7 @@ def command(
     )
     if interrupted:
         return ExitCode.INTERRUPTED
-    return ExitCode.FINDINGS if any(one.amiss for one in sums.values()) else ExitCode.NOTHING_FOUND
+    return ExitCode(sum(sums.values(), Sum()).exit_code)
 
 
 def main() -> None:

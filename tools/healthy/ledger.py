@@ -7,6 +7,8 @@ from pathlib import Path
 import msgspec
 from attrs import Factory, define, frozen
 
+from fencepost.traces.errors import ExitCode, strongest
+
 TOP = Path(__file__).parents[2]
 JUDGED = ("campaign", "checkers", "impl", "model", "sim", "traces")
 """What a result depends on, of the package's folders."""
@@ -16,7 +18,7 @@ JUDGED = ("campaign", "checkers", "impl", "model", "sim", "traces")
 class Slice:
     """Seeds [first, first + runs) of one profile. source: digest of the code; amiss: (seed, what was wrong with its run).
 
-    cpu_s: processor time of all workers, wall_s: of the slice; memory: bytes that the workers had together, at even distances from the slice's first runs to
+    exit_code: of its campaign; a run that was too weak to mean anything is no finding. cpu_s: processor time of all workers, wall_s: of the slice; memory: bytes that the workers had together, at even distances from the slice's first runs to
     its last (empty where the system does not tell).
     """
 
@@ -31,6 +33,7 @@ class Slice:
     cpu_s: float
     wall_s: float
     memory: tuple[int, ...] = ()
+    exit_code: int = ExitCode.NOTHING_FOUND
 
 
 @frozen(kw_only=True)
@@ -44,6 +47,7 @@ class Sum:
     amiss: tuple[tuple[int, str], ...] = ()
     cpu_s: float = 0.0
     wall_s: float = 0.0
+    exit_code: int = ExitCode.NOTHING_FOUND
 
     def __add__(self, other: "Slice | Sum") -> "Sum":
         return Sum(
@@ -54,6 +58,7 @@ class Sum:
             amiss=self.amiss + other.amiss,
             cpu_s=self.cpu_s + other.cpu_s,
             wall_s=self.wall_s + other.wall_s,
+            exit_code=strongest({ExitCode(self.exit_code), ExitCode(other.exit_code)}),
         )
 
 
