@@ -18,8 +18,8 @@ JUDGED = ("campaign", "checkers", "impl", "model", "sim", "traces")
 class Slice:
     """Seeds [first, first + runs) of one profile. source: digest of the code; amiss: (seed, what was wrong with its run).
 
-    exit_code: of its campaign; a run that was too weak to mean anything is no finding. cpu_s: processor time of all workers, wall_s: of the slice; memory: bytes that the workers had together, at even distances from the slice's first runs to
-    its last (empty where the system does not tell).
+    exit_code: of its campaign; a run that was too weak to mean anything is no finding. cpu_s: processor time of all workers, wall_s: of the slice.
+    memory: bytes that the workers had together, at even distances from the slice's first runs to its last (empty where the system does not tell).
     """
 
     source: str
