@@ -84,6 +84,8 @@ class Profile:
     """Of the faults of quick elections, how many in a hundred follow a step of the protocol."""
     relayed: int = 0
     """Plans in a hundred in which several leaders in a row go as soon as they have written."""
+    silenced: int = 0
+    """Plans in a hundred in which brokers fall silent before their sessions end."""
 
 
 PERCENTAGES = tuple(

@@ -97,6 +97,16 @@ PROFILES: dict[str, Profile] = {
         quick=0,
         relayed=100,
     ),
+    "silences": evolve(
+        ELECTIONS,
+        says="a follower, then one leader after another is cut off within a round trip of a step of the protocol, and loses its session a little later",
+        safety_ms=(25_000, 45_000),
+        operations=(250, 400),
+        kinds=("partition", "expire_session", "slow_link"),
+        brokers=(4, 5),
+        quick=0,
+        silenced=100,
+    ),
     "groups": Profile(
         says="producers, and consumers in groups that come, go, crash and stand still; coordinators fail in every state of a rebalance",
         operations=(60, 300),

@@ -30,7 +30,7 @@ def with_relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     balances = draw.chance(70, "relay.balance_on")
     cluster = evolve(
         plan.cluster,
-        topics=tuple(_everywhere(topic, brokers) for topic in plan.cluster.topics),
+        topics=tuple(everywhere(topic, brokers) for topic in plan.cluster.topics),
         zookeeper_session_timeout_ms=draw.between((2_000, 5_000), "relay.session"),
         controller_request_timeout_ms=max(600, answered_ms),
         replica_lag_time_max_ms=draw.between((4_000, 10_000), "relay.lag"),
@@ -61,7 +61,7 @@ def with_relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     )
 
 
-def _everywhere(topic: TopicOptions, brokers: int) -> TopicOptions:
+def everywhere(topic: TopicOptions, brokers: int) -> TopicOptions:
     """With a replica on each broker: whoever is left of an ISR leads."""
     return evolve(topic, replication_factor=brokers, min_insync_replicas=1)
 

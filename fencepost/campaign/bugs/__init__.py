@@ -69,7 +69,7 @@ COMMIT_SAFE = frozenset(
 )
 LOG_MATCH = frozenset({"log_divergence", "inconsistent_offsets"})
 QUICK = "elections"
-RACES = "races"
+SILENCES = "silences"
 HW_BOUNDS = frozenset({"high_watermark_outside_log"})
 HW_MONO = frozenset({"high_watermark_regressed", "stale_read"})
 LIVE = frozenset({"no_progress"})
@@ -102,7 +102,7 @@ BUGS: dict[str, PlantedBug] = {
         _bug("KIP-101", "truncation", kip_101.TruncateToHighWatermark, COMMIT_SAFE),
         _bug("KIP-279", "truncation", kip_279.TrustsTheEndOffset, LOG_MATCH, QUICK),
         _bug("KIP-320", "leader", kip_320.ServesAnyEpoch, COMMIT_SAFE, QUICK),
-        _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE, RACES),
+        _bug("KAFKA-7128", "in_sync_replicas", kafka_7128.JoinsAtTheHighWatermark, COMMIT_SAFE, SILENCES),
         _bug(
             "KAFKA-7415",
             "replica_manager",
