@@ -1,6 +1,7 @@
 """`python -m tools.track_record FOLDER`: what `fencepost bugs hunt --out FOLDER` measured, as the table of docs/track-record.md.
 
-Owns the table between the two marks of that page; writes nothing else. Must not measure: a bug that is not in the record has no row.
+Owns the table between the two marks of that page; writes nothing else. Must not measure: a bug that is not in the record keeps the row that the page has, so
+that one bug can be measured anew by itself; one that is in neither has no row.
 """
 
 import sys
@@ -13,7 +14,12 @@ from fencepost.cli.bugs import RECORD, Hunt
 
 PAGE = Path(__file__).parents[1] / "docs" / "track-record.md"
 BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"
-HEAD = "| bug | breaks | seeds needed | median of {ranges} ranges | found as | profile | the protection that is missing |"
+RANGES = 5
+"""Ranges of seeds of `make track-record`: a row of fewer has no median."""
+HEAD = (
+    f"| bug | breaks | seeds needed | median of {RANGES} ranges | found as | profile | the protection that is missing |",
+    "|---|---|---:|---:|---|---|---|",
+)
 
 
 def _number(needed: int | None, tried: int) -> str:
@@ -21,29 +27,35 @@ def _number(needed: int | None, tried: int) -> str:
 
 
 def _median(hunt: Hunt) -> str:
+    if len(hunt.ranges) < RANGES:
+        return "not measured"
     return "not in most ranges" if hunt.median is None else f"{hunt.median:,}"
 
 
-def table(hunts: list[Hunt]) -> str:
-    """The rows in the order of `fencepost bugs list`."""
-    by_bug = {hunt.bug: hunt for hunt in hunts}
-    ranges = max((len(hunt.ranges) for hunt in hunts), default=0)
-    lines = [HEAD.format(ranges=ranges), "|---|---|---:|---:|---|---|---|"]
-    for bug in BUGS.values():
-        hunt = by_bug.get(bug.bug)
-        if hunt is not None:
-            middle = _median(hunt) if len(hunt.ranges) == ranges else "not measured"
-            cells = (hunt.bug, hunt.breaks, _number(hunt.seeds_needed, hunt.seeds_tried), middle)
-            lines.append("| " + " | ".join((*cells, hunt.anomaly, bug.profile, hunt.says)) + " |")
-    return "\n".join(lines) + "\n"
+def _row(hunt: Hunt) -> str:
+    cells = (hunt.bug, hunt.breaks, _number(hunt.seeds_needed, hunt.seeds_tried), _median(hunt))
+    return "| " + " | ".join((*cells, hunt.anomaly, BUGS[hunt.bug].profile, hunt.says)) + " |"
+
+
+def rows_of(table: str) -> dict[str, str]:
+    """The rows that a table has, by bug."""
+    lines = [line for line in table.splitlines() if line.startswith("| ")]
+    return {line.split("|")[1].strip(): line for line in lines}
+
+
+def updated(page: str, hunts: list[Hunt]) -> str:
+    """The page with the rows of these hunts, in the order of `fencepost bugs list`."""
+    before, _, rest = page.partition(BEGIN)
+    table, _, after = rest.partition(END)
+    rows = rows_of(table) | {hunt.bug: _row(hunt) for hunt in hunts if hunt.bug in BUGS}
+    lines = [*HEAD, *(rows[bug] for bug in BUGS if bug in rows)]
+    return f"{before}{BEGIN}\n" + "\n".join(lines) + f"\n\n{END}{after}"
 
 
 def main(folder: Path) -> None:
     """Write the table into the page."""
     hunts = msgspec.json.decode((folder / RECORD).read_bytes(), type=list[Hunt])
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(hunts)}\n{END}{after}", encoding="utf-8")
+    PAGE.write_text(updated(PAGE.read_text(encoding="utf-8"), hunts), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,38 @@
+"""The table of docs/track-record.md: what is measured anew takes the place of its row, and of no other."""
+
+from attrs import evolve
+
+from fencepost.cli.bugs import Hunt
+from tools.track_record import BEGIN, END, PAGE, RANGES, rows_of, updated
+
+HUNT = Hunt(
+    bug="KIP-279",
+    breaks="LOG-MATCH",
+    says="this protection",
+    seeds_tried=7,
+    seeds_needed=7,
+    ranges=(7, 9, None, 3, 5),
+    anomaly="log_divergence",
+)
+
+
+def test_one_bug_is_measured_anew_by_itself() -> None:
+    """Rule: a record of one bug changes one row of the page, and nothing else of it."""
+    page = PAGE.read_text(encoding="utf-8")
+    changed = updated(page, [HUNT])
+    assert updated(page, []) == page
+    assert rows_of(changed) == rows_of(page) | {
+        "KIP-279": "| KIP-279 | LOG-MATCH | 7 | 7 | log_divergence | elections | this protection |"
+    }
+    assert [*rows_of(changed)] == [*rows_of(page)]
+    assert changed.splitlines()[0] == page.splitlines()[0] and changed.endswith(page[page.index(END) :])
+
+
+def test_an_empty_page_gets_the_rows_of_the_record() -> None:
+    """Rule: rows stand in the order of the zoo; a hunt in fewer ranges has no median, one that found nothing in most of them says so."""
+    assert len(HUNT.ranges) == RANGES
+    few, none = evolve(HUNT, ranges=(7,)), evolve(HUNT, bug="KIP-101", ranges=(None,) * 5, seeds_needed=None)
+    rows = rows_of(updated(f"{BEGIN}{END}", [few, none]))
+    assert [*rows][-2:] == ["KIP-101", "KIP-279"]
+    assert "| 7 | not measured |" in rows["KIP-279"]
+    assert "| not in 7 | not in most ranges |" in rows["KIP-101"]
