@@ -44,7 +44,8 @@ class Finding:
 
 @frozen(kw_only=True)
 class Verdict:
-    """What one check (or all of them) says of one trace. reason: for Unknown and Assumption broken, which limit or contradiction."""
+    """What one check (or all of them) says of one trace. reason: for Unknown and Assumption broken, which limit or contradiction; for Illegal, why not
+    everything was told."""
 
     decision: Decision
     check: str

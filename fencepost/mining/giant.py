@@ -1,6 +1,6 @@
 """The log check of one giant history: row groups fold into partial slots, slot ranges merge them, one pass over the ranges' summaries ends it.
 
-Owns: which files carry what between the steps, and the two questions that are not about slots (is an operation or a value there twice?). Must not know: Spark
+Owns: which files carry what between the steps. Must not know: Spark
 (a `Spread` runs the steps), rules (checkers/ranges). Every step may be done again, by another process: files come into place by a rename.
 
     FOLDER/pieces/LOG/NUMBER/PLACE-BATCH-LOW.npy    partial slots of one batch from offset LOW on, for slot range NUMBER of a log
@@ -12,37 +12,34 @@ import hashlib
 import os
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from attrs import frozen
 
 from fencepost.checkers.columns import Array, columns_of_table
-from fencepost.checkers.judges import CHECKS
 from fencepost.checkers.log.columns import log_columns
 from fencepost.checkers.log.rules import Profile, rules_of
+from fencepost.checkers.ranges.around import Wanted
 from fencepost.checkers.ranges.decide import Demands, RangeSummary, Soft, decide, ranges_of, soft_of
-from fencepost.checkers.ranges.partial import NOT_OF_SLOTS, RANGE_SLOTS, SPARSE, TWICE, partial_of, slots_of
-from fencepost.checkers.ranges.verdict import reasons_of, twice
+from fencepost.checkers.ranges.partial import (
+    NOT_OF_SLOTS,
+    RANGE_SLOTS,
+    SPARSE,
+    TWICE,
+    partial_of,
+    slots_of,
+)
+from fencepost.checkers.ranges.verdict import reasons_of, sessions_in_question, twice
 from fencepost.mining.contradictions import contradictions
-from fencepost.mining.loose import Giant, Place, batches_of
+from fencepost.mining.giant_repeats import overlap, repeated_id, repeated_value
+from fencepost.mining.giant_rows import CODED, COLUMNS, Log, Spread, own_batches
+from fencepost.mining.loose import Giant
 from fencepost.traces.trace import Trace
 
-T, R = TypeVar("T"), TypeVar("R")
-Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""spread(function, items): function(item) of each item, in order, somewhere."""
-COLUMNS = list(CHECKS["log"].operation_columns)
-IDS_AT_ONCE = 1 << 24
-"""Operation numbers or values that are compared at once."""
 SOFT_PARTS = ("rows", "by_value", "sorted_values", "told", "told_offset")
-Log = tuple[str, int]
-"""Topic and partition."""
 
 
 @frozen(kw_only=True, eq=False)
@@ -55,8 +52,10 @@ class Share:
     gaps: Array
     values: tuple[int, ...]
     largest: int
+    ids: Array
     offsets: Array
     sessions: Array
+    regressed: Array
     reasons: tuple[str, ...]
 
 
@@ -82,21 +81,6 @@ def _save(path: Path, array: Array) -> None:
     with os.fdopen(descriptor, "wb") as file:
         np.save(file, array, allow_pickle=False)
     Path(temporary).replace(path)
-
-
-CODED = ("function", "topic", "key", "argument", "isolation", "records.list.element.topic")
-"""Columns of few words, that are numbers from the file on."""
-
-
-def own_batches(
-    giant: Giant, place: Place, columns: list[str], dictionary: tuple[str, ...] = ()
-) -> Iterator[pa.Table]:
-    """The giant's rows of a row group, few at a time. dictionary: columns to read so. Raises TraceError."""
-    names = sorted({"trace_id", *columns})
-    for batch in batches_of(place.path, "operations", place.group, names, dictionary=dictionary):
-        rows = pa.Table.from_batches([batch])
-        mine = rows.column("trace_id").to_numpy() == giant.trace_id
-        yield rows if mine.all() else rows.filter(pa.array(mine))
 
 
 @frozen(kw_only=True)
@@ -138,8 +122,10 @@ class Fold:
                     gaps=own.gaps,
                     values=own.values,
                     largest=own.largest,
+                    ids=own.ids,
                     offsets=own.offsets,
                     sessions=own.sessions,
+                    regressed=own.regressed,
                     reasons=own.reasons,
                 )
             )
@@ -196,46 +182,49 @@ class Decide:
 
 @frozen(kw_only=True, eq=False)
 class LogWork:
-    """A suspected log. numbers: of its ranges; offsets: in question for what no range tells; the rest as in Decide."""
+    """A suspected log. summaries: of its ranges, in order; wanted: in question for what no range tells; the rest as in Decide."""
 
     log: Log
-    numbers: tuple[int, ...]
+    summaries: tuple[RangeSummary, ...]
     demands: Demands
     gaps: Array
-    offsets: Array
+    wanted: Wanted
 
 
 @frozen(kw_only=True)
 class Found:
-    """What the steps came to. broken: how the trace contradicts itself; reasons: why logs need a closer look; suspects: those of which slots can tell more;
-    ranges: how many were merged."""
+    """What the steps came to. broken: how the trace contradicts itself; repeated: which value was sent twice to a log though they are unique; reasons: why logs
+    need a closer look; suspects: those of which slots can tell more; ranges: how many were merged."""
 
     operations: int
     broken: str
+    repeated: str
     reasons: dict[Log, tuple[str, ...]]
     suspects: tuple[LogWork, ...]
     ranges: int
 
 
-def judge_ranges(
-    giant: Giant, header: Trace, folder: Path, spread: Spread, *, width: int = RANGE_SLOTS
-) -> Found:
+def judge_ranges(giant: Giant, header: Trace, folder: Path, spread: Spread) -> Found:
     """All steps. folder: for what they leave to each other. Raises TraceError."""
+    width = RANGE_SLOTS
     fold = Fold(giant=giant, header=header, folder=folder, width=width)
     folded = [one for many in spread(fold, range(len(giant.places))) for one in many]
     broken = next((one.broken for one in folded if one.broken), "")
-    if not broken and _overlap([one.ids for one in folded]):
-        broken = _repeated_id(giant, folded, spread)
+    if not broken and overlap([one.ids for one in folded]):
+        broken = repeated_id(giant, [one.ids for one in folded], spread)
     shares: dict[Log, list[Share]] = defaultdict(list)
     for one in folded:
         for share in one.shares:
             shares[share.log].append(share)
     reasons: dict[Log, tuple[str, ...]] = {}
-    suspects, ranges = [], 0
+    suspects, ranges, repeated = [], 0, ""
     for log, mine in sorted(shares.items()):
         local = [reason for share in mine for reason in share.reasons]
-        if header.unique_values and _overlap([share.values for share in mine if share.values]):
-            local += [TWICE] * _repeated_value(giant, log, mine, spread)
+        values = [share.values for share in mine if share.values]
+        if TWICE in local or (header.unique_values and overlap(values)):
+            again = repeated_value(giant, log, values, spread)
+            local += [TWICE] * bool(again)
+            repeated = repeated or again
         numbers, demands = _demands(mine, width)
         if len(numbers) > 64 + 2 * len({number for share in mine for number in share.ranges}):
             local.append(SPARSE)
@@ -246,15 +235,33 @@ def judge_ranges(
             ranges += len(summaries)
             sessions = np.concatenate([share.sessions for share in mine])
             local += reasons_of(summaries, soft_at(folder, log), sessions, demands)
-            offsets = np.unique(np.concatenate([twice(summaries), *(share.offsets for share in mine)]))
             if local:
+                wanted = _wanted(mine, twice(summaries, soft_at(folder, log)), sessions)
                 suspects.append(
-                    LogWork(log=log, numbers=tuple(numbers), demands=demands, gaps=gaps, offsets=offsets)
+                    LogWork(log=log, summaries=tuple(summaries), demands=demands, gaps=gaps, wanted=wanted)
                 )
         reasons[log] = tuple(dict.fromkeys(local))
     operations = sum(one.operations for one in folded)
     return Found(
-        operations=operations, broken=broken, reasons=reasons, suspects=tuple(suspects), ranges=ranges
+        operations=operations,
+        broken=broken,
+        repeated=repeated,
+        reasons=reasons,
+        suspects=tuple(suspects),
+        ranges=ranges,
+    )
+
+
+def _wanted(shares: Sequence[Share], offsets: Array, sessions: Array) -> Wanted:
+    """What a closer look begins with, beside slots. offsets: of appends that stand twice."""
+    none = np.empty(0, np.int64)
+    regressed = [share.regressed for share in shares]
+    return Wanted(
+        offsets=np.unique(np.concatenate([offsets, *(share.offsets for share in shares)])),
+        values=none,
+        senders=none,
+        ids=np.unique(np.concatenate([share.ids for share in shares])),
+        sessions=np.unique(np.concatenate([sessions_in_question(sessions), *regressed]), axis=0),
     )
 
 
@@ -267,60 +274,3 @@ def _demands(shares: Sequence[Share], width: int) -> tuple[list[int], Demands]:
         touched, timed=timed, dense=dense, duplicates=duplicates, width=width, largest=largest
     )
     return numbers, demands
-
-
-def _overlap(spans: Sequence[tuple[int, ...]]) -> bool:
-    """Whether two of these spans of numbers have any in common."""
-    ordered = sorted(spans)
-    return any(after[0] <= before[1] for before, after in pairwise(ordered))
-
-
-def _spans(spans: Sequence[tuple[int, ...]], many: int) -> list[tuple[int, int]]:
-    """[low, high) that hold about IDS_AT_ONCE of `many` numbers each."""
-    low, high = min(span[0] for span in spans), max(span[1] for span in spans) + 1
-    step = max(1, (high - low) // max(1, -(-many // IDS_AT_ONCE)))
-    return [(start, min(start + step, high)) for start in range(low, high, step)]
-
-
-def _repeated_id(giant: Giant, folded: Sequence[Folded], spread: Spread) -> str:
-    spans = _spans([one.ids for one in folded], sum(one.operations for one in folded))
-    firsts = [found for found in spread(partial(first_repeated_id, giant), spans) if found is not None]
-    return f"operation {min(firsts)[1]} shares its op id with another operation" if firsts else ""
-
-
-def first_repeated_id(giant: Giant, span: tuple[int, int]) -> tuple[int, int] | None:
-    """(row, op id) of the first operation whose number, within [low, high), an earlier one has."""
-    rows, ids, before = [], [], 0
-    for place in giant.places:
-        for table in own_batches(giant, place, ["op_id"]):
-            found = table.column("op_id").to_numpy()
-            inside = np.flatnonzero((found >= span[0]) & (found < span[1]))
-            rows.append(inside + before)
-            ids.append(found[inside])
-            before += len(found)
-    row, op_id = np.concatenate(rows), np.concatenate(ids)
-    order = np.argsort(op_id, kind="stable")
-    again = order[1:][np.diff(op_id[order]) == 0]
-    return (int(row[again.min()]), int(op_id[again.min()])) if len(again) else None
-
-
-def _repeated_value(giant: Giant, log: Log, shares: Sequence[Share], spread: Spread) -> bool:
-    spans = _spans([share.values for share in shares if share.values], giant.operations)
-    return any(spread(partial(some_repeated_value, giant, log), spans))
-
-
-def some_repeated_value(giant: Giant, log: Log, span: tuple[int, int]) -> bool:
-    """Whether two appends to the log sent the same value within [low, high)."""
-    found = []
-    for place in giant.places:
-        for table in own_batches(giant, place, COLUMNS):
-            columns = log_columns(
-                columns_of_table(table.filter(pc.equal(table.column("function"), pa.scalar("append"))))
-            )
-            for g in range(columns.groups):
-                if (columns.topics[columns.topic[g]], int(columns.partition[g])) == log:
-                    a, b = columns.appends.first[g : g + 2].tolist()
-                    values = columns.appends.value[columns.appends.start[a] : columns.appends.start[b]]
-                    found.append(values[(values >= span[0]) & (values < span[1])])
-    values = np.sort(np.concatenate(found))
-    return bool((np.diff(values) == 0).any())

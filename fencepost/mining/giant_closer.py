@@ -3,104 +3,101 @@
 Owns: the passes over the giant's row groups, and what they send back. Must not know: Spark, which operations prove anything.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from attrs import evolve, frozen
+from attrs import frozen
 
 from fencepost.checkers.columns import Array, OperationColumns, columns_of_table
-from fencepost.checkers.log.columns import log_columns
+from fencepost.checkers.log.columns import Appends, Reads, log_columns
 from fencepost.checkers.log.rules import Profile, rules_of
-from fencepost.checkers.ranges.around import Near, Peaks, batches_at, concerning, near, peaks_of
-from fencepost.checkers.ranges.closer import Kept, Source, look_closer, merge_kept
+from fencepost.checkers.ranges.around import Beside, Moments, Wanted, beside, concerning, in_question
+from fencepost.checkers.ranges.closer import MOST_KEPT, TOO_MANY, Looked, Source, look_closer
+from fencepost.checkers.ranges.holes import bounding
 from fencepost.checkers.ranges.partial import rows_of_group
-from fencepost.checkers.verdict import Finding
-from fencepost.mining.giant import CODED, COLUMNS, Decide, Log, LogWork, Spread, own_batches, soft_at
+from fencepost.mining.giant import Decide, LogWork, soft_at
+from fencepost.mining.giant_rows import CODED, COLUMNS, Log, Spread, own_batches
 from fencepost.mining.loose import Giant
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.trace import Trace
 
+Choice = Callable[[Appends, Reads, Array], Array]
+"""choice(appends, reads, strong): op ids, of one batch of the log."""
+
 
 @frozen(kw_only=True, eq=False)
-class Look:
-    """Slots of one range again, for its peaks or for what is near."""
+class Ask:
+    """Which offsets of a range are in question."""
 
     ranges: Decide
 
-    def peaks(self, number: int) -> Peaks:
-        """Of range `number`."""
+    def __call__(self, asked: tuple[int, Beside]) -> Array:
+        """Of a range, given the others."""
+        number, others = asked
         own = self.ranges
-        return peaks_of(number, own.pieces(number), soft_at(own.folder, own.log), own.demands)
-
-    def near(self, asked: tuple[int, Peaks]) -> Near:
-        """Of a range, after the ones before it."""
-        number, before = asked
-        own = self.ranges
-        return near(number, own.pieces(number), soft_at(own.folder, own.log), own.gaps, own.demands, before)
+        soft = soft_at(own.folder, own.log)
+        return in_question(number, own.pieces(number), soft, own.gaps, own.demands, others)
 
 
 @frozen(kw_only=True, eq=False)
 class Keep:
-    """Which operations of a row group say anything of offsets, or send values."""
+    """The operations of a row group that are chosen."""
 
     giant: Giant
     header: Trace
     log: Log
-    offsets: Array
-    values: Array
+    choice: Choice
 
-    def __call__(self, number: int) -> Kept:
-        """Of row group `number`. Raises TraceError."""
-        many = []
+    def __call__(self, number: int) -> pa.Table:
+        """Of row group `number`, in order. Raises TraceError."""
+        found = [SCHEMAS["operations"].empty_table().select(COLUMNS)]
         for table in own_batches(self.giant, self.giant.places[number], COLUMNS, CODED):
             columns = log_columns(columns_of_table(table, (self.header,)))
             rules = rules_of(columns)
             for g in range(columns.groups):
-                if (columns.topics[columns.topic[g]], int(columns.partition[g])) == self.log:
-                    appends, reads = rows_of_group(columns, g)
-                    strong = (reads.end >= 0) & (reads.strong | (rules.profile[g] == Profile.STRONG))
-                    ids, shown = concerning(appends, reads, strong, self.offsets, self.values)
-                    many.append(Kept(ids=ids, batches=batches_at(appends, self.offsets), values=shown))
-        return merge_kept(many)
-
-
-@frozen(kw_only=True, eq=False)
-class Fetch:
-    """Operations by their ids."""
-
-    giant: Giant
-    ids: Array
-
-    def __call__(self, number: int) -> pa.Table:
-        """Those of row group `number`, in order. Raises TraceError."""
-        found = [SCHEMAS["operations"].empty_table().select(COLUMNS)]
-        for table in own_batches(self.giant, self.giant.places[number], COLUMNS):
-            mine = np.isin(table.column("op_id").to_numpy(), self.ids)
-            found.append(table.select(COLUMNS).filter(pa.array(mine)))
+                if (columns.topics[columns.topic[g]], int(columns.partition[g])) != self.log:
+                    continue
+                appends, reads = rows_of_group(columns, g)
+                strong = (reads.end >= 0) & (reads.strong | (rules.profile[g] == Profile.STRONG))
+                mine = np.isin(table.column("op_id").to_numpy(), self.choice(appends, reads, strong))
+                rows = table.select(COLUMNS).filter(pa.array(mine))
+                found.append(rows.cast(SCHEMAS["operations"].empty_table().select(COLUMNS).schema))
         return pa.concat_tables(found)
 
 
-def findings_of(
-    giant: Giant, header: Trace, work: LogWork, folder: Path, spread: Spread
-) -> tuple[Finding, ...]:
-    """What can be told of one suspected log without examining all of it; () if nothing. Raises TraceError."""
+def _wanted(wanted: Wanted, appends: Appends, reads: Reads, strong: Array) -> Array:
+    return concerning(appends, reads, strong, wanted)
+
+
+def _bounding(starts: Array, appends: Appends, reads: Reads, strong: Array) -> Array:
+    return bounding(appends, reads, strong, starts)
+
+
+def look(giant: Giant, header: Trace, work: LogWork, folder: Path, spread: Spread) -> Looked:
+    """What the plain check says of one suspected log. Raises TraceError."""
+    ask = Ask(ranges=Decide(folder=folder, log=work.log, demands=work.demands, gaps=work.gaps))
     places = range(len(giant.places))
-    look = Look(ranges=Decide(folder=folder, log=work.log, demands=work.demands, gaps=work.gaps))
 
-    def keep(offsets: Array, values: Array) -> Kept:
-        step = Keep(giant=giant, header=header, log=work.log, offsets=offsets, values=values)
-        found = merge_kept(spread(step, places))
-        return evolve(found, batches=np.union1d(found.batches, offsets))
+    def asked(moments: Moments) -> Array:
+        others = beside(work.summaries, work.demands.width, moments)
+        parts = spread(ask, [(one.number, told) for one, told in zip(work.summaries, others, strict=True)])
+        return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
 
-    def fetch(ids: Array) -> OperationColumns:
-        return columns_of_table(pa.concat_tables(spread(Fetch(giant=giant, ids=ids), places)), (header,))
+    def keep(choice: Choice) -> OperationColumns:
+        step = Keep(giant=giant, header=header, log=work.log, choice=choice)
+        return columns_of_table(pa.concat_tables(spread(step, places)), (header,))
 
     source = Source(
-        peaks=partial(spread, look.peaks, work.numbers),
-        near=lambda before: spread(look.near, list(zip(work.numbers, before, strict=True))),
-        keep=keep,
-        fetch=fetch,
+        in_question=asked,
+        keep=lambda wanted: keep(partial(_wanted, wanted)),
+        bounding=lambda starts: keep(partial(_bounding, starts)),
+        summaries=work.summaries,
+        soft=soft_at(folder, work.log),
+        dense=work.demands.dense,
     )
-    return look_closer(source, work.offsets, work.log, timed=work.demands.timed)
+    if len(work.wanted.ids) > MOST_KEPT:
+        return Looked(undecided=TOO_MANY)
+    return look_closer(source, work.log, work.wanted)

@@ -13,41 +13,28 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from fencepost.checkers.judges import Check, checks_by_name
+from fencepost.checkers.ranges.partial import NOT_OF_SLOTS
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.giant import Log, Spread, judge_ranges, own_batches
-from fencepost.mining.giant_closer import findings_of
-from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of, judge_tables
+from fencepost.mining.giant import judge_ranges
+from fencepost.mining.giant_checks import LOG, WHOLE_OPERATIONS, judge_rest, rows_of
+from fencepost.mining.giant_closer import look
+from fencepost.mining.giant_rows import Log, Spread, own_batches
+from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of
 from fencepost.mining.kept import TaskResult, keep
-from fencepost.mining.loose import Giant, batches_of
+from fencepost.mining.loose import Giant
 from fencepost.mining.results import Counts, ResultWriter, quarantine_row
 from fencepost.mining.splits import Unreadable
 from fencepost.report.explain import explain
 from fencepost.traces.errors import TraceError
 from fencepost.traces.rows import trace_of
-from fencepost.traces.schema import SCHEMAS, Table
+from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.tables import Tables, rows_of_tables
 from fencepost.traces.trace import Trace
-
-CLOSER_OPERATIONS = 2_000_000
-"""Operations of a history that the plain check still takes as a whole: a million of them take a gigabyte."""
-LOG = "log"
-
-
-def _rows_of(giant: Giant, table: Table, columns: list[str] | None = None) -> pa.Table:
-    """The giant's rows of `traces` or `events`. Raises TraceError."""
-    names = columns or SCHEMAS[table].names
-    found = [SCHEMAS[table].empty_table().select(names)]
-    for loose in giant.loose:
-        for group in loose.groups[table]:
-            for batch in batches_of(loose.part.of(table), table, group, names):
-                mine = pa.array(batch.column(names.index("trace_id")).to_numpy() == giant.trace_id)
-                found.append(pa.Table.from_batches([batch.filter(mine)]))
-    return pa.concat_tables(found)
 
 
 def header_of(giant: Giant, profile: str | None) -> tuple[Trace, pa.Table]:
     """The trace without operations and events, and its row. Raises TraceError if it has none, or two."""
-    rows = _rows_of(giant, "traces")
+    rows = rows_of(giant, "traces")
     if rows.num_rows != 1:
         raise TraceError(
             expected="one row in traces per trace",
@@ -55,37 +42,6 @@ def header_of(giant: Giant, profile: str | None) -> tuple[Trace, pa.Table]:
             where=giant.place,
         )
     return headers_of(rows, profile, giant.place)[0], rows
-
-
-def _operations(giant: Giant, columns: list[str]) -> pa.Table:
-    """All of them at once: only for what is small enough."""
-    names = [name for name in SCHEMAS["operations"].names if name in {"trace_id", "op_id", *columns}]
-    found = [SCHEMAS["operations"].empty_table().select(names)]
-    for place in dict.fromkeys(giant.places):
-        found += [rows.select(names) for rows in own_batches(giant, place, names)]
-    return pa.concat_tables(found).combine_chunks()
-
-
-@frozen(kw_only=True)
-class Whole:
-    """Ask checks of the whole history at once."""
-
-    giant: Giant
-    profile: str | None
-
-    def __call__(self, checks: tuple[str, ...]) -> tuple[Verdict, ...]:
-        """The verdicts of these checks. Raises TraceError."""
-        asked = tuple(check for check in checks_by_name(checks) if check.name in checks)
-        _, traces = header_of(self.giant, self.profile)
-        columns = sorted({name for check in asked for name in check.operation_columns})
-        events = any(check.reads_events for check in asked)
-        nothing = SCHEMAS["operations"].empty_table()
-        tables = Tables(
-            traces=traces,
-            operations=_operations(self.giant, columns) if columns else nothing,
-            events=_rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table(),
-        )
-        return judge_tables(tables, asked, self.profile, where=self.giant.place)[0].verdicts
 
 
 class ContradictionError(Exception):
@@ -96,17 +52,19 @@ def _unreadable(giant: Giant, reason: str) -> Unreadable:
     return Unreadable(source=giant.source, place=giant.place, reason=reason, trace_id=giant.trace_id)
 
 
-def _too_large(giant: Giant, check: str) -> Verdict:
-    reason = f"{giant.operations} operations: the check {check} takes a history as a whole, up to {CLOSER_OPERATIONS} operations"
-    return Verdict(decision=Decision.UNKNOWN, check=check, reason=reason)
-
-
-def _undecided(giant: Giant, reasons: dict[Log, tuple[str, ...]]) -> Verdict:
-    told = "; ".join(
-        f"{topic}-{partition}: {', '.join(why)}" for (topic, partition), why in sorted(reasons.items()) if why
-    )
-    reason = f"{giant.operations} operations, too many to be examined as a whole, which it needs ({told})"
-    return Verdict(decision=Decision.UNKNOWN, check=LOG, reason=reason)
+def _undecided(giant: Giant, reasons: dict[Log, tuple[str, ...]], open_: Sequence[str]) -> str:
+    """Why not all can be told of so large a history; "" if it can."""
+    told = [
+        f"{topic}-{partition}: {', '.join(why)}"
+        for (topic, partition), why in sorted(reasons.items())
+        if not NOT_OF_SLOTS.isdisjoint(why)
+    ]
+    if not told and not open_:
+        return ""
+    whole = [
+        f"{giant.operations} operations, too many to be examined as a whole, which it needs ({'; '.join(told)})"
+    ]
+    return "; ".join([*(whole if told else ()), *open_])
 
 
 @frozen(kw_only=True)
@@ -115,7 +73,7 @@ class Judging:
 
     settings: Settings
     spread: Spread
-    closer: int = CLOSER_OPERATIONS
+    closer: int = WHOLE_OPERATIONS
 
     def __call__(self, giant: Giant) -> Judged | Unreadable:
         """Every verdict of one giant, or why it cannot be read."""
@@ -132,25 +90,16 @@ class Judging:
     def _judged(self, giant: Giant, folder: Path) -> Judged:
         header, _ = header_of(giant, self.settings.profile)
         checks = checks_by_name(self.settings.checks)
-        whole = giant.operations <= self.closer
         verdicts: dict[str, Verdict] = {}
-        later: list[str] = []
         model = self.settings.model
         for check in checks:
-            if check.name == LOG:
-                verdict = self._log(giant, header, check, folder)
-                if verdict is not None:
-                    verdicts[LOG] = verdict
-                    continue
-            if whole or not check.operation_columns:
-                later.append(check.name)
-            else:
-                verdicts[check.name] = _too_large(giant, check.name)
-        if later:
-            asked = Whole(giant=giant, profile=self.settings.profile)
-            (found,) = self.spread(asked, [tuple(later)])
-            verdicts |= {verdict.check: verdict for verdict in found}
-        struck = faults_of(_rows_of(giant, "events", FAULT_COLUMNS)).get(giant.trace_id, ())
+            verdict = self._log(giant, header, check, folder) if check.name == LOG else None
+            if verdict is not None:
+                verdicts[LOG] = verdict
+        rest = [check for check in checks if check.name not in verdicts]
+        profile = self.settings.profile
+        verdicts |= judge_rest(giant, header, profile, rest, self.spread, whole=self.closer)
+        struck = faults_of(rows_of(giant, "events", FAULT_COLUMNS)).get(giant.trace_id, ())
         told = [verdicts[check.name] for check in checks]
         told += [] if model is None else [model.too_large(giant.operations)]
         return Judged(header, giant.operations, struck, tuple(told))
@@ -168,14 +117,17 @@ class Judging:
             return Verdict(decision=Decision.OK, check=LOG)
         if giant.operations <= self.closer:
             return None
-        findings = [
-            finding
-            for work in found.suspects
-            for finding in findings_of(giant, header, work, folder, self.spread)
-        ]
+        if found.repeated:
+            return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason=found.repeated)
+        looked = [look(giant, header, work, folder, self.spread) for work in found.suspects]
+        findings = [finding for one in looked for finding in one.findings]
+        findings += [finding for one in looked for finding in one.sessions]
+        undecided = _undecided(giant, found.reasons, [one.undecided for one in looked if one.undecided])
         if findings:
-            return Verdict(decision=Decision.ILLEGAL, check=LOG, findings=tuple(findings))
-        return _undecided(giant, found.reasons)
+            return Verdict(decision=Decision.ILLEGAL, check=LOG, findings=tuple(findings), reason=undecided)
+        if undecided:
+            return Verdict(decision=Decision.UNKNOWN, check=LOG, reason=undecided)
+        return Verdict(decision=Decision.OK, check=LOG)
 
 
 def told(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str) -> TaskResult:

@@ -16,7 +16,9 @@ from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Claims, Trace
 
+CHECKERS = Path(__file__).parents[1] / "checkers"
 sys.path.insert(0, str(Path(__file__).parent))  # helper modules of this folder
+sys.path += map(str, (CHECKERS / "ranges", CHECKERS / "log"))  # random histories
 
 KINDS = (
     "legal",

@@ -20,7 +20,7 @@ def findings_in(out: Path) -> list[tuple]:
     if not (out / "findings").exists():
         return []
     return sorted(
-        (*(row[name] for name in ("trace_id", "check", "anomaly", "partition", "offset", "expected", "seen")),
+        (*(row[name] for name in ("trace_id", "check", "anomaly", "partition", "offset", "expected", "seen", "uncertainty_ns")),
          tuple(row["operations"]), tuple(row["events"]))
         for row in pq.read_table(out / "findings").to_pylist()
     )  # fmt: skip
@@ -35,7 +35,18 @@ def plain(traces) -> tuple[dict, list]:
         for verdict in found
     }
     findings = [
-        (trace_id, f.check, f.anomaly, f.partition, f.offset, f.expected, f.seen, f.operations, f.events)
+        (
+            trace_id,
+            f.check,
+            f.anomaly,
+            f.partition,
+            f.offset,
+            f.expected,
+            f.seen,
+            f.uncertainty_ns,
+            f.operations,
+            f.events,
+        )
         for trace_id, found in verdicts.items()
         for verdict in found
         for f in verdict.findings

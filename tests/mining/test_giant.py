@@ -1,17 +1,18 @@
 """Giant histories, and traces that are cut over row groups: the verdicts and certificates of the plain checker, whatever the files are like."""
 
+from itertools import islice
 from pathlib import Path
 from random import Random
 
 import attrs
 import pyarrow.parquet as pq
 import pytest
+from long_histories import long_trace
 from loose_files import write_loose
 from mining_results import findings_in, plain, verdicts_in
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
-from fencepost.mining import giant as giant_steps
-from fencepost.mining import loose, regroup
+from fencepost.mining import giant, giant_repeats, loose, regroup
 from fencepost.mining.contradictions import contradictions
 from fencepost.mining.giant_verdict import Judging, told
 from fencepost.mining.judge import Settings, judge_splits
@@ -23,6 +24,7 @@ from fencepost.traces.schema import TABLES
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of
+from fencepost.traces.trace import Trace
 
 
 def here(function, items):
@@ -81,23 +83,89 @@ def test_giants_and_cut_traces_on_spark(tmp_path: Path, mixed, make, spark) -> N
     assert not (tmp_path / "out" / ".work").exists()
 
 
-@pytest.mark.parametrize("kind", ["lost_write", "inconsistent_offsets", "phantom_record", "legal"])
-def test_what_is_too_large_for_the_plain_check_has_its_certificate(tmp_path: Path, make, kind: str) -> None:
-    """A suspected log that cannot be examined as a whole has the plain check's certificates; other checks say that it is too large."""
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_too_large_for_the_plain_check_has_its_verdict_all_the_same(
+    tmp_path: Path, seed: int, monkeypatch
+) -> None:
+    """A suspected history that cannot be examined as a whole has the plain check's verdict and every finding of it, in every word, cut into whatever files,
+    row groups, batches and slot ranges; and so have checks with nothing to look at in it."""
+    rng = Random(seed)
+    monkeypatch.setattr(loose, "BATCH_ROWS", rng.choice((7, 40, 1000)))
+    monkeypatch.setattr(giant, "RANGE_SLOTS", rng.choice((4, 16, 1 << 21)))
+    many = (long_trace(Random(n)) for n in range(100 * seed, 100 * seed + 100))
+    bent = islice((made for made in many if judge(made, ("log",))[0].findings), 3)
+    some = [attrs.evolve(made, trace_id=n) for n, made in enumerate(bent)]
+    write_loose(tmp_path / "in", some, rng, parts=rng.randrange(1, 4), rows=rng.choice((11, 50)))
+    prepared, _ = judge_loose(tmp_path / "in", tmp_path / "out", giant=10, closer=2)
+    assert len(prepared.giants) == 3
+    told, plainly = (verdicts_in(tmp_path / "out"), findings_in(tmp_path / "out")), plain(some)
+    open_ = {key for key, verdict in told[0].items() if "bear on the check" in verdict[2]}
+    assert {check for _, check in open_} <= {"kafka", "invariants"}  # appends with acks=1, leader epochs
+    assert told[0] == plainly[0] | {key: told[0][key] for key in open_}
+    assert told[1] == [row for row in plainly[1] if row[:2] not in open_]
+    assert any(row[1] == "log" for row in told[1])
+
+
+@pytest.mark.parametrize("kind", ["lost_write", "two_leaders", "no_events", "too_weak", "legal"])
+def test_checks_with_little_to_look_at_judge_whatever_is_too_large(tmp_path: Path, make, kind: str) -> None:
+    """A history without consumers and groups has the plain verdict of every check; events are judged by what few operations they need."""
     trace = make(3, kind)
     write_loose(tmp_path / "in", [trace], Random(2), parts=2, rows=2)
-    judge_loose(tmp_path / "in", tmp_path / "out", giant=2, checks=("log", "kafka"), closer=2)
-    plainly = judge(trace, ("log",))[0]
-    decision, anomaly, _ = verdicts_in(tmp_path / "out")[3, "log"]
-    assert (decision, anomaly) == (plainly.decision.value, plainly.anomaly)
-    assert [row for row in plain([trace])[1] if row[1] == "log"] == findings_in(tmp_path / "out")
-    assert "takes a history as a whole" in verdicts_in(tmp_path / "out")[3, "kafka"][2]
+    judge_loose(tmp_path / "in", tmp_path / "out", giant=2, closer=0)
+    assert (verdicts_in(tmp_path / "out"), findings_in(tmp_path / "out")) == plain([trace])
 
 
+def _showing(trace: Trace) -> Trace:
+    """And two polls of which the later one shows a lower end in the same leader epoch."""
+    last = trace.operations[-1]
+    told = [
+        attrs.evolve(
+            last, op_id=200 + n, invoke_time=5_000 + 10 * n, completion_time=5_005 + 10 * n, end_offset=9 - n, offset=3,
+            records=(), leader_epoch=1, strong=False,
+        )
+        for n in range(2)
+    ]  # fmt: skip
+    return attrs.evolve(trace, operations=(*trace.operations, *told))
+
+
+def test_ends_with_leader_epochs_are_judged_alone(tmp_path: Path, make) -> None:
+    """The invariants see every end that is shown with its leader epoch, and say how many there are where they are too many."""
+    trace = _showing(make(3, "legal"))
+    assert judge(trace, ("invariants",))[0].anomaly == "high_watermark_regressed"
+    for closer, wanted in ((2, "illegal"), (1, "unknown")):
+        write_loose(tmp_path / f"in{closer}", [trace], Random(2), parts=2, rows=2)
+        judge_loose(
+            tmp_path / f"in{closer}",
+            tmp_path / f"out{closer}",
+            giant=2,
+            closer=closer,
+            checks=("invariants",),
+        )
+        decision, _, reason = verdicts_in(tmp_path / f"out{closer}")[3, "invariants"]
+        assert decision == wanted
+    assert reason.startswith("2 of 9 operations bear on the check invariants (replies that show an end")
+    found = [row for row in plain([trace])[1] if row[1] == "invariants"]
+    assert findings_in(tmp_path / "out2") == found
+
+
+@pytest.mark.parametrize("check", ["kafka", "groups"])
+def test_consumers_and_groups_of_what_is_too_large_are_unknown(tmp_path: Path, make, check: str) -> None:
+    """A check that needs the whole history for one operation says so, and how many there are; never that all is well."""
+    trace = make(3, "legal")
+    poll = attrs.evolve(trace.operations[-1], group="g", member="m", generation=1)
+    trace = attrs.evolve(trace, operations=(*trace.operations[:-1], poll))
+    write_loose(tmp_path / "in", [trace], Random(2), parts=2, rows=2)
+    judge_loose(tmp_path / "in", tmp_path / "out", giant=2, closer=2, checks=(check,))
+    decision, _, reason = verdicts_in(tmp_path / "out")[3, check]
+    assert decision == "unknown"
+    assert reason.startswith(f"1 of {len(trace.operations)} operations bear on the check {check}")
+
+
+@pytest.mark.parametrize("closer", [2, 1000])
 @pytest.mark.parametrize("what", ["op id", "value", "time"])
-def test_what_no_row_group_tells_alone(tmp_path: Path, make, what: str, monkeypatch) -> None:
+def test_what_no_row_group_tells_alone(tmp_path: Path, make, what: str, closer: int, monkeypatch) -> None:
     """An op id or a value that stands twice is found though row groups, and spans of numbers, lie between; a giant that contradicts itself is quarantined."""
-    monkeypatch.setattr(giant_steps, "IDS_AT_ONCE", 2)
+    monkeypatch.setattr(giant_repeats, "IDS_AT_ONCE", 2)
     trace = make(3, "legal")
     first, *others, last = trace.operations
     if what == "op id":
@@ -111,7 +179,7 @@ def test_what_no_row_group_tells_alone(tmp_path: Path, make, what: str, monkeypa
         )
     trace = attrs.evolve(trace, operations=(first, *others, bent))
     write_loose(tmp_path / "in", [trace], Random(3), parts=1, rows=2)
-    _, (result,) = judge_loose(tmp_path / "in", tmp_path / "out", giant=2, checks=("log",))
+    _, (result,) = judge_loose(tmp_path / "in", tmp_path / "out", giant=2, checks=("log",), closer=closer)
     if what == "value":
         assert verdicts_in(tmp_path / "out") == {
             key: told for key, told in plain([trace])[0].items() if key[1] == "log"

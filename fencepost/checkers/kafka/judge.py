@@ -55,9 +55,9 @@ def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int
     """
     known = tuple(traces)
     operations, extras = columns_of_table(table, known), extras_of_table(table)
-    applying = np.zeros(len(operations.traces), np.bool_)
-    applying[operations.trace[_applying(operations, extras)]] = True
-    rows = applying[operations.trace]
+    concerned = np.zeros(len(operations.traces), np.bool_)
+    concerned[operations.trace[applying(operations, extras)]] = True
+    rows = concerned[operations.trace]
     if not rows.any() or rows.all():
         return _judge(operations, extras)
     some = table.filter(pa.array(rows))
@@ -69,11 +69,11 @@ def applies(operations: OperationColumns, extras: Extras) -> bool:
 
     Clients that name every offset and append with acks=all alone have none, and cost nothing more than this look.
     """
-    return bool(_applying(operations, extras).any())
+    return bool(applying(operations, extras).any())
 
 
-def _applying(operations: OperationColumns, extras: Extras) -> Array:
-    """The rows for which there is a rule."""
+def applying(operations: OperationColumns, extras: Extras) -> Array:
+    """The rows for which there is a rule; each tells by itself."""
     moving = np.isin(operations.function, (ASSIGN, SUBSCRIBE, JOIN, CRASH, TXN))
     reading = (operations.function == POLL) & (np.diff(operations.records.start) > 0)
     by_consumers = reading & (extras.member | ~positioned(operations))

@@ -191,4 +191,11 @@ def value_sent_twice(group: Group) -> str:
     if not group.unique or not len(twice):
         return ""
     first, second = group.appends.op_id[group.append_of_value[order[twice[0] : twice[0] + 2]]]
-    return f"value {values[order[twice[0]]]} was sent twice (operations {first} and {second}) though values are said to be unique"
+    return sent_twice(int(values[order[twice[0]]]), int(first), int(second))
+
+
+def sent_twice(value: int, first: int, second: int) -> str:
+    """How a log contradicts that its values are unique, by two operations."""
+    return (
+        f"value {value} was sent twice (operations {first} and {second}) though values are said to be unique"
+    )

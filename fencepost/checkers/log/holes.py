@@ -38,11 +38,18 @@ class Holes:
     clock: Array
 
 
+def accounted(group: Group) -> bool:
+    """Is every offset below the known end to be accounted for?"""
+    return group.dense and not group.duplicates and group.unique and not group.loss
+
+
 def hole_finding(group: Group) -> tuple[Finding | None, str]:
     """A finding if the holes cannot be filled, and why this stayed open ("" if it did not)."""
-    if not group.dense or group.duplicates or not group.unique or group.loss:
-        return None, ""
-    holes = _holes(group)
+    return unfilled(group, _holes(group)) if accounted(group) else (None, "")
+
+
+def unfilled(group: Group, holes: Holes) -> tuple[Finding | None, str]:
+    """The same of these holes. group: of whose operations only those matter that bound the moment at which the log grew beyond a run."""
     if not len(holes.start):
         return None, ""
     reach = _reach(group, holes)

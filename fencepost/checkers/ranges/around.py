@@ -1,8 +1,10 @@
-"""Where a closer look must be taken: the slots that certificates of a suspected log stand at, and the operations that say anything of them.
+"""Which slots of a suspected log are in question, and which operations say anything of them.
 
-Owns the choice of slots (a few for each rule and range, and the widest contradictions in time), and what of a batch of operations is kept for them. Must not
-know files. The kept operations are then examined by the plain rules. Each is kept whole, so what they show is true of the whole log: a certificate
-names two operations and what they said.
+Owns that choice: every slot at which some rule may be broken, not the first few, because which of several certificates is told depends on all. Must not know
+files, or the rules of the plain check, which judge what is kept (`closer`).
+
+A slot is in question by content if something does not stand where it can, and by time if a lower bound of it exceeds an upper bound of it or of a later
+one, or the other way round. All operations of a slot that is not in question agree about it and contradict nobody: they are in no certificate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +15,7 @@ from attrs import frozen
 from fencepost.checkers.columns import NEVER, Array
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.columns import Appends, Kind, Reads
-from fencepost.checkers.ranges.decide import Demands, Soft, merged, resolved, told_wrong
-from fencepost.checkers.ranges.partial import FEW
+from fencepost.checkers.ranges.decide import Demands, RangeSummary, Soft, merged, resolved, told_wrong
 from fencepost.checkers.ranges.slots import (
     ACK,
     ENDED,
@@ -22,189 +23,179 @@ from fencepost.checkers.ranges.slots import (
     FLAGS,
     INVOKE,
     JOINED,
-    LAST,
     LONG_AGO,
     SHOWN,
 )
 
-KINDS = 5
-"""Of contradictions in time."""
+
+@frozen(kw_only=True, eq=False)
+class Moments:
+    """Bounds that slots do not tell, as two rows each: offsets and times. lower, upper: as step 2 of the log check names them."""
+
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def none(cls) -> "Moments":
+        """No bounds."""
+        return cls(lower=np.empty((2, 0), np.int64), upper=np.empty((2, 0), np.int64))
 
 
-@frozen(kw_only=True)
-class Peaks:
-    """The latest invocation of an append, and of a strong read by its end, in a range, with their offsets; and known leader epochs: the first, and the highest,
-    with their offsets."""
+@frozen(kw_only=True, eq=False)
+class Beside:
+    """What one range must know of the others. latest: lower bound below it; earliest: upper bound above it; epoch, epoch_at: the highest leader epoch below
+    it and the lowest offset that has it (-1: none); moments: beside slots, of this range too."""
 
-    sent: tuple[int, int]
-    ended: tuple[int, int]
-    first_epoch: tuple[int, int]
-    highest_epoch: tuple[int, int]
-
-
-@frozen(kw_only=True)
-class Near:
-    """Offsets in question, and the widest contradiction of each kind of bounds: (gap, offset of the lower bound, of the upper one)."""
-
-    offsets: tuple[int, ...]
-    widest: tuple[tuple[int, int, int], ...]
+    latest: int
+    earliest: int
+    epoch: int
+    epoch_at: int
+    moments: Moments
 
 
-def peaks_of(number: int, pieces: Iterable[tuple[int, Array]], soft: Soft, demands: Demands) -> Peaks:
-    """What later ranges must know of this one."""
+def beside(summaries: Sequence[RangeSummary], width: int, moments: Moments) -> list[Beside]:
+    """Of each range, in order."""
+    latest, epoch, epoch_at = LONG_AGO, -1, -1
+    before = []
+    for one in summaries:
+        start = one.number * width
+        below = moments.lower[1][moments.lower[0] < start]
+        before.append((max(latest, int(below.max(initial=LONG_AGO))), epoch, epoch_at))
+        latest = max(latest, one.latest)
+        if one.epochs[1] > epoch:
+            epoch, epoch_at = one.epochs[1], one.highest_at
+    earliest, after = NEVER, []
+    for one in reversed(summaries):
+        stop = (one.number + 1) * width
+        above = moments.upper[1][moments.upper[0] >= stop]
+        after.append(min(earliest, int(above.min(initial=NEVER))))
+        earliest = min(earliest, one.earliest)
+    return [
+        Beside(latest=latest, earliest=earliest, epoch=epoch, epoch_at=epoch_at, moments=moments)
+        for (latest, epoch, epoch_at), earliest in zip(before, reversed(after), strict=True)
+    ]
+
+
+def in_question(
+    number: int,
+    pieces: Iterable[tuple[int, Array]],
+    soft: Soft,
+    gaps: Array,
+    demands: Demands,
+    others: Beside,
+) -> Array:
+    """Offsets of one range that are in question, and those of others that they are in question with."""
     window = merged(number, pieces, demands)
-    resolved(window, soft, demands)
-    slots = window.slots[window.core : window.end]
-    at = np.arange(len(slots)) + window.low + window.core
-
-    def latest(column: int, nothing: int) -> tuple[int, int]:
-        told = np.flatnonzero(slots[:, column] != nothing)
-        if not len(told):
-            return LONG_AGO, -1
-        best = told[np.argmax(slots[told, column])]
-        return int(slots[best, column]), int(at[best])
-
-    known = np.flatnonzero(slots[:, EPOCH] >= 0)
-    first = (int(slots[known[0], EPOCH]), int(at[known[0]])) if len(known) else (-1, -1)
-    return Peaks(
-        sent=latest(INVOKE, NEVER), ended=latest(ENDED, LONG_AGO), first_epoch=first, highest_epoch=latest(EPOCH, -1) if len(known) else (-1, -1)
-    )  # fmt: skip
-
-
-def near(
-    number: int, pieces: Iterable[tuple[int, Array]], soft: Soft, gaps: Array, demands: Demands, before: Peaks
-) -> Near:
-    """What a closer look at one range needs. before: of all earlier ranges together."""
-    window = merged(number, pieces, demands)
-    strange = resolved(window, soft, demands).strange[:FEW] + window.low
+    strange = np.union1d(resolved(window, soft, demands).strange, told_wrong(soft, window.slots, window.low) - window.low)  # fmt: skip
     slots, core, end, low = window.slots, window.core, window.end, window.low
-    found = [strange, told_wrong(soft, slots, low)[:FEW]]
-    found.append(
-        np.flatnonzero((slots[core:end, FLAGS] & JOINED != 0) & (slots[core:end, ENDED] != LONG_AGO))[:FEW]
-        + low
-        + core
-    )
-    found.append(_falls(slots[core:end, EPOCH], low + core, before))
-    occupied = np.flatnonzero(slots[core:end, INVOKE] != NEVER) + low + core
-    at = np.searchsorted(occupied, gaps[:, 0])
-    held = at < np.searchsorted(occupied, gaps[:, 1])
-    found.append(occupied[at[held]][:FEW])
-    widest = np.zeros((KINDS, 3), np.int64)
-    _widest(slots, core, end, low, *before.sent, *before.ended, widest)
-    offsets = {
-        other for offset in np.unique(np.concatenate(found)).tolist() for other in _batch(slots, low, offset)
-    }
-    return Near(
-        offsets=tuple(sorted(offsets)), widest=tuple((int(gap), int(i), int(j)) for gap, i, j in widest)
-    )
+    flags = slots[:, FLAGS]
+    torn = np.flatnonzero((flags[core:end] & JOINED != 0) & (slots[core:end, ENDED] != LONG_AGO)) + core
+    occupied = np.flatnonzero(slots[core:end, INVOKE] != NEVER) + core
+    at = np.searchsorted(occupied + low, gaps[:, 0])
+    passed = occupied[at[at < np.searchsorted(occupied + low, gaps[:, 1])]]
+    found = np.unique(np.concatenate((strange, torn, passed)))
+    if demands.timed:
+        lower, upper = np.full(len(slots), LONG_AGO), np.full(len(slots), NEVER)
+        _charge(lower, others.moments.lower, low, np.maximum)
+        _charge(upper, others.moments.upper, low, np.minimum)
+        found = np.union1d(
+            found,
+            np.flatnonzero(_contradicting(slots, core, end, lower, upper, others.latest, others.earliest)),
+        )
+    offsets = np.union1d(found + low, _epochs_in_question(slots, core, end, low, strange, others))
+    return _with_batches(slots, low, offsets)
 
 
-def _batch(slots: Array, low: int, offset: int) -> range:
-    """The offsets of the batch that holds `offset`, as far as the window shows it: who saw one of its records saw the batch."""
-    first = last = offset - low
-    if not 0 <= first < len(slots):
-        return range(offset, offset + 1)
-    while first > 0 and slots[first, FLAGS] & JOINED:
-        first -= 1
-    while last + 1 < len(slots) and slots[last + 1, FLAGS] & JOINED:
-        last += 1
-    return range(low + first, low + last + 1)
-
-
-def _falls(epochs: Array, start: int, before: Peaks) -> Array:
-    """The first offsets whose leader epoch is below an earlier one, and where the highest epoch before the first of them stands."""
-    highest = np.maximum.accumulate(np.concatenate(([before.highest_epoch[0]], epochs)))[:-1]
-    falls = np.flatnonzero((epochs >= 0) & (epochs < highest))[:FEW]
-    if not len(falls):
-        return falls
-    top = before.highest_epoch[1]
-    if highest[falls[0]] != before.highest_epoch[0]:
-        top = int(np.argmax(epochs == highest[falls[0]])) + start
-    return np.append(falls + start, top)
+def _charge(bounds: Array, moments: Array, low: int, by: np.ufunc) -> None:
+    """Add bounds of the window from `low` on."""
+    inside = (moments[0] >= low) & (moments[0] < low + len(bounds))
+    by.at(bounds, moments[0][inside] - low, moments[1][inside])
 
 
 @compiled
-def _widest(
-    slots: Array,
-    core: int,
-    end: int,
-    low: int,
-    sent: int,
-    sent_at: int,
-    ended: int,
-    ended_at: int,
-    widest: Array,
-) -> None:
-    """Kinds, in order: append above acknowledgement, append above read, end above acknowledgement of a record that no later read shows, and of one that some
-    read does, end above read."""
-    carried, shown_last = NEVER, LONG_AGO
+def _contradicting(
+    slots: Array, core: int, end: int, lower: Array, upper: Array, latest: int, earliest: int
+) -> Array:
+    """A mask over the window: whose lower bound exceeds an upper one at or above it, or whose upper bound is exceeded by a lower one at or below it."""
+    found = np.zeros(len(slots), np.bool_)
+    carried = NEVER
     for k in range(end):
-        shown, last = slots[k, SHOWN], slots[k, LAST]
+        shown = slots[k, SHOWN]
         if slots[k, FLAGS] & JOINED:
-            shown, last = min(shown, carried), max(last, shown_last)
-        carried, shown_last = shown, last
-        if k < core:
-            continue
-        if slots[k, INVOKE] != NEVER and slots[k, INVOKE] > sent:
-            sent, sent_at = slots[k, INVOKE], low + k
-        if slots[k, ENDED] > ended:
-            ended, ended_at = slots[k, ENDED], low + k
-        acked = slots[k, ACK]
-        lost = 2 if ended > last else 3
-        for kind, lower, at, upper in (
-            (0, sent, sent_at, acked),
-            (1, sent, sent_at, shown),
-            (lost, ended, ended_at, acked),
-            (4, ended, ended_at, shown),
-        ):
-            if at >= 0 and upper != NEVER and lower > upper and lower - upper > widest[kind, 0]:
-                widest[kind, 0], widest[kind, 1], widest[kind, 2] = lower - upper, at, low + k
+            shown = min(shown, carried)
+        carried = shown
+        upper[k] = min(upper[k], shown, slots[k, ACK])
+        if slots[k, INVOKE] != NEVER:
+            lower[k] = max(lower[k], slots[k, INVOKE])
+        lower[k] = max(lower[k], slots[k, ENDED])
+        if k >= core:
+            latest = max(latest, lower[k])
+            found[k] = latest > upper[k]
+    for k in range(end - 1, core - 1, -1):
+        earliest = min(earliest, upper[k])
+        found[k] |= lower[k] > earliest
+    return found
 
 
-def latest_of(many: Sequence[Peaks]) -> Peaks:
-    """Of ranges in order, as one."""
-    none = (LONG_AGO, -1)
-    epochs = [one.highest_epoch for one in many]
-    return Peaks(
-        sent=max((one.sent for one in many), key=lambda peak: peak[0], default=none),
-        ended=max((one.ended for one in many), key=lambda peak: peak[0], default=none),
-        first_epoch=(-1, -1),
-        highest_epoch=max(epochs, key=lambda peak: peak[0], default=(-1, -1)),
-    )
+def _epochs_in_question(slots: Array, core: int, end: int, low: int, strange: Array, others: Beside) -> Array:
+    """The lowest offset of the range whose leader epoch is below an earlier one, and for it and every strange slot where the highest epoch below it stands."""
+    epochs = np.concatenate(([others.epoch], slots[core:end, EPOCH]))
+    places = np.concatenate(([others.epoch_at], np.arange(core, end) + low))
+    highest = np.maximum.accumulate(epochs)
+    risen = np.concatenate(([True], highest[1:] > highest[:-1]))
+    top = places[np.maximum.accumulate(np.where(risen, np.arange(len(epochs)), 0))]
+    falls = np.flatnonzero((epochs[1:] >= 0) & (epochs[1:] < highest[:-1]))[:1]
+    asked = np.concatenate((falls, strange[(strange >= core) & (strange < end)] - core))
+    found = np.unique(np.concatenate((falls + core + low, top[:-1][asked])))
+    return found[found >= 0]
 
 
-def concerning(
-    appends: Appends, reads: Reads, strong: Array, offsets: Array, values: Array
-) -> tuple[Array, Array]:
-    """Op ids of the operations that say anything of `offsets` (sorted) and of the appends of `values` (sorted); the values that those reads show."""
-    begin, stop = appends.base, appends.base + np.diff(appends.start)
-    placed = (appends.kind != Kind.FAILED) & (begin >= 0)
-    placed &= np.searchsorted(offsets, begin) < np.searchsorted(offsets, stop)
+def _with_batches(slots: Array, low: int, offsets: Array) -> Array:
+    """These and the rest of the batches that the window shows there: who saw one record of a batch saw the batch."""
+    joined = slots[:, FLAGS] & JOINED != 0
+    if not joined.any():
+        return offsets
+    batch = np.cumsum(~joined)
+    inside = offsets[(offsets >= low) & (offsets < low + len(slots))] - low
+    wanted = np.zeros(int(batch[-1]) + 1, np.bool_)
+    wanted[batch[inside]] = True
+    return np.union1d(offsets, np.flatnonzero(wanted[batch]) + low)
+
+
+@frozen(kw_only=True, eq=False)
+class Wanted:
+    """Which operations to keep, all sorted. offsets: that say anything of these, or pass over them; values: that send or show these; senders: that send these;
+    ids: these; sessions: reads of these (rows of process, session, leader epoch)."""
+
+    offsets: Array
+    values: Array
+    senders: Array
+    ids: Array
+    sessions: Array
+
+
+def concerning(appends: Appends, reads: Reads, strong: Array, wanted: Wanted) -> Array:
+    """Op ids of what is wanted of one batch of one log. strong: which reads claim an end that may be trusted."""
+    offsets, begin = wanted.offsets, appends.base
+    stop = begin + np.diff(appends.start)
+    kept = (appends.kind != Kind.FAILED) & (begin >= 0)
+    kept &= np.searchsorted(offsets, begin) < np.searchsorted(offsets, stop)
     owner = np.repeat(np.arange(len(appends.kind)), np.diff(appends.start))
-    sent = np.zeros(len(appends.kind), np.bool_)
-    sent[owner[np.isin(appends.value, values)]] = True
-    reading = np.zeros(len(reads.op_id), np.bool_)
+    sends = np.isin(appends.value, wanted.values) | np.isin(appends.value, wanted.senders)
+    kept[owner[sends]] = True
     reader = np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start))
+    reading = np.zeros(len(reads.op_id), np.bool_)
+    reading[reader[np.isin(reads.value, wanted.values)]] = True
     told = np.flatnonzero(np.diff(reads.start) > 0)
-    if len(told):  # whether it returned an offset or passed over it
+    if len(told):
         first = np.minimum.reduceat(reads.offset, reads.start[told])
         last = np.maximum.reduceat(reads.offset, reads.start[told])
         first = np.where(reads.position[told] >= 0, np.minimum(first, reads.position[told]), first)
-        reading[told] = np.searchsorted(offsets, first) < np.searchsorted(offsets, last, side="right")
+        reading[told] |= np.searchsorted(offsets, first) < np.searchsorted(offsets, last, side="right")
     reading |= strong & (np.isin(reads.end, offsets) | np.isin(reads.end - 1, offsets))
-    ids = np.concatenate((appends.op_id[placed | sent], reads.op_id[reading]))
-    return ids, reads.value[np.isin(reader, np.flatnonzero(reading))]
-
-
-def batches_at(appends: Appends, offsets: Array) -> Array:
-    """All offsets of the firm appends that stand at any of `offsets` (sorted)."""
-    counts = np.diff(appends.start)
-    rows = np.flatnonzero(
-        (appends.kind == Kind.FIRM)
-        & (np.searchsorted(offsets, appends.base) < np.searchsorted(offsets, appends.base + counts))
-    )
-    found = [
-        np.arange(base, base + count)
-        for base, count in zip(appends.base[rows].tolist(), counts[rows].tolist(), strict=True)
-    ]
-    return np.unique(np.concatenate([offsets, *found]))
+    for process, session, epoch in wanted.sessions.tolist():
+        reading |= (reads.process == process) & (reads.session == session) & (reads.epoch == epoch)
+    ids = np.concatenate((appends.op_id[kept], reads.op_id[reading]))
+    named = np.concatenate((appends.op_id, reads.op_id))
+    found: Array = np.union1d(ids, named[np.isin(named, wanted.ids)])
+    return found

@@ -13,6 +13,7 @@ from fencepost.checkers.columns import NEVER, Array
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.ranges.partial import (
     S_BASE,
+    S_CLOCK,
     S_COUNT,
     S_EPOCH,
     S_FAILED,
@@ -53,7 +54,7 @@ class Soft:
 
 def soft_of(parts: Iterable[Array]) -> Soft:
     """All batches' shares."""
-    rows = np.concatenate([np.empty((0, S_EPOCH + 1), np.int64), *parts])
+    rows = np.concatenate([np.empty((0, S_CLOCK + 1), np.int64), *parts])
     order = np.argsort(rows[:, S_VALUE], kind="stable")
     told = np.flatnonzero((rows[:, S_BASE] >= 0) & (rows[:, S_EPOCH] >= 0))
     offset = rows[told, S_BASE] + rows[told, S_NTH]
@@ -99,13 +100,14 @@ def ranges_of(
 @frozen(kw_only=True, eq=False)
 class RangeSummary:
     """latest: of lower bounds; earliest: of upper bounds; epochs: the lowest and highest (-1: none known); known: one more than the highest offset that is
-    occupied or below a claimed end (0: none); empty: where offsets are dense, two rows: those that hold nothing, and the earliest upper bound from there to
-    the range's end; placed: rows of (first soft row, base) of appends that reads place here; reasons: of suspicion."""
+    occupied or below a claimed end (0: none); empty: where offsets are dense, three rows: those that hold nothing, the earliest upper bound from there to the
+    range's end, and whether a strong read claimed that end; placed: rows of (first soft row, base) of appends that reads place here; reasons: of suspicion."""
 
     number: int
     latest: int
     earliest: int
     epochs: tuple[int, int]
+    highest_at: int
     known: int
     empty: Array
     placed: Array
@@ -180,8 +182,9 @@ def decide(
         latest=latest,
         earliest=earliest,
         epochs=(first, last),
+        highest_at=start + int(np.argmax(slots[core:end, EPOCH])) if last >= 0 else -1,
         known=known + low if known >= 0 else 0,
-        empty=_empty(slots[core:end], occupied, start) if demands.dense else np.empty((2, 0), np.int64),
+        empty=_empty(slots[core:end], occupied, start) if demands.dense else np.empty((3, 0), np.int64),
         placed=found.placed,
         reasons=tuple(reasons),
     )
@@ -288,8 +291,9 @@ def _occupied_in(gaps: Array, occupied: Array, start: int) -> bool:
 
 
 def _empty(slots: Array, occupied: Array, start: int) -> Array:
-    """Offsets that hold nothing, and the earliest upper bound from there on within the range."""
+    """As RangeSummary.empty."""
     holes = np.flatnonzero(~occupied)
     bound = np.minimum(slots[:, ACK], slots[:, SHOWN])
     earliest = np.minimum.accumulate(bound[::-1])[::-1]
-    return np.array((holes + start, earliest[holes]), np.int64)
+    ended = slots[holes, ENDED] != LONG_AGO
+    return np.array((holes + start, earliest[holes], ended), np.int64)

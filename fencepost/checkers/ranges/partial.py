@@ -13,7 +13,7 @@ from fencepost.checkers.columns import FUNCTIONS, Array, OperationColumns
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.columns import Appends, Kind, LogColumns, Reads
 from fencepost.checkers.log.rules import Profile, Rules
-from fencepost.checkers.log.session import session_findings
+from fencepost.checkers.log.session import regressions
 from fencepost.checkers.ranges.slots import empty, fold
 from fencepost.traces.operations import Function
 
@@ -23,8 +23,6 @@ SPARSEST = 16
 """Ranges' worth of offsets per record beyond which a log is examined by sorting instead (as log.spans says of slots)."""
 LARGEST_BATCH = 1 << 16
 """Records of one append beyond which a log is examined as a whole: a range is merged with this much of its neighbours."""
-FEW = 16
-"""Offsets of each sort that a closer look begins with."""
 MOST_GAPS = 1 << 20
 """Gaps in the reads of one batch beyond which a log with sparse offsets is examined as a whole."""
 _TXN = FUNCTIONS.index(Function.TXN)
@@ -43,17 +41,18 @@ SPARSE, LARGE, MANY, TWICE = (
 )
 NOT_OF_SLOTS = frozenset((LOSS, REPEATS, SPECIAL, TXNS, SPARSE, LARGE, MANY, TWICE))
 """Reasons of logs that slots cannot tell anything of."""
-S_VALUE, S_INVOKE, S_FAILED, S_COUNT, S_NTH, S_BASE, S_EPOCH = range(7)
+S_VALUE, S_INVOKE, S_FAILED, S_COUNT, S_NTH, S_BASE, S_EPOCH, S_CLOCK = range(8)
 """Columns of `Partial.soft`, one row per record of an append that is not firm: its value; the append's invocation, whether it failed, records in it, which of
-them this is; the offset of the first one and the leader epoch if told (-1)."""
+them this is; the offset of the first one and the leader epoch if told (-1); the clock."""
 
 
 @frozen(kw_only=True, eq=False)
 class Partial:
     """One batch's share of one log. rows: appends and reads; ranges: numbers of the slot ranges that it touches; soft: as above, an append's records together;
-    gaps: [start, stop) that reads passed over; values: lowest and highest that it sent (empty: none); largest: records of the largest append; offsets: of what
-    is wrong with single reads, a few; sessions: per (process, session, epoch) the first invocation, last completion and, for end and position, lowest and
-    highest; reasons: of suspicion."""
+    gaps: [start, stop) that reads passed over; values: lowest and highest that it sent (empty: none); largest: records of the largest append; ids: of
+    reads that are wrong by themselves (all that are out of order, of the others the first of each sort); offsets: of reads out of order, which slots may
+    miss; sessions: per (process, session, epoch) the first invocation, last completion and, for end and position, lowest and highest; regressed: the
+    (process, session, epoch) that go back within the batch; reasons: of suspicion."""
 
     rows: int
     ranges: tuple[int, ...]
@@ -61,8 +60,10 @@ class Partial:
     gaps: Array
     values: tuple[int, ...]
     largest: int
+    ids: Array
     offsets: Array
     sessions: Array
+    regressed: Array
     reasons: tuple[str, ...]
 
 
@@ -103,8 +104,13 @@ def partial_of(
     profile, dense = Profile(int(rules.profile[g])), bool(rules.dense[g])
     strong = (reads.end >= 0) & (reads.strong | (profile is Profile.STRONG))
     reasons = list(_plain_reasons(operations, columns, rules, g))
-    suspicious, gaps, offsets = _of_reads(reads, strong, dense)
-    reasons += suspicious
+    wrong, gaps, offsets = _of_reads(reads, strong, dense)
+    reasons += wrong
+    session = profile is Profile.SESSION
+    regressed = (
+        _regressed(reads, columns.traces[columns.trace[g]].concurrent_processes) if session else _NO_KEYS
+    )
+    reasons += ["a session that goes back"] * bool(len(regressed))
     counts = np.diff(appends.start)
     largest = int(counts.max(initial=0))
     ranges = _ranges(appends, reads, strong, width)
@@ -125,8 +131,10 @@ def partial_of(
         gaps=gaps,
         values=(int(values.min()), int(values.max())) if len(values) else (),
         largest=largest,
+        ids=np.array([op_id for ids in wrong.values() for op_id in ids], np.int64),
         offsets=offsets,
-        sessions=_sessions(reads) if profile is Profile.SESSION else np.empty((0, 9), np.int64),
+        sessions=_sessions(reads) if session else np.empty((0, 9), np.int64),
+        regressed=regressed,
         reasons=tuple(reasons),
     )
 
@@ -142,38 +150,47 @@ def _plain_reasons(operations: OperationColumns, columns: LogColumns, rules: Rul
         yield SPECIAL
     if ((operations.function == _TXN) & (operations.trace == trace)).any():
         yield TXNS
-    if rules.profile[g] == Profile.SESSION and any(
-        found == g for found, _ in session_findings(columns, rules)
-    ):
-        yield "a session that goes back"
 
 
-def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[list[str], Array, Array]:
-    """What each read shows by itself (as log.screen_reads has it), the gaps of reads where offsets are sparse, and offsets of what is wrong."""
+_NO_KEYS = np.empty((0, 3), np.int64)
+
+
+def _regressed(reads: Reads, concurrent: bool) -> Array:
+    """(process, session, epoch) of which an end or a position goes back within the batch."""
+    found = []
+    for column in (reads.end, reads.position):
+        rows = np.flatnonzero((reads.epoch >= 0) & (column >= 0))
+        key = np.array((reads.process[rows], reads.session[rows], reads.epoch[rows]), np.int64)
+        at_once = np.full(len(rows), concurrent)
+        earlier = regressions(key, reads.invoke[rows], reads.completion[rows], column[rows], at_once)
+        found.append(key[:, earlier >= 0].T)
+    return np.unique(np.concatenate([_NO_KEYS, *found]), axis=0)
+
+
+def _of_reads(reads: Reads, strong: Array, dense: bool) -> tuple[dict[str, list[int]], Array, Array]:
+    """What is wrong with single reads (op ids, as Partial.ids), the gaps that reads pass over, and the offsets of those out of order."""
     told = np.flatnonzero(np.diff(reads.start) > 0)
-    first, last = reads.offset[reads.start[told]], reads.offset[reads.start[told + 1] - 1]
-    position, end = reads.position[told], reads.end[told]
-    reasons, offsets = [], []
+    reader = np.repeat(np.arange(len(reads.op_id)), np.diff(reads.start))
+    first, position = reads.offset[reads.start[told]], reads.position[told]
     inner = np.ones(max(len(reads.offset) - 1, 0), np.bool_)
     inner[reads.start[told][1:] - 1] = False
     step = np.diff(reads.offset)
-    fallen = np.flatnonzero(inner & (step <= 0))
+    wrong: dict[str, list[int]] = {}
+    fallen = np.unique(reader[:-1][inner & (step <= 0)])
     if len(fallen):
-        reasons.append("a read out of order")
-        offsets.append(reads.offset[fallen[:FEW]])
-    beyond = np.flatnonzero((first < position) | (strong[told] & (last >= end)))
-    if len(beyond):
-        reasons.append("a read outside its bounds")
-        offsets.append(last[beyond[:FEW]])
+        wrong["a read out of order"] = reads.op_id[fallen].tolist()
+    beyond = (reads.offset < reads.position[reader]) | (strong[reader] & (reads.offset >= reads.end[reader]))
+    if beyond.any():
+        wrong["a read outside its bounds"] = [int(reads.op_id[reader[np.argmax(beyond)]])]
     late = (position >= 0) & (first > position)
     jumped = np.flatnonzero(inner & (step > 1))
     if dense and (late.any() or len(jumped)):
-        reasons.append("a read that passes over offsets")
-        offsets += [first[late][:FEW], reads.offset[jumped[:FEW]]]
+        passing = min(*told[late][:1].tolist(), *reader[jumped][:1].tolist(), len(reads.op_id) - 1)
+        wrong["a read that passes over offsets"] = [int(reads.op_id[passing])]
     start = np.concatenate((position[late], reads.offset[jumped] + 1))
     stop = np.concatenate((first[late], reads.offset[jumped + 1]))
     gaps = np.column_stack((start, stop)).astype(np.int64)
-    return reasons, gaps, np.concatenate([np.empty(0, np.int64), *offsets])
+    return wrong, gaps, np.unique(reads.offset[np.isin(reader, fallen)])
 
 
 def _ranges(appends: Appends, reads: Reads, strong: Array, width: int) -> Array:
@@ -212,7 +229,7 @@ def _soft(appends: Appends, counts: Array) -> Array:
     failed = appends.kind[owner] == Kind.FAILED
     base = np.where(failed, -1, appends.base[owner])
     return np.column_stack(
-        (appends.value[appends.start[owner] + nth], appends.invoke[owner], failed, counts[owner], nth, base, appends.epoch[owner])
+        (appends.value[appends.start[owner] + nth], appends.invoke[owner], failed, counts[owner], nth, base, appends.epoch[owner], appends.clock[owner])
     ).astype(np.int64)  # fmt: skip
 
 

@@ -31,18 +31,20 @@ def reasons_of(
         reasons.append("an append that stands twice")
     if demands.dense and not demands.duplicates and _holes_unfilled(ordered, soft, placed, demands.timed):
         reasons.append("offsets that nobody accounts for")
-    if _sessions_regress(sessions):
+    if len(sessions_in_question(sessions)):
         reasons.append("a session that goes back")
     return tuple(dict.fromkeys(reasons))
 
 
-def twice(summaries: Iterable[RangeSummary]) -> Array:
-    """The offsets of appends that stand at more than one."""
+def twice(summaries: Iterable[RangeSummary], soft: Soft) -> Array:
+    """The offsets at which appends stand that stand at more than one."""
     placed = np.unique(
         np.concatenate([np.empty((0, 2), np.int64), *(found.placed for found in summaries)]), axis=0
     )
-    again = np.flatnonzero(np.diff(placed[:, 0]) == 0)
-    return np.unique(np.concatenate((placed[again, 1], placed[again + 1, 1])))
+    again = np.diff(placed[:, 0]) == 0
+    rows = placed[np.append(again, False) | np.append(False, again)] if len(placed) else placed
+    found = [np.arange(base, base + soft.rows[row, S_COUNT]) for row, base in rows.tolist()]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
 
 
 def _bounds_break(ordered: Iterable[RangeSummary]) -> bool:
@@ -86,15 +88,14 @@ def _holes_unfilled(ordered: Sequence[RangeSummary], soft: Soft, placed: Array, 
     return bool((np.searchsorted(invoked, deadline, side="right") < np.arange(1, len(holes) + 1)).any())
 
 
-def _sessions_regress(sessions: Array) -> bool:
-    """Rows in the order of batches: does a process go back from one to a later one, or may it (its operations of two batches overlap)?"""
+def sessions_in_question(sessions: Array) -> Array:
+    """Rows in the order of batches: the (process, session, epoch) that go back from one to a later one, or may (their operations of two batches overlap)."""
     order = np.lexsort((sessions[:, 3], *sessions[:, 2::-1].T))
     rows = sessions[order]
     same = (rows[1:, :3] == rows[:-1, :3]).all(axis=1)
     begins = np.concatenate(([True], ~same))[: len(rows)]
-    highest = [LONG_AGO] * 9
-    for row, fresh in zip(rows.tolist(), begins.tolist(), strict=True):
-        if not fresh and (row[3] <= highest[4] or row[5] < highest[6] or row[7] < highest[8]):
-            return True
+    highest, found = [LONG_AGO] * 9, np.zeros(len(rows), np.bool_)
+    for n, (row, fresh) in enumerate(zip(rows.tolist(), begins.tolist(), strict=True)):
+        found[n] = not fresh and (row[3] <= highest[4] or row[5] < highest[6] or row[7] < highest[8])
         highest = row if fresh else list(map(max, highest, row))
-    return False
+    return np.unique(rows[found, :3], axis=0)

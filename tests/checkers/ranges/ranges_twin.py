@@ -9,12 +9,12 @@ from attrs import evolve
 from fencepost.checkers.columns import columns_of_traces
 from fencepost.checkers.log.columns import log_columns
 from fencepost.checkers.log.rules import Profile, rules_of
-from fencepost.checkers.ranges.around import batches_at, concerning, near, peaks_of
-from fencepost.checkers.ranges.closer import Kept, Source, look_closer, merge_kept
+from fencepost.checkers.ranges.around import Wanted, beside, concerning, in_question
+from fencepost.checkers.ranges.closer import Looked, Source, look_closer
 from fencepost.checkers.ranges.decide import decide, ranges_of, soft_of
+from fencepost.checkers.ranges.holes import bounding
 from fencepost.checkers.ranges.partial import NOT_OF_SLOTS, TWICE, partial_of, rows_of_group, slots_of
-from fencepost.checkers.ranges.verdict import reasons_of, twice
-from fencepost.checkers.verdict import Finding
+from fencepost.checkers.ranges.verdict import reasons_of, sessions_in_question, twice
 from fencepost.traces.trace import Trace
 
 
@@ -25,7 +25,7 @@ def reasons_by_log(trace: Trace, rng: Random, *, width: int) -> dict[tuple[str, 
 
 def looked_at(
     trace: Trace, rng: Random, *, width: int, closer: bool = False
-) -> dict[tuple[str, int], tuple[tuple[str, ...], tuple[Finding, ...]]]:
+) -> dict[tuple[str, int], tuple[tuple[str, ...], Looked]]:
     """Of each log, why it needs a closer look, and what that finds (if `closer`)."""
     cuts = sorted(rng.randrange(len(trace.operations) + 1) for _ in range(rng.randrange(4)))
     partials, pieces, rules_seen, batches = defaultdict(list), defaultdict(list), {}, defaultdict(list)
@@ -71,33 +71,42 @@ def looked_at(
             local.append(TWICE)  # mining compares batches' values; see test_giant
         sessions = np.concatenate([share.sessions for share in shares])
         reasons = (*local, *reasons_of(summaries, soft, sessions, demands))
-        findings: tuple[Finding, ...] = ()
+        looked = Looked()
         if closer and reasons and not NOT_OF_SLOTS.intersection(reasons):
-            source = _source(trace, batches[log], near_by, soft, gaps, demands)
-            offsets = np.concatenate([twice(summaries), *(share.offsets for share in shares)])
-            findings = look_closer(source, np.unique(offsets), log, timed=demands.timed)
-        found[log] = reasons, findings
+            source = _source(trace, batches[log], near_by, soft, gaps, demands, summaries)
+            regressed = [share.regressed for share in shares]
+            wanted = Wanted(
+                offsets=np.unique(
+                    np.concatenate([twice(summaries, soft), *(share.offsets for share in shares)])
+                ),
+                values=np.empty(0, np.int64),
+                senders=np.empty(0, np.int64),
+                ids=np.unique(np.concatenate([share.ids for share in shares])),
+                sessions=np.unique(np.concatenate([sessions_in_question(sessions), *regressed]), axis=0),
+            )
+            looked = look_closer(source, log, wanted)
+        found[log] = reasons, looked
     return found
 
 
-def _source(trace: Trace, batches, near_by, soft, gaps, demands) -> Source:
-    def keep(offsets, values) -> Kept:
-        many = []
-        for appends, reads, strong in batches:
-            ids, shown = concerning(appends, reads, strong, offsets, values)
-            many.append(Kept(ids=ids, batches=batches_at(appends, offsets), values=shown))
-        return merge_kept(many)
-
+def _source(trace: Trace, batches, near_by, soft, gaps, demands, summaries) -> Source:
     def fetch(ids):
         kept = tuple(op for op in trace.operations if op.op_id in set(ids.tolist()))
         return columns_of_traces([evolve(trace, operations=kept)])
 
+    def asked(moments):
+        others = beside(summaries, demands.width, moments)
+        parts = [
+            in_question(number, pieces, soft, gaps, demands, one)
+            for (number, pieces), one in zip(near_by.items(), others, strict=True)
+        ]
+        return np.unique(np.concatenate(parts))
+
     return Source(
-        peaks=lambda: [peaks_of(number, pieces, soft, demands) for number, pieces in near_by.items()],
-        near=lambda before: [
-            near(number, pieces, soft, gaps, demands, peaks)
-            for (number, pieces), peaks in zip(near_by.items(), before, strict=True)
-        ],
-        keep=keep,
-        fetch=fetch,
+        in_question=asked,
+        keep=lambda wanted: fetch(np.concatenate([concerning(*batch, wanted) for batch in batches])),
+        bounding=lambda starts: fetch(np.concatenate([bounding(*batch, starts) for batch in batches])),
+        summaries=summaries,
+        soft=soft,
+        dense=demands.dense,
     )
