@@ -1,9 +1,9 @@
 """A folder of traces by the million, of which every verdict is known: recorded runs multiplied, some of them perturbed.
 
-Seeds of the default swarm are run once and judged. Each copy of them has trace ids of its own and is moved in time by an amount of its own, so that no two
-copies are alike. In one trace of `EVERY` an operation is bent so that the plain check convicts it; which anomaly it then names stands in the trace's profile
-(`perturbed-ANOMALY`), and every other trace keeps its recorded verdict, which is Ok. Parts are written one after another and come into place
-whole: called again, it goes on where it was.
+Seeds of the default swarm that plan many operations are run once and judged. Each copy of them has trace ids of its own and is moved in time by an amount of
+its own, so that no two copies are alike. In one trace of `EVERY` an operation is bent so that the plain check convicts it; which anomaly it then names
+stands in the trace's profile (`perturbed-ANOMALY`), and every other trace keeps its recorded verdict, which is Ok. Parts are written one after another
+and come into place whole: called again, it goes on where it was.
 """
 
 from contextlib import ExitStack
@@ -31,8 +31,10 @@ from fencepost.traces.tables import Tables, tables_of
 from fencepost.traces.trace import Trace
 
 EVERY = 100
+LEAST_OPERATIONS = 190
+"""Planned operations of a run that is recorded: the swarm plans 30 to 240, and so recorded ones have about 200 on average."""
 PERTURBED = "perturbed-"
-COPIES_PER_GROUP, GROUPS_PER_PART = 13, 8
+COPIES_PER_GROUP, GROUPS_PER_PART = 8, 13
 """Of 40 recorded runs: row groups and parts as large as campaigns seal them (traces/sealing.py)."""
 TIMES = {"operations": ("invoke_time", "completion_time"), "events": ("time",)}
 PHANTOM = 10**15
@@ -91,8 +93,11 @@ def record(count: int) -> Recorded:
     perturbed: list[Trace] = []
     seed = 0
     while len(healthy) < count:
-        trace, number = run(swarm(seed)), len(healthy)
+        plan, number = swarm(seed), len(healthy)
         seed += 1
+        if len(plan.operations) < LEAST_OPERATIONS:
+            continue
+        trace = run(plan)
         if combine(judge(trace)).decision is not Decision.OK:
             continue
         bent = _perturbed(trace, number)

@@ -96,9 +96,10 @@ def small(options: argparse.Namespace, folder: Path) -> None:
         if name.startswith(many_traces.PERTURBED)
     }
     size = sum(file.stat().st_size for file in path.rglob("*.parquet"))
+    of_each = [f"{known[table] / known['traces']:.0f} {table}" for table in ("operations", "events")]
     print(
-        f"{known['traces']} traces ({options.recorded} recorded seeds, multiplied; {sum(bent.values())} perturbed), {known['operations']} operations,"
-        f" {known['events']} events, {known['parts']} parts, {size / 1e6:.0f} MB, master {options.master}\n{HEADING}"
+        f"{known['traces']} traces ({options.recorded} recorded seeds, multiplied; {sum(bent.values())} perturbed), of {' and '.join(of_each)} on average,"
+        f" {known['parts']} parts, {size / 1e6:.0f} MB, master {options.master}\n{HEADING}"
     )
 
     def sound(summary: Summary) -> bool:

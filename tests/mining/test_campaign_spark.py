@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from attrs import evolve
+from campaign_digests import digests
 
 from fencepost.campaign.driver import Campaign, drive
 from fencepost.campaign.ledger import Ledger
@@ -16,24 +17,10 @@ from fencepost.mining import campaign_spark
 from fencepost.mining.campaign_spark import drive_on_spark
 from fencepost.mining.campaign_tasks import FOLDER, Chunk, ChunkOrders, run_chunk, take_over, verdicts_of
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
-from fencepost.traces.parquet import groups_of, read_tables
 from fencepost.traces.store import TraceStore
-from fencepost.traces.tables import traces_of_tables
 
 SEEDS = range(20, 44)
 JOB = Job(bugs=("KAFKA-532",))
-
-
-def digests(out: Path) -> list[tuple[int, str]]:
-    """(seed, digest) of every run in every part and journal of a folder, as often as it is there."""
-    store = TraceStore.open(out)
-    found = [
-        (trace.trace_id, trace.digest)
-        for part in store.parts()
-        for group in groups_of(part)
-        for trace in traces_of_tables(read_tables(part, group.index))
-    ]
-    return sorted(found + [(frame.trace_id, "") for frames in store.unsealed().values() for frame in frames])
 
 
 def told(result: CampaignResult) -> CampaignResult:

@@ -1,5 +1,6 @@
 """Mining on clusters: executors are processes of their own, reach Fencepost as docs/mining.md says, and answer what a local master answers."""
 
+import json
 import os
 import shutil
 import signal
@@ -13,7 +14,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from campaign_digests import digests
 
+from fencepost.campaign.driver import Campaign, drive
+from fencepost.campaign.results import Job
 from fencepost.mining.mine import mine
 from fencepost.mining.package import package
 from fencepost.mining.results import RESULTS
@@ -167,12 +171,9 @@ def results(out: Path) -> dict[str, list]:
     return {result: sorted(map(repr, pq.read_table(out / result).to_pylist())) for result in RESULTS}
 
 
-def test_spark_submit_reaches_fencepost_on_a_cluster_through_the_archive(
-    campaign: Path, tmp_path: Path, cluster: Cluster, stranger: Path, spark
-) -> None:
-    """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row by row, what a local master gives."""
-    mine([campaign], tmp_path / "local", spark=spark)
-    packaged = package(tmp_path / "packaged", libraries=False)
+def submit(cluster: Cluster, stranger: Path, folder: Path, *line: object) -> subprocess.CompletedProcess[str]:
+    """A command line of `fencepost` through the packaged archive and spark-submit, on a cluster whose Python is `stranger`."""
+    packaged = package(folder / "packaged", libraries=False)
     told = {
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
@@ -184,19 +185,42 @@ def test_spark_submit_reaches_fencepost_on_a_cluster_through_the_archive(
     }
     settings = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
     command = [spark_home() / "bin" / "spark-submit", "--master", cluster.url, *settings]
-    command += ["--archives", f"{packaged.archive}#environment", packaged.entry]
-    command += ["mine", campaign, "--out", tmp_path / "submitted"]
+    command += ["--archives", f"{packaged.archive}#environment", packaged.entry, *line]
     python = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
-    done = subprocess.run(
-        list(map(str, command)), env=driver_environment(**python), cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S
+    return subprocess.run(
+        list(map(str, command)), env=driver_environment(**python), cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
     )  # fmt: skip
+
+
+def imported(cluster: Cluster, module: str) -> list[bool]:
+    """Of each executor, whether it ran a module out of its own archive."""
+    name = Path("environment/site-packages/fencepost", module)
+    kept = [executor / name.parent / "__pycache__" for executor in cluster.executors()]
+    return [bool(list(folder.glob(f"{name.name}.*.pyc"))) for folder in kept]
+
+
+def test_spark_submit_reaches_fencepost_on_a_cluster_through_the_archive(
+    campaign: Path, tmp_path: Path, cluster: Cluster, stranger: Path, spark
+) -> None:
+    """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row by row, what a local master gives."""
+    mine([campaign], tmp_path / "local", spark=spark)
+    done = submit(cluster, stranger, tmp_path, "mine", campaign, "--out", tmp_path / "submitted")
     assert done.returncode == 1, done.stdout + done.stderr  # findings
     assert results(tmp_path / "submitted") == results(tmp_path / "local")
-    judge = "environment/site-packages/fencepost/mining/__pycache__"
-    assert [bool(list((executor / judge).glob("judge.*.pyc"))) for executor in cluster.executors()] == [
-        True,
-        True,
-    ]
+    assert imported(cluster, "mining/judge") == [True, True]
+
+
+def test_spark_submit_runs_a_campaign(tmp_path: Path, cluster: Cluster, stranger: Path) -> None:
+    """Submitted in the same way, a campaign on two executors has the runs and digests of the local engine, the repeats in another process included."""
+    seeds, local, out = range(22, 28), tmp_path / "local", tmp_path / "submitted"
+    drive(Campaign(seeds=seeds, job=Job(), out=local))
+    line = ["campaign", "--seeds", "22:28", "--out", out, "--engine", "spark", "--json"]
+    done = submit(cluster, stranger, tmp_path, *line)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])  # spark-submit sends both streams of Python to the first
+    assert (told["finished"], told["rechecked"], told["disagreeing"]) == (6, 1, []), told
+    assert digests(out) == digests(local)
+    assert imported(cluster, "mining/campaign_tasks") == [True, True]
 
 
 def children(parent: int) -> dict[int, str]:
