@@ -44,14 +44,17 @@ SOFT_PARTS = ("rows", "by_value", "sorted_values", "told", "told_offset")
 
 @frozen(kw_only=True, eq=False)
 class Share:
-    """What one batch says of one log, beside its files. The rest as in ranges.Partial."""
+    """What one batch says of one log, beside its files. place: its row group, as a number; the rest as in ranges.Partial."""
 
     log: Log
     demands: tuple[bool, bool, bool]
     ranges: tuple[int, ...]
     gaps: Array
     values: tuple[int, ...]
+    shown: tuple[int, ...]
+    span: tuple[int, ...]
     largest: int
+    place: int
     ids: Array
     offsets: Array
     sessions: Array
@@ -96,10 +99,12 @@ class Fold:
         """Row group `number` of the giant. Raises TraceError."""
         rows = own_batches(self.giant, self.giant.places[number], COLUMNS, CODED)
         return [
-            self._fold(f"{number:06}-{count:06}", table) for count, table in enumerate(rows) if table.num_rows
+            self._fold(number, f"{number:06}-{count:06}", table)
+            for count, table in enumerate(rows)
+            if table.num_rows
         ]
 
-    def _fold(self, name: str, table: pa.Table) -> Folded:
+    def _fold(self, place: int, name: str, table: pa.Table) -> Folded:
         operations = columns_of_table(table, (self.header,))
         columns = log_columns(operations)
         rules = rules_of(columns)
@@ -121,6 +126,9 @@ class Fold:
                     ranges=own.ranges,
                     gaps=own.gaps,
                     values=own.values,
+                    shown=own.shown,
+                    span=own.span,
+                    place=place,
                     largest=own.largest,
                     ids=own.ids,
                     offsets=own.offsets,
@@ -182,13 +190,33 @@ class Decide:
 
 @frozen(kw_only=True, eq=False)
 class LogWork:
-    """A suspected log. summaries: of its ranges, in order; wanted: in question for what no range tells; the rest as in Decide."""
+    """A suspected log. summaries: of its ranges, in order; wanted: in question for what no range tells; shares: of its batches; the rest as in Decide."""
 
     log: Log
     summaries: tuple[RangeSummary, ...]
     demands: Demands
     gaps: Array
     wanted: Wanted
+    shares: tuple[Share, ...]
+
+    def places(self, wanted: Wanted) -> list[int]:
+        """The row groups that may hold any of it."""
+        return sorted({share.place for share in self.shares if _may_hold(share, wanted)})
+
+
+def _any_in(span: tuple[int, ...], numbers: Array) -> bool:
+    """Whether any of the numbers (sorted) lies between the two."""
+    return bool(span) and bool(np.searchsorted(numbers, span[0]) < np.searchsorted(numbers, span[1], "right"))
+
+
+def _may_hold(share: Share, wanted: Wanted) -> bool:
+    return (
+        bool(len(wanted.sessions) and len(share.sessions))
+        or bool(np.isin(share.ids, wanted.ids).any())
+        or _any_in(share.span, wanted.offsets)
+        or any(_any_in(span, wanted.values) for span in (share.values, share.shown))
+        or _any_in(share.values, wanted.senders)
+    )
 
 
 @frozen(kw_only=True)
@@ -238,7 +266,14 @@ def judge_ranges(giant: Giant, header: Trace, folder: Path, spread: Spread) -> F
             if local:
                 wanted = _wanted(mine, twice(summaries, soft_at(folder, log)), sessions)
                 suspects.append(
-                    LogWork(log=log, summaries=tuple(summaries), demands=demands, gaps=gaps, wanted=wanted)
+                    LogWork(
+                        log=log,
+                        summaries=tuple(summaries),
+                        demands=demands,
+                        gaps=gaps,
+                        wanted=wanted,
+                        shares=tuple(mine),
+                    )
                 )
         reasons[log] = tuple(dict.fromkeys(local))
     operations = sum(one.operations for one in folded)

@@ -3,7 +3,7 @@
 Owns: the passes over the giant's row groups, and what they send back. Must not know: Spark, which operations prove anything.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -79,21 +79,21 @@ def _bounding(starts: Array, appends: Appends, reads: Reads, strong: Array) -> A
 def look(giant: Giant, header: Trace, work: LogWork, folder: Path, spread: Spread) -> Looked:
     """What the plain check says of one suspected log. Raises TraceError."""
     ask = Ask(ranges=Decide(folder=folder, log=work.log, demands=work.demands, gaps=work.gaps))
-    places = range(len(giant.places))
 
     def asked(moments: Moments) -> Array:
         others = beside(work.summaries, work.demands.width, moments)
         parts = spread(ask, [(one.number, told) for one, told in zip(work.summaries, others, strict=True)])
         return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
 
-    def keep(choice: Choice) -> OperationColumns:
+    def keep(choice: Choice, places: Sequence[int]) -> OperationColumns:
         step = Keep(giant=giant, header=header, log=work.log, choice=choice)
-        return columns_of_table(pa.concat_tables(spread(step, places)), (header,))
+        nothing = SCHEMAS["operations"].empty_table().select(COLUMNS)
+        return columns_of_table(pa.concat_tables([nothing, *spread(step, places)]), (header,))
 
     source = Source(
         in_question=asked,
-        keep=lambda wanted: keep(partial(_wanted, wanted)),
-        bounding=lambda starts: keep(partial(_bounding, starts)),
+        keep=lambda wanted: keep(partial(_wanted, wanted), work.places(wanted)),
+        bounding=lambda starts: keep(partial(_bounding, starts), range(len(giant.places))),
         summaries=work.summaries,
         soft=soft_at(folder, work.log),
         dense=work.demands.dense,

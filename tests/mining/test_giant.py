@@ -106,6 +106,27 @@ def test_what_is_too_large_for_the_plain_check_has_its_verdict_all_the_same(
     assert any(row[1] == "log" for row in told[1])
 
 
+def test_a_closer_look_reads_few_row_groups_again(tmp_path: Path, monkeypatch) -> None:
+    """Only row groups that may hold what is wanted are read again; without those, findings are missing."""
+    made = attrs.evolve(long_trace(Random(5), appends=300, reads=300), trace_id=3)
+    plainly = judge(made, ("log",))[0]
+    assert plainly.findings
+    write_loose(tmp_path / "in", [made], Random(2), parts=1, rows=30)
+    read, places = [], giant.LogWork.places
+
+    def spied(work, wanted):
+        read.append(places(work, wanted))
+        return read[-1]
+
+    monkeypatch.setattr(giant.LogWork, "places", spied)
+    for out in ("all", "none"):
+        judge_loose(tmp_path / "in", tmp_path / out, giant=2, checks=("log",), closer=2)
+        monkeypatch.setattr(giant, "_may_hold", lambda share, wanted: False)
+    assert 0 < len(read[0]) < 10
+    assert findings_in(tmp_path / "all") == [row for row in plain([made])[1] if row[1] == "log"]
+    assert len(findings_in(tmp_path / "none")) < len(plainly.findings)
+
+
 @pytest.mark.parametrize("kind", ["lost_write", "two_leaders", "no_events", "too_weak", "legal"])
 def test_checks_with_little_to_look_at_judge_whatever_is_too_large(tmp_path: Path, make, kind: str) -> None:
     """A history without consumers and groups has the plain verdict of every check; events are judged by what few operations they need."""

@@ -49,7 +49,8 @@ them this is; the offset of the first one and the leader epoch if told (-1); the
 @frozen(kw_only=True, eq=False)
 class Partial:
     """One batch's share of one log. rows: appends and reads; ranges: numbers of the slot ranges that it touches; soft: as above, an append's records together;
-    gaps: [start, stop) that reads passed over; values: lowest and highest that it sent (empty: none); largest: records of the largest append; ids: of
+    gaps: [start, stop) that reads passed over; values, shown: lowest and highest that it sent, that it read (empty: none); span: lowest and highest offset
+    that it says anything of or passes over (the same); largest: records of the largest append; ids: of
     reads that are wrong by themselves (all that are out of order, of the others the first of each sort); offsets: of reads out of order, which slots may
     miss; sessions: per (process, session, epoch) the first invocation, last completion and, for end and position, lowest and highest; regressed: the
     (process, session, epoch) that go back within the batch; reasons: of suspicion."""
@@ -59,6 +60,8 @@ class Partial:
     soft: Array
     gaps: Array
     values: tuple[int, ...]
+    shown: tuple[int, ...]
+    span: tuple[int, ...]
     largest: int
     ids: Array
     offsets: Array
@@ -129,7 +132,9 @@ def partial_of(
         ranges=tuple(ranges.tolist()),
         soft=_soft(appends, counts),
         gaps=gaps,
-        values=(int(values.min()), int(values.max())) if len(values) else (),
+        values=_extremes(values),
+        shown=_extremes(reads.value),
+        span=_span(appends, reads, strong),
         largest=largest,
         ids=np.array([op_id for ids in wrong.values() for op_id in ids], np.int64),
         offsets=offsets,
@@ -137,6 +142,19 @@ def partial_of(
         regressed=regressed,
         reasons=tuple(reasons),
     )
+
+
+def _extremes(numbers: Array) -> tuple[int, ...]:
+    return (int(numbers.min()), int(numbers.max())) if len(numbers) else ()
+
+
+def _span(appends: Appends, reads: Reads, strong: Array) -> tuple[int, ...]:
+    """As Partial.span."""
+    placed = np.flatnonzero((appends.kind != Kind.FAILED) & (appends.base >= 0))
+    base, ends = appends.base[placed], reads.end[strong]
+    last = base + np.diff(appends.start)[placed] - 1
+    began = reads.position[reads.position >= 0]
+    return _extremes(np.concatenate((base, last, reads.offset, began, ends - 1, ends)))
 
 
 def _plain_reasons(operations: OperationColumns, columns: LogColumns, rules: Rules, g: int) -> Iterator[str]:
