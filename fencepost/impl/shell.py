@@ -10,7 +10,7 @@ from fencepost.impl.messages import Message, TopicPartition
 from fencepost.impl.seam import AskZooKeeper, CancelTimer, Effect, Record, Send, SetTimer, TimerKey
 from fencepost.impl.zookeeper import Request
 from fencepost.impl.zookeeper_groups import GROUPED, Grouping
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import Name, make_event
 from fencepost.traces.plan import ClusterOptions, TopicOptions
 
 MILLISECOND = 1_000_000
@@ -104,7 +104,7 @@ class Shell:
         on_disk: bool = False,
     ) -> None:
         """Add a trace event; the driver stamps it with the world's time. on_disk: see Record."""
-        event = Event(
+        event = make_event(
             time=0,
             name=name,
             node=self.node,

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from fencepost.traces.making import maker_of
+
 
 class Name(StrEnum):
     """What an event is. Later work adds values, never columns."""
@@ -113,7 +115,7 @@ class Name(StrEnum):
     """A 'sometimes' event. cause: its name."""
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class Event:
     """One protocol event, fault or mark. time: virtual nanoseconds (the order of rows breaks ties).
 
@@ -139,3 +141,7 @@ class Event:
     values: tuple[int, ...] = ()
     cause: str = ""
     detail: str = ""
+
+
+make_event = maker_of(Event)
+"""For those who make thousands."""

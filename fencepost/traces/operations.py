@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from attrs import frozen
 
+from fencepost.traces.making import maker_of
+
 
 class Function(StrEnum):
     """What an operation does. Later work adds values here, never columns."""
@@ -52,7 +54,7 @@ class Outcome(StrEnum):
 ACKS_ALL, ACKS_LEADER, ACKS_NONE = -1, 1, 0
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class Record:
     """One record of a log as a client wrote or saw it.
 
@@ -80,7 +82,7 @@ class Position:
     leader_epoch: int = -1
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class Operation:
     """One client operation, from its invocation to its completion.
 
@@ -127,3 +129,7 @@ class Operation:
     strong: bool = False
     records: tuple[Record, ...] = ()
     positions: tuple[Position, ...] = ()
+
+
+make_record, make_operation = maker_of(Record), maker_of(Operation)
+"""For those who make thousands."""

@@ -4,7 +4,7 @@ from attrs import define
 
 from fencepost.impl.messages import TopicPartition
 from fencepost.impl.seam import Complete
-from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
+from fencepost.traces.operations import ACKS_NONE, Function, Outcome, Record, make_operation, make_record
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import PlannedOperation
 
@@ -51,7 +51,7 @@ def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
     if append:
         known = outcome is Outcome.OK and operation.acks != ACKS_NONE
         records = tuple(
-            Record(
+            make_record(
                 topic=operation.topic,
                 partition=operation.partition,
                 offset=(attempt.offset or 0) + index if known else -1,
@@ -61,7 +61,7 @@ def complete(process: int, attempt: Attempt, outcome: Outcome) -> Complete:
             for index, value in enumerate(attempt.values)
         )
     return Complete(
-        Operation(
+        make_operation(
             op_id=operation.op_id,
             process=process,
             function=Function(operation.function),

@@ -25,7 +25,7 @@ from fencepost.impl.seam import (
     TimerFired,
 )
 from fencepost.impl.shell import MILLISECOND
-from fencepost.traces.operations import ACKS_NONE, Outcome, Record
+from fencepost.traces.operations import ACKS_NONE, Outcome, make_record
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions, PlannedOperation
 
@@ -251,7 +251,7 @@ class Client:
             self._retry(current, ErrorCode.CORRUPT_MESSAGE)
             return
         records = [
-            Record(
+            make_record(
                 topic=current.key.topic,
                 partition=current.key.partition,
                 offset=offset,

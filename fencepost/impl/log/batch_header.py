@@ -27,6 +27,7 @@ from crc32c import crc32c
 
 from fencepost.impl.log.compression import CODECS
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.making import maker_of
 
 Bytes = bytes | bytearray | memoryview
 
@@ -85,7 +86,7 @@ class CorruptBatchError(FencepostError):
         super().__init__(expected=expected, seen=seen, where=f"record batch at byte {position}")
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class BatchHeader:
     """What a batch says about itself. position, size: bytes in the buffer that it was read from, header included. count: records in it, which after
     compaction may be fewer than the offsets it spans. base_timestamp_ms: what the records' times count from (or the delete horizon)."""
@@ -154,6 +155,9 @@ class BatchHeader:
         return self.base_timestamp_ms if self.attributes & DELETE_HORIZON else None
 
 
+_make_header = maker_of(BatchHeader)
+
+
 def read_headers(data: Bytes, *, check_crc: bool = True, start: int = 0) -> Iterator[BatchHeader]:
     """The headers of the batches from byte `start` to the end of `data`. Raises CorruptBatchError at the first bad one, after those before it."""
     position, end = start, len(data)
@@ -207,7 +211,7 @@ def _header_of(position: int, size: int, fields: tuple[int, ...]) -> BatchHeader
         fields
     )
     producer_id, producer_epoch, base_sequence = producer
-    return BatchHeader(
+    return _make_header(
         position=position,
         size=size,
         base_offset=base_offset,
