@@ -46,6 +46,8 @@ class Clock:
 
     def to_global(self, host_time: int) -> int:
         """The first instant of the world's time at which this clock shows `host_time`."""
+        if self.speed_ppm == TRUE_SPEED:
+            return host_time - self.offset - self._drift
         return self.when_elapsed(host_time - self.offset)
 
     def jump(self, delta: int, *, backwards: bool = False) -> None:

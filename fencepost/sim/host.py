@@ -9,7 +9,7 @@ inputs wait, timers fire late, the process does not know. Final.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fencepost.impl.files import FileSystem
@@ -21,6 +21,7 @@ from fencepost.impl.seam import (
     Core,
     Effect,
     Halt,
+    Invoke,
     MessageArrived,
     Record,
     Send,
@@ -28,6 +29,8 @@ from fencepost.impl.seam import (
     Started,
     TimerFired,
     TimerKey,
+    ZooKeeperReplied,
+    ZooKeeperWatchFired,
 )
 from fencepost.sim.clock import Clock
 from fencepost.sim.disk import Disk, PowerLoss, PowerLossReport
@@ -94,11 +97,12 @@ class Host:
             TimerKey, int
         ] = {}  # -> the scheduler's handle; negative once it is due and waits in the queue
         self._engaged = False  # a step is running, or its cost has not passed
-        self._unreleased: list[Effect] = []
+        self._unreleased: Iterable[Effect] = []
         self._end_of_step: int | None = None  # the event that releases them
         self._step_is_over = False  # that event came during a pause
-        self._release = {
-            Send: self._send,
+        self._release: dict[
+            type, Callable[[Any], None]
+        ] = {  # but for Send, the most frequent: _drain does it
             SetTimer: self._set_timer,
             CancelTimer: self._cancel_timer,
             AskZooKeeper: self._ask_zookeeper,
@@ -184,7 +188,9 @@ class Host:
     def receive(self, source: int, message: Any) -> None:
         """A message from the network."""
         if self.up and len(self._queue) < MAXIMUM_WAITING_MESSAGES:
-            self.accept(MessageArrived(source, message))
+            self._queue.append(MessageArrived(source, message))
+            if not (self._engaged or self.paused):
+                self._drain()
 
     def invoke(self, call: Invocation) -> None:
         """Let the harness call the core, in its turn, like an input. Nothing happens if the process is down."""
@@ -196,14 +202,24 @@ class Host:
         if self.core is None:
             return
         self._queue.append(input)
-        if not self._engaged and not self.paused:
+        if not (self._engaged or self.paused):
             self._drain()
 
-    def _drain(self) -> None:
-        """Step what waits until a step costs time."""
+    def _drain(self, effects: Iterable[Effect] = ()) -> None:
+        """Release the effects of the step before, then step what waits until a step costs time."""
         core, queue, disk, clock = self.core, self._queue, self.disk, self.clock
+        node, send, release = self.node, self._network.send, self._release
         self._engaged = True
-        while queue and not self.paused:
+        while True:
+            for effect in effects:
+                if type(effect) is Send:
+                    send(node, effect.target, effect.message, effect.cause)
+                else:
+                    release[type(effect)](effect)
+                    if self.core is not core:
+                        return
+            if not queue or self.paused:
+                break
             input = queue.popleft()
             try:
                 if type(input) in _USUAL_INPUTS:
@@ -219,10 +235,6 @@ class Host:
                 cost = disk.take_cost() + self.step_cost
                 self._end_of_step = self._scheduler.after(cost, self._step_ended)
                 return
-            if effects:
-                self._release_all(effects)
-                if self.core is not core:
-                    return
         self._engaged = False
 
     def _step(self, input: Any) -> list[Effect]:
@@ -249,23 +261,10 @@ class Host:
             self._finish_step()
 
     def _finish_step(self) -> None:
-        core, effects = self.core, self._unreleased
-        self._unreleased = []
-        self._release_all(effects)
-        if self.core is core:
-            self._drain()
+        effects, self._unreleased = self._unreleased, []
+        self._drain(effects)
 
     # ---- effects
-
-    def _release_all(self, effects: list[Effect]) -> None:
-        core, release = self.core, self._release
-        for effect in effects:
-            release[type(effect)](effect)  # type: ignore[operator]
-            if self.core is not core:
-                return
-
-    def _send(self, effect: Send) -> None:
-        self._network.send(self.node, effect.target, effect.message, effect.cause)
 
     def _set_timer(self, effect: SetTimer) -> None:
         key, timers, scheduler = effect.key, self._timers, self._scheduler
@@ -285,15 +284,19 @@ class Host:
             self._queue.append((key, waiting))
         else:
             del self._timers[key]
-            self.accept(TimerFired(key))
+            self._queue.append(TimerFired(key))
+            self._drain()
 
     def _ask_zookeeper(self, effect: AskZooKeeper) -> None:
         assert self.zookeeper is not None, f"node {self.node} has no ZooKeeper client"
         self.zookeeper.ask(effect.request_id, effect.request)
 
     def _record(self, effect: Record) -> None:
-        event = effect.event
-        _stamp(event, self._scheduler.now, self.node)
+        event = (
+            effect.event
+        )  # stamped itself: nobody else has it yet, and a second one would cost as much as the first
+        _set(event, "time", self._scheduler.now)
+        _set(event, "node", self.node)
         self._observer.recorded(event)
 
     def _begin(self, effect: Begin) -> None:
@@ -307,11 +310,5 @@ class Host:
         self._observer.halted(self.node, effect.reason)
 
 
-_USUAL_INPUTS = frozenset((MessageArrived, TimerFired))
+_USUAL_INPUTS = frozenset((MessageArrived, TimerFired, Invoke, ZooKeeperReplied, ZooKeeperWatchFired))
 _set = object.__setattr__
-
-
-def _stamp(event: Event, time: int, node: int) -> None:
-    """Say when and where, on the event itself: nobody else has it yet, and most of a run's events pass here (a second one costs as much as the first)."""
-    _set(event, "time", time)
-    _set(event, "node", node)

@@ -25,9 +25,10 @@ from fencepost.sim.randomness import (
     GOLDEN,
     MASK,
     MILLION,
+    MIXER,
     Randomness,
-    exponential,
     finish,
+    latency,
     mix,
     stable_number,
 )
@@ -68,7 +69,8 @@ class LinkFault:
 
 
 class Link:
-    """One direction between two nodes. streams: (kind, cause) -> key of the last message; kinds: kind -> what their keys begin with."""
+    """One direction between two nodes. minimum, tail, maximum, delay: of the time that a message takes, nanoseconds. streams: for each
+    kind of message, what their keys begin with, and the key of the last one of each cause."""
 
     __slots__ = (
         "blocked",
@@ -76,12 +78,14 @@ class Link:
         "duplicate_ppm",
         "endpoint",
         "key",
-        "kinds",
         "loopback",
         "loss_ppm",
+        "maximum",
+        "minimum",
         "reorder_ppm",
         "source",
         "streams",
+        "tail",
         "target",
     )
 
@@ -90,8 +94,8 @@ class Link:
         self.loopback = source == target
         self.blocked, self.loss_ppm, self.delay = False, 0, 0
         self.duplicate_ppm = self.reorder_ppm = 0
-        self.streams: dict[tuple[type, tuple[int, ...]], int] = {}
-        self.kinds: dict[type, int] = {}
+        self.minimum, self.tail, self.maximum = LOOPBACK, 0, LOOPBACK
+        self.streams: dict[type, tuple[int, dict[tuple[int, ...], int]]] = {}
 
 
 class Network:
@@ -154,10 +158,12 @@ class Network:
                 self._apply_faults(link)
 
     def _apply_faults(self, link: Link) -> None:
+        if link.loopback:
+            return
         pair = (link.source, link.target)
-        faults = [fault for fault in self._faults.values() if pair in fault.links and not link.loopback]
+        faults = [fault for fault in self._faults.values() if pair in fault.links]
         link.blocked = any(fault.blocked for fault in faults)
-        link.loss_ppm = 0 if link.loopback else self._loss_ppm + sum(fault.loss_ppm for fault in faults)
+        link.loss_ppm = self._loss_ppm + sum(fault.loss_ppm for fault in faults)
         link.delay = sum(fault.delay for fault in faults)
         link.duplicate_ppm = self._duplicate_ppm + sum(fault.duplicate_ppm for fault in faults)
         link.reorder_ppm = self._reorder_ppm + sum(fault.reorder_ppm for fault in faults)
@@ -168,6 +174,8 @@ class Network:
         if link is None:
             link = Link(source, target, mix(mix(self._key, source), target), self._endpoints.get(target))
             self._links[source, target] = link
+            if not link.loopback:
+                link.minimum, link.tail, link.maximum = self._minimum, self._tail, self._maximum
             self._apply_faults(link)
         return link
 
@@ -184,24 +192,21 @@ class Network:
             self.lost += 1
             return
         scheduler, incarnation = self._scheduler, endpoint.incarnation
-        delay = self._delay(link, word)
-        if not link.loopback:
-            if link.reorder_ppm and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < link.reorder_ppm:
-                self.held_back += 1
-                delay += self._minimum + (finish(word + _HOLD * GOLDEN) * self._maximum >> 64)
-            if (
-                link.duplicate_ppm
-                and finish(word + _DUPLICATE * GOLDEN) * MILLION >> 64 < link.duplicate_ppm
-                and self._may_duplicate(message)
-            ):
-                self.duplicated += 1
-                second = self._delay(link, word + _SECOND_DELAY * GOLDEN)
-                scheduler.at(scheduler.now + second, self._deliver, link, message, incarnation)
-        scheduler.at(scheduler.now + delay, self._deliver, link, message, incarnation)
+        due = scheduler.now + link.delay + latency(word, link.minimum, link.tail, link.maximum)
+        if link.reorder_ppm and finish(word + _REORDER * GOLDEN) * MILLION >> 64 < link.reorder_ppm:
+            self.held_back += 1
+            due += self._minimum + (finish(word + _HOLD * GOLDEN) * self._maximum >> 64)
+        if (
+            link.duplicate_ppm
+            and finish(word + _DUPLICATE * GOLDEN) * MILLION >> 64 < link.duplicate_ppm
+            and self._may_duplicate(message)
+        ):
+            self.duplicated += 1
+            second = self._delay(link, (word + _SECOND_DELAY * GOLDEN) & MASK)
+            scheduler.at(scheduler.now + second, self._deliver, link, endpoint, message, incarnation)
+        scheduler.at(due, self._deliver, link, endpoint, message, incarnation)
 
-    def _deliver(self, link: Link, message: Any, incarnation: int) -> None:
-        endpoint = link.endpoint
-        assert endpoint is not None
+    def _deliver(self, link: Link, endpoint: Endpoint, message: Any, incarnation: int) -> None:
         if link.blocked or endpoint.incarnation != incarnation:
             self.lost += 1
             return
@@ -210,28 +215,27 @@ class Network:
 
     def _word(self, link: Link, kind: type, cause: tuple[int, ...]) -> int:
         """The key of the next message of this kind and cause on the link."""
-        key = (kind, cause)
-        word = link.streams.get(key)
+        stream = link.streams.get(kind)
+        if stream is None:
+            stream = link.streams[kind] = (mix(link.key, stable_number(kind.__qualname__)), {})
+        first, words = stream
+        word = words.get(cause)
         if word is None:
-            word = link.kinds.get(kind)
-            if word is None:
-                word = link.kinds[kind] = mix(link.key, stable_number(kind.__qualname__))
-            for part in cause:
-                word = mix(word, part)
-        link.streams[key] = word = (word + _STRIDE) & MASK
+            word = first
+            for part in cause:  # mix, spelled out: most causes are new
+                word = ((word ^ (part if part >= 0 else part & MASK)) * MIXER) & MASK
+                word ^= word >> 32
+        words[cause] = word = (word + _STRIDE) & MASK
         return word
 
     def _delay(self, link: Link, word: int) -> int:
-        if link.loopback:
-            return LOOPBACK
-        delay = self._minimum + exponential(finish(word), self._tail)
-        return (delay if delay < self._maximum else self._maximum) + link.delay
+        return link.delay + latency(word, link.minimum, link.tail, link.maximum)
 
     def stream_delay(self, link: Link, frame: Any, cause: tuple[int, ...] | None) -> int:
         """Delay of a stream's frame; a loss costs a retransmission. cause: None for the shortest delay of the link, which no later frame can fall below: it
         waits for such a frame never, and draws go on as if there were none."""
         if cause is None:
-            return LOOPBACK if link.loopback else min(self._minimum, self._maximum) + link.delay
+            return min(link.minimum, link.maximum) + link.delay
         word = self._word(link, type(frame), cause)
         lost = link.loss_ppm and finish(word + _LOSS * GOLDEN) * MILLION >> 64 < link.loss_ppm
         return self._delay(link, word) + (RETRANSMISSION if lost else 0)
@@ -264,9 +268,12 @@ class Channel:
         if not self.open:
             return
         due = self._scheduler.now + self._network.stream_delay(self._link, frame, cause)
-        self._last = due = max(due, self._last)
+        if due < self._last:
+            due = self._last
+        self._last = due
         self._waiting.append((due, frame))
-        self._arm(due)
+        if not self._armed:
+            self._arm(due)
 
     def close(self) -> None:
         """No frame arrives any more."""
@@ -274,14 +281,13 @@ class Channel:
         self._waiting.clear()
 
     def _arm(self, time: int) -> None:
-        if not self._armed:
-            self._armed = True
-            self._scheduler.at(time, self._arrive)
+        self._armed = True
+        self._scheduler.at(time, self._arrive)
 
     def _arrive(self) -> None:
-        now = self._scheduler.now
-        while self._waiting and self._waiting[0][0] <= now and not self._link.blocked:
-            self._receive(self._waiting.popleft()[1])
+        now, waiting, link = self._scheduler.now, self._waiting, self._link
+        while waiting and waiting[0][0] <= now and not link.blocked:
+            self._receive(waiting.popleft()[1])
         self._armed = False
-        if self._waiting:
-            self._arm(now + RETRANSMISSION if self._link.blocked else self._waiting[0][0])
+        if waiting:
+            self._arm(now + RETRANSMISSION if link.blocked else waiting[0][0])

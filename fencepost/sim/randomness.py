@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
+MIXER = 0xD6E8FEB86659FD93
 MILLION = 1_000_000
 
 _FRACTION_BITS = 10
@@ -24,7 +25,7 @@ _LN_2_Q16 = 45_426  # ln 2 in 1/65536
 
 def mix(word: int, number: int) -> int:
     """Fold one integer of a cause into a key."""
-    word = ((word ^ (number & MASK)) * 0xD6E8FEB86659FD93) & MASK
+    word = ((word ^ (number & MASK)) * MIXER) & MASK
     return word ^ (word >> 32)
 
 
@@ -67,6 +68,18 @@ def exponential(bits: int, mean: int) -> int:
     return mean * ((64 << 16) - logarithm) * _LN_2_Q16 >> 32
 
 
+def latency(word: int, minimum: int, mean: int, maximum: int) -> int:
+    """`minimum + exponential(finish(word), mean)`, at most `maximum`, of a key within 64 bits; spelled out, as every message draws its delay so."""
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) & MASK
+    word ^= word >> 31
+    if word < 2048:
+        return min(minimum + exponential(word, mean), maximum)
+    length = word.bit_length()
+    drawn = minimum + (mean * (((65 - length) << 16) - _LOG2[word >> (length - 11) & 1023]) * _LN_2_Q16 >> 32)
+    return drawn if drawn < maximum else maximum
+
+
 class Randomness:
     """Draws keyed by purpose (a text) and cause (integers)."""
 
@@ -87,7 +100,7 @@ class Randomness:
         """64 random bits."""
         word = self.key(purpose)
         for number in cause:
-            word = ((word ^ (number & MASK)) * 0xD6E8FEB86659FD93) & MASK
+            word = ((word ^ (number & MASK)) * MIXER) & MASK
             word ^= word >> 32
         return finish(word)
 

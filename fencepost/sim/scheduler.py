@@ -3,7 +3,9 @@
 Owns the clock of the world and the order of its events. Must not know what the events do.
 
 Events of the same instant run in the order in which they were scheduled. Time is an integer number of nanoseconds and never goes back.
-Final.
+
+An event's handle is its time and its number in one integer, so that handles compare as events follow one another: the heap holds handles alone, and what
+is to be called stands beside it. Final.
 """
 
 from collections.abc import Callable
@@ -14,6 +16,9 @@ from fencepost.traces.errors import FencepostError
 
 MAXIMUM_EVENTS = 20_000_000
 """Most events of one run: about a hundred times what a long run of a large cluster needs; beyond it something talks to itself without end."""
+
+_NUMBER_BITS = 32
+"""Of a handle, below the time: far more events than a run may have."""
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000
@@ -27,21 +32,23 @@ class RunawayError(FencepostError, RuntimeError):
 class Scheduler:
     """now: virtual nanoseconds since the world began. events: how many have run."""
 
-    __slots__ = ("_cancelled", "_heap", "_limit", "_sequence", "_stopping", "events", "now")
+    __slots__ = ("_calls", "_heap", "_limit", "_number", "_stopping", "events", "now")
 
     def __init__(self, maximum_events: int = MAXIMUM_EVENTS) -> None:
         self.now = 0
         self.events = 0
         self._limit = maximum_events
-        self._heap: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
-        self._sequence = 0
-        self._cancelled: set[int] = set()
+        self._heap: list[int] = []
+        self._calls: dict[int, tuple[Callable[..., object], tuple[Any, ...]]] = {}
+        self._number = 0
         self._stopping = False
 
     def at(self, time: int, function: Callable[..., object], *args: Any) -> int:
         """Call `function(*args)` at this time (or now, if it has passed). Returns a handle for `cancel`."""
-        self._sequence = handle = self._sequence + 1
-        heappush(self._heap, (time if time > self.now else self.now, handle, function, args))
+        self._number = number = self._number + 1
+        handle = (time if time > self.now else self.now) << _NUMBER_BITS | number
+        self._calls[handle] = (function, args)
+        heappush(self._heap, handle)
         return handle
 
     def after(self, delay: int, function: Callable[..., object], *args: Any) -> int:
@@ -50,7 +57,7 @@ class Scheduler:
 
     def cancel(self, handle: int) -> None:
         """Forget an event that has not run yet. Must not be called for one that has."""
-        self._cancelled.add(handle)
+        del self._calls[handle]
 
     def stop(self) -> None:
         """Make the current `run_until` return after the event that is running."""
@@ -58,25 +65,26 @@ class Scheduler:
 
     def next_time(self) -> int | None:
         """When the next event runs, None if there is none."""
-        heap, cancelled = self._heap, self._cancelled
-        while heap and heap[0][1] in cancelled:
-            cancelled.discard(heappop(heap)[1])
-        return heap[0][0] if heap else None
+        heap = self._heap
+        while heap and heap[0] not in self._calls:
+            heappop(heap)
+        return heap[0] >> _NUMBER_BITS if heap else None
 
     def run_until(self, time: int) -> None:
         """Run all events up to and including this time, then stand at it (or at the event that called `stop`)."""
-        heap, cancelled = self._heap, self._cancelled
+        heap, calls = self._heap, self._calls
+        end = (time + 1) << _NUMBER_BITS
         self._stopping = False
-        while heap and heap[0][0] <= time:
-            now, handle, function, args = heappop(heap)
-            if cancelled and handle in cancelled:
-                cancelled.discard(handle)
-                continue
-            self.now = now
+        while heap and heap[0] < end:
+            handle = heappop(heap)
+            call = calls.pop(handle, None)
+            if call is None:
+                continue  # cancelled
+            self.now = handle >> _NUMBER_BITS
             self.events += 1
             if self.events > self._limit:
-                raise self._runaway(function)
-            function(*args)
+                raise self._runaway(call[0])
+            call[0](*call[1])
             if self._stopping:
                 return
         self.now = max(self.now, time)

@@ -1,6 +1,6 @@
 """Keyed randomness: stable, well spread, and blind to how many draws came before."""
 
-from fencepost.sim.randomness import Randomness, exponential, stable_number
+from fencepost.sim.randomness import MASK, Randomness, exponential, finish, latency, mix, stable_number
 
 
 def test_a_draw_is_a_function_of_seed_purpose_and_cause():
@@ -55,3 +55,28 @@ def test_chance_choice_and_shuffle():
     shuffled = randomness.shuffle(items, "order")
     assert shuffled != items and sorted(shuffled) == items == list(range(20))
     assert {randomness.choice("abc", "letter", cause) for cause in range(50)} == {"a", "b", "c"}
+
+
+def test_latency_is_the_bounded_exponential_draw_spelled_out():
+    """Every message's delay goes through the short form; small and odd draws included."""
+    for number in range(20_000):
+        word = mix(number, 7) if number % 2 else number
+        bits = finish(word)
+        assert latency(word, 200, 300_000, 5_000_000) == min(200 + exponential(bits, 300_000), 5_000_000)
+
+
+def test_latency_of_the_rarest_draws_is_right_too():
+    """Of the smallest of 64 random bits: nothing but the inverse of the finaliser finds such a key."""
+    for bits in range(5_000):
+        word = _unfinish(bits)
+        assert finish(word) == bits
+        assert latency(word, 3, 10**6, 10**12) == 3 + exponential(bits, 10**6)
+
+
+def _unfinish(bits: int) -> int:
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        word = bits
+        for _ in range(64 // shift + 1):
+            word = bits ^ (word >> shift)
+        bits = word * pow(factor, -1, 1 << 64) & MASK
+    return bits
