@@ -4,6 +4,7 @@ Owns the wiring and the dispatch. Must not know any rule of the protocol.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from attrs import define, field
@@ -74,6 +75,7 @@ class Broker:
     config: DynamicConfig
     _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
     _inputs: dict[type, Callable[[Any], None]] = field(factory=dict)
+    _timers: dict[str | int, Callable[..., None]] = field(factory=dict)
 
     def step(self, input: Input, now: int) -> list[Effect]:
         """Apply one input at host time `now`; returns the effects, in the order in which they must be released."""
@@ -81,7 +83,9 @@ class Broker:
         shell.now, shell.outbox = now, []
         try:
             self._inputs[type(input)](input)
-            self.controller.pump()
+            controller = self.controller
+            if controller.queue or controller.beside is not None:
+                controller.pump()
         except (LogOfflineError, OSError) as error:
             self._log_directory_failed(error)
         return shell.outbox
@@ -107,47 +111,18 @@ class Broker:
     def _on_message(self, arrived: MessageArrived) -> None:
         if self.shell.broker_epoch < 0:
             return  # requests are served once the broker is registered: an incarnation without an epoch cannot tell which are meant for it
-        if self.shutdown.shutting_down and type(arrived.message) not in CONTROLLERS_MAIL:
+        message = arrived.message
+        kind = type(message)
+        if self.shutdown.shutting_down and kind not in CONTROLLERS_MAIL:
             return
-        self._handlers[type(arrived.message)](arrived.source, arrived.message)
+        self._handlers[kind](arrived.source, message)
 
     def _on_timer(self, fired: TimerFired) -> None:
         key: TimerKey = fired.key
         kind = key[0]
         if self.shutdown.shutting_down and key != SHUTDOWN_TIMER and kind != CONTROL_TIMER:
             return
-        if self.groups.on_timer(key):
-            pass
-        elif kind == PURGATORY_TIMER:
-            assert isinstance(key[1], int)
-            self.replicas.leader.expire(key[1])
-        elif kind in (TIMEOUT_TIMER, BACKOFF_TIMER):
-            assert isinstance(key[1], int)
-            self.replicas.fetcher.on_timer(kind, key[1])
-        elif kind == CONTROL_TIMER:
-            assert isinstance(key[1], int)
-            self.controller.on_control_timer(key[1])
-        else:
-            self._periodic(key)
-
-    def _periodic(self, key: TimerKey) -> None:
-        if key == CHECKPOINT_TIMER:
-            self.replicas.checkpoint()
-        elif key == SHRINK_TIMER:
-            self.replicas.shrink()
-        elif key == RETENTION_TIMER:
-            self.log_manager.retain()
-        elif key == CLEANER_TIMER:
-            self.log_manager.clean()
-        elif key == NOTIFY_TIMER:
-            self.replicas.isr.notify()
-        elif key == RETRY_TIMER:
-            self.registration.try_again()
-        elif key == SHUTDOWN_TIMER:
-            self.shutdown.on_timer()
-        else:
-            assert key == BALANCE_TIMER, key
-            self.controller.on_balance_timer()
+        self._timers[kind](*key[1:])
 
     def _on_connected(self, connected: ZooKeeperConnected) -> None:
         self.shell.session_id = connected.session_id
@@ -280,7 +255,7 @@ def _controller(shell: Shell, procedures: Procedures, parts: Parts) -> Controlle
 
 
 def _connect(broker: Broker, parts: Parts) -> None:
-    """Who handles which input and which message."""
+    """Who handles which input, which message and which timer; a timer is handed what stands in its key behind its name."""
     replicas, shutdown, controller = broker.replicas, broker.shutdown, broker.controller
     leader, fetcher = replicas.leader, replicas.fetcher
     broker._inputs = {
@@ -313,6 +288,21 @@ def _connect(broker: Broker, parts: Parts) -> None:
         kafka.ControlledShutdownResponse: shutdown.on_response,
     }
     broker._handlers.update(broker.groups.handlers)
+    broker._timers = {
+        PURGATORY_TIMER: leader.expire,
+        TIMEOUT_TIMER: partial(fetcher.on_timer, TIMEOUT_TIMER),
+        BACKOFF_TIMER: partial(fetcher.on_timer, BACKOFF_TIMER),
+        CONTROL_TIMER: controller.on_control_timer,
+        CHECKPOINT_TIMER[0]: replicas.checkpoint,
+        SHRINK_TIMER[0]: replicas.shrink,
+        RETENTION_TIMER[0]: broker.log_manager.retain,
+        CLEANER_TIMER[0]: broker.log_manager.clean,
+        NOTIFY_TIMER[0]: replicas.isr.notify,
+        RETRY_TIMER[0]: broker.registration.try_again,
+        SHUTDOWN_TIMER[0]: shutdown.on_timer,
+        BALANCE_TIMER[0]: controller.on_balance_timer,
+        **broker.groups.timers,
+    }
 
 
 def make_groups(

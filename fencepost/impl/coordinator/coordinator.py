@@ -21,7 +21,6 @@ from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.metadata_cache import MetadataCache
 from fencepost.impl.procedures import Procedure, Procedures
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.seam import TimerKey
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.impl.zookeeper import Create
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
@@ -44,7 +43,7 @@ class GroupCoordinator:
     creating: bool = False
     started: bool = False
     handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
-    _timers: dict[str | int, Callable[..., None]] = field(factory=dict)
+    timers: dict[str | int, Callable[..., None]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         self.loading.on_loaded.append(self.membership.loaded)
@@ -60,7 +59,7 @@ class GroupCoordinator:
             kafka.ListGroupsRequest: self.list_groups,
             kafka.DescribeGroupRequest: self.describe,
         }
-        self._timers = {
+        self.timers = {
             APPEND_TIMER: self.log.expire,
             LOAD_TIMER: lambda *task: self.loading.on_task(LOAD_TIMER, *task),
             UNLOAD_TIMER: lambda *task: self.loading.on_task(UNLOAD_TIMER, *task),
@@ -79,13 +78,6 @@ class GroupCoordinator:
             self.offsets.start()
         self.log.moved(partition)
         self.loading.moved(partition)
-
-    def on_timer(self, key: TimerKey) -> bool:
-        """Whether the timer was one of the coordinator's."""
-        take = self._timers.get(key[0])
-        if take is not None:
-            take(*key[1:])
-        return take is not None
 
     # ---- who coordinates
 

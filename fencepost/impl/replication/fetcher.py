@@ -64,11 +64,18 @@ class Conversation:
 
 @define
 class ReplicaFetcher:
-    """conversations: by leader broker id."""
+    """conversations: by leader broker id. max_wait: how long a leader may hold a fetch back, nanoseconds; patience: how long its answer may take."""
 
     shell: Shell
     truncation: FollowerTruncation
     conversations: dict[int, Conversation] = field(factory=dict)
+    max_wait: int = field(init=False)
+    patience: int = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        options = self.shell.options
+        self.max_wait = options.replica_fetch_wait_max_ms * MILLISECOND
+        self.patience = self.max_wait + options.controller_request_timeout_ms * MILLISECOND
 
     # ---- what to fetch
 
@@ -99,20 +106,19 @@ class ReplicaFetcher:
                 (BACKOFF_TIMER, conversation.leader), (earliest - now + MILLISECOND - 1) // MILLISECOND
             )
             return
-        for following in ready:
+        unsettled = [following for following in ready if following.truncating or following.out_of_range]
+        for following in unsettled:
             if following.out_of_range:
                 self._ask_start(conversation, following)
                 return
-        if queries := self._questions(ready):
+        if queries := unsettled and self._questions(unsettled):
             self._ask(conversation, queries)
         else:
             self._fetch(conversation, ready)
 
-    def _questions(self, ready: list[Following]) -> list[EpochQuery]:
+    def _questions(self, truncating: list[Following]) -> list[EpochQuery]:
         queries: list[EpochQuery] = []
-        for following in ready:
-            if not following.truncating:
-                continue
+        for following in truncating:
             following.asked_epoch = self.truncation.question(following.partition)
             if following.asked_epoch < 0:
                 following.truncating = False
@@ -162,7 +168,7 @@ class ReplicaFetcher:
         request = FetchRequest(
             correlation_id=self.shell.next_correlation_id(),
             replica_id=self.shell.node,
-            max_wait=self.shell.options.replica_fetch_wait_max_ms * MILLISECOND,
+            max_wait=self.max_wait,
             max_bytes=MAX_BYTES,
             partitions=tuple(wanted),
         )
@@ -176,10 +182,7 @@ class ReplicaFetcher:
     ) -> None:
         conversation.in_flight, conversation.asked = request.correlation_id, asked
         self.shell.send_periodic(conversation.leader, request)
-        patience = (
-            self.shell.options.replica_fetch_wait_max_ms + self.shell.options.controller_request_timeout_ms
-        )
-        conversation.deadline = self.shell.now + patience * MILLISECOND
+        conversation.deadline = self.shell.now + self.patience
         if not conversation.watched:
             self._watch(conversation)
 
@@ -285,10 +288,13 @@ class ReplicaFetcher:
                 return
             for header in headers:
                 self._appended(partition, answer.records, header)
+        log = partition.log
+        shown = answer.high_watermark
         partition.set_high_watermark(
-            min(answer.high_watermark, partition.log.log_end_offset), cause="follower"
+            shown if shown < log.log_end_offset else log.log_end_offset, cause="follower"
         )
-        partition.advance_log_start_offset(answer.log_start_offset, cause="leader")
+        if answer.log_start_offset > log.log_start_offset:
+            partition.advance_log_start_offset(answer.log_start_offset, cause="leader")
 
     def _copy(self, partition: Partition, answer: FetchedPartition) -> list[BatchHeader]:
         """Append what was fetched. A log of which the leader has given up every offset begins anew where the leader's does: its records may be another

@@ -11,9 +11,10 @@ class HighWatermark:
 
     def advance(self, partition: Partition) -> bool:
         """Raise it as far as every member of the maximal ISR allows; never lower it. Returns whether it moved."""
-        lowest = partition.log.log_end_offset
-        known, followers = partition.high_watermark, partition.followers
-        members = partition.maximal_isr
+        lowest, known = partition.log.log_end_offset, partition.high_watermark
+        if lowest <= known:
+            return False
+        followers, members = partition.followers, partition.maximal_isr
         for member in members:
             if member != partition.shell.node:
                 end = followers[member].log_end_offset if member in followers else -1

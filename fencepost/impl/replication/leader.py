@@ -161,55 +161,69 @@ class LeaderRole:
 
     def fetch(self, source: int, request: FetchRequest) -> None:
         """Learn what a follower has, then answer what there is, or wait for more."""
+        found = self._find(request)
         if request.replica_id != CLIENT:
-            for wanted in request.partitions:
-                self._learn(request.replica_id, wanted)
-        answers, worth_it = self._read_all(request)
+            for wanted, partition, error in found:
+                if error is NO_ERROR and partition is not None:
+                    self._learn(partition, request.replica_id, wanted.offset)
+        answers, worth_it = self._read(request, found)
         if worth_it or request.max_wait <= 0:
             self._fetched(source, request, answers)
             return
         delayed = DelayedFetch(self.purgatory.next_id(), source, request)
         self.purgatory.park(delayed, [wanted.partition for wanted in request.partitions], request.max_wait)
 
-    def _learn(self, replica: int, wanted: FetchPartition) -> None:
-        partition, error = self._led(wanted.partition, wanted.leader_epoch)
-        if error is not NO_ERROR or partition is None or replica not in partition.followers:
+    def _learn(self, partition: Partition, replica: int, offset: int) -> None:
+        follower = partition.followers.get(replica)
+        if follower is None or offset > partition.log.log_end_offset:
             return
-        if wanted.offset > partition.log.log_end_offset:
-            return
-        self.isr.on_follower_fetch(partition, partition.followers[replica], wanted.offset)
-        self.isr.maybe_expand(partition, replica)
+        self.isr.on_follower_fetch(partition, follower, offset)
+        if replica not in partition.isr:
+            self.isr.maybe_expand(partition, replica)
         if self.high_watermark.advance(partition):
             self.complete(partition)
 
-    def _read_all(self, request: FetchRequest) -> tuple[list[FetchedPartition], bool]:
+    def _find(self, request: FetchRequest) -> list[tuple[FetchPartition, Partition | None, ErrorCode]]:
+        """Each partition that is wanted, and why it cannot be had."""
+        return [(wanted, *self._led(wanted.partition, wanted.leader_epoch)) for wanted in request.partitions]
+
+    def _read(
+        self, request: FetchRequest, found: list[tuple[FetchPartition, Partition | None, ErrorCode]]
+    ) -> tuple[list[FetchedPartition], bool]:
         """What there is of each partition, and whether it is worth an answer before the time is up: records, or an error."""
         answers, worth_it = [], False
-        for wanted in request.partitions:
-            answer = self._read(request, wanted)
+        for wanted, partition, error in found:
+            if error is not NO_ERROR or partition is None:
+                answer = self._refused(wanted, error)
+            else:
+                answer = self._read_one(request, wanted, partition)
             answers.append(answer)
             worth_it = worth_it or bool(answer.records) or answer.error is not NO_ERROR
         return answers, worth_it
 
-    def _read(self, request: FetchRequest, wanted: FetchPartition) -> FetchedPartition:
-        partition, error = self._led(wanted.partition, wanted.leader_epoch)
-        follower = request.replica_id != CLIENT
-        if error is NO_ERROR and partition is not None:
-            if follower and request.replica_id not in partition.followers:
-                error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # not assigned here (KAFKA-1097)
-            elif not partition.log.log_start_offset <= wanted.offset <= partition.log.log_end_offset:
-                error = ErrorCode.OFFSET_OUT_OF_RANGE
-        if error is not NO_ERROR or partition is None:
-            self.shell.record(
-                Name.FETCH_REFUSED, wanted.partition, leader_epoch=wanted.leader_epoch, detail=error.value
-            )
-            return FetchedPartition(partition=wanted.partition, error=error)
-        log = partition.log
+    def _refused(self, wanted: FetchPartition, error: ErrorCode) -> FetchedPartition:
+        self.shell.record(
+            Name.FETCH_REFUSED, wanted.partition, leader_epoch=wanted.leader_epoch, detail=error.value
+        )
+        return FetchedPartition(partition=wanted.partition, error=error)
+
+    def _read_one(
+        self, request: FetchRequest, wanted: FetchPartition, partition: Partition
+    ) -> FetchedPartition:
+        log, offset, follower = partition.log, wanted.offset, request.replica_id != CLIENT
+        if follower and request.replica_id not in partition.followers:
+            return self._refused(
+                wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )  # not assigned here (KAFKA-1097)
+        if not log.log_start_offset <= offset <= log.log_end_offset:
+            return self._refused(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         end = log.log_end_offset if follower else partition.high_watermark
-        try:
-            records = log.read(wanted.offset, max_bytes=request.max_bytes, end_offset=end)
-        except CorruptBatchError:
-            return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
+        records = b""
+        if offset < end or log.offline:
+            try:
+                records = log.read(offset, max_bytes=request.max_bytes, end_offset=end)
+            except CorruptBatchError:
+                return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
         return FetchedPartition(
             partition=wanted.partition,
             error=NO_ERROR,
@@ -308,7 +322,7 @@ class LeaderRole:
         self.shell.reply(delayed.source, response, delayed.correlation_id)
 
     def _complete_fetch(self, delayed: DelayedFetch) -> None:
-        answers, worth_it = self._read_all(delayed.request)
+        answers, worth_it = self._read(delayed.request, self._find(delayed.request))
         if worth_it:
             self.purgatory.remove(delayed)
             self._fetched(delayed.source, delayed.request, answers)
@@ -319,5 +333,5 @@ class LeaderRole:
         if isinstance(delayed, DelayedProduce):
             self._answer_produce(delayed, ErrorCode.REQUEST_TIMED_OUT)
         elif isinstance(delayed, DelayedFetch):
-            answers, _ = self._read_all(delayed.request)
+            answers, _ = self._read(delayed.request, self._find(delayed.request))
             self._fetched(delayed.source, delayed.request, answers)
