@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.campaign.run import Run
+from fencepost.campaign.worker import settle_memory
 from fencepost.checkers.judges import judge
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20)
     runs = parser.parse_args().runs
     judge(Run(reference_plan(0)).run())  # compiles the judges
+    settle_memory()
     walls, judging, messages, events, virtual, processor = [], [], 0, 0, 0, 0.0
     for seed in range(runs):
         started, before = time.perf_counter(), time.process_time()

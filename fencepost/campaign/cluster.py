@@ -135,7 +135,8 @@ class Cluster(Recorder):
 
     def recorded(self, event: Event) -> None:
         """Take one event down; the first fault that waits for it begins so long after it, with those of its moment; later ones wait for the next event."""
-        super().recorded(event)
+        self.events.append(event)
+        self.facts.learn(event)
         if self.following:
             self._follow(event)
 

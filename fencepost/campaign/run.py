@@ -25,11 +25,12 @@ from fencepost.impl.log.values import runs_of
 from fencepost.impl.shell import INTERNAL_TOPICS
 from fencepost.impl.zookeeper import Children, GetChildren
 from fencepost.sim.scheduler import MILLISECOND
-from fencepost.traces.digest import digest_of
+from fencepost.traces.digest import digest_of_rows
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.plan import Plan, PlannedOperation
 from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.rows import Rows, rows_of
 from fencepost.traces.trace import Trace
 
 SETUP_MS = 60_000
@@ -52,13 +53,23 @@ def run(plan: Plan) -> Trace:
     return Run(plan).run()
 
 
+def run_with_rows(plan: Plan) -> tuple[Trace, Rows]:
+    """`run`, and the trace as canonical rows, of which its digest was taken: for whoever keeps it."""
+    under_way = Run(plan)
+    trace = under_way.run()
+    return trace, under_way.rows
+
+
 @define(eq=False)
 class Run:
-    """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up."""
+    """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up. reader: the process of the run's own
+    operations. rows: the trace as canonical rows, when the run is over."""
 
     plan: Plan
     cluster: Cluster = field(init=False)
     workload: Workload = field(init=False)
+    reader: int = field(init=False)
+    rows: Rows = field(init=False)
     next_op_id: int = FINAL_OPERATION
     setup_failed: str = ""
 
@@ -66,6 +77,7 @@ class Run:
         self.cluster = _WorkingCluster(plan=self.plan)
         self.workload = Workload(self.cluster)
         self.cluster.workload = self.workload
+        self.reader = max((operation.process for operation in self.plan.operations), default=-1) + 1
 
     # ---- the story
 
@@ -110,8 +122,8 @@ class Run:
         self.cluster.heal()
         self.workload.drop_waiting()
         self.cluster.note(Name.PHASE, cause="liveness")
-        self.workload.add_process(self._reader)
-        self.workload.groups.heal(self._reader + 1)
+        self.workload.add_process(self.reader)
+        self.workload.groups.heal(self.reader + 1)
         waits: tuple[tuple[str, Callable[[], bool]], ...] = (
             ("no broker is about to stop", lambda: not self.cluster.stopping),
             ("every broker is registered", self._registered),
@@ -219,13 +231,12 @@ class Run:
             operations=operations,
             events=tuple(self.cluster.events),
         )
-        return evolve(trace, digest=digest_of(trace))
+        rows = rows_of(trace)
+        digest = digest_of_rows(rows)
+        self.rows = rows.with_digest(digest)
+        return evolve(trace, digest=digest)
 
     # ---- the run's own operations
-
-    @property
-    def _reader(self) -> int:
-        return max((operation.process for operation in self.plan.operations), default=-1) + 1
 
     def _do(self, topic: str, partition: int, function: str) -> Operation | None:
         """Try until one operation of this kind succeeds; None if none did within the bound."""
@@ -234,7 +245,7 @@ class Run:
             self.next_op_id += 1
             operation = PlannedOperation(
                 op_id=self.next_op_id,
-                process=self._reader,
+                process=self.reader,
                 at_ms=0,
                 function=function,
                 topic=topic,
@@ -243,7 +254,7 @@ class Run:
             )
             self.workload.schedule((operation,))
             self._wait(self.workload.idle, self.plan.liveness_ms)
-            done = self.workload.last.get(self._reader)
+            done = self.workload.last.get(self.reader)
             if done is not None and done.op_id == operation.op_id and done.outcome is Outcome.OK:
                 return done
         return None

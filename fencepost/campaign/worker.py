@@ -6,6 +6,7 @@ A finished run is in the journal before it is judged, so that a judge that dies,
 ignores Ctrl-C: the driver hears it and closes the pipe, and the worker ends after the run in hand.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -20,11 +21,12 @@ from attrs import define, evolve, field
 from fencepost.campaign.marks import marks_of
 from fencepost.campaign.plans import plan_of
 from fencepost.campaign.results import Orders, RunResult, Task
-from fencepost.campaign.run import run
+from fencepost.campaign.run import run_with_rows
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.journal import JournalWriter
+from fencepost.traces.rows import Rows
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
 
@@ -59,13 +61,13 @@ class Worker:
         job = self.orders.job
         if task.kind == "judge":
             return self._judged(task, TraceStore.open(Path(self.orders.out)).read(task.seed), rotated=False)
-        trace = run(plan_of(job, task.seed, task.profile))
+        trace, rows = run_with_rows(plan_of(job, task.seed, task.profile))
         if task.kind == "recheck":
             return RunResult(seed=task.seed, kind=task.kind, digest=trace.digest)
-        rotated = self._keep(trace) if self.orders.out else False
+        rotated = self._keep(rows) if self.orders.out else False
         return self._judged(task, trace, rotated=rotated)
 
-    def _keep(self, trace: Trace) -> bool:
+    def _keep(self, rows: Rows) -> bool:
         """Append a finished run; whether a new journal was begun for it."""
         rotated = self.journal is not None and self.journal.end >= self.rotate_bytes
         if rotated:
@@ -73,7 +75,7 @@ class Worker:
             self.rotations += 1
         if self.journal is None:
             self.journal = TraceStore(Path(self.orders.out)).writer(f"{self.orders.name}-{self.rotations}")
-        self.journal.append(trace)
+        self.journal.append_rows(rows)
         return rotated
 
     def _judged(self, task: Task, trace: Trace, *, rotated: bool) -> RunResult:
@@ -107,6 +109,12 @@ def _in_one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())}{where}"
 
 
+def settle_memory() -> None:
+    """After the first run: modules and compiled judges stay, so that no garbage collection need walk over them again."""
+    gc.collect()
+    gc.freeze()
+
+
 def serve(tasks: BinaryIO, results: BinaryIO) -> None:
     """Answer tasks until the pipe closes. An error of the environment is the last line: {"fatal": {...}}."""
     orders = msgspec.json.decode(tasks.readline(), type=Orders)
@@ -116,6 +124,8 @@ def serve(tasks: BinaryIO, results: BinaryIO) -> None:
             result = worker.do(msgspec.json.decode(line, type=Task))
             results.write(result.to_json() + b"\n")
             results.flush()
+            if not gc.get_freeze_count():
+                settle_memory()
         worker.close()
     except FencepostError as error:
         told = {"expected": error.expected, "seen": error.seen, "where": error.where, "hint": error.hint}

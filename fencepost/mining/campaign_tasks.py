@@ -24,9 +24,8 @@ from attrs import define, field, frozen
 from fencepost.campaign.results import Job, Orders, RunResult, Task
 from fencepost.campaign.worker import Worker
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.rows import Rows, rows_of
+from fencepost.traces.rows import Rows
 from fencepost.traces.sealing import write_part
-from fencepost.traces.trace import Trace
 
 FOLDER = ".spark"
 SITTING = "sitting"
@@ -62,8 +61,8 @@ class _PartWorker(Worker):
 
     runs: list[Rows] = field(factory=list, init=False)
 
-    def _keep(self, trace: Trace) -> bool:
-        self.runs.append(rows_of(trace))
+    def _keep(self, rows: Rows) -> bool:
+        self.runs.append(rows)
         return False
 
 

@@ -214,10 +214,12 @@ class JournalWriter:
 
         Raises TraceError for a run that has no place in rows, EnvironmentError_ when the disk refuses.
         """
-        assert self.descriptor >= 0, f"append to the closed journal {self.path}"
         rows = rows_of(trace)
-        if not trace.digest:
-            rows = rows.with_digest(digest_of_rows(rows))
+        self.append_rows(rows if trace.digest else rows.with_digest(digest_of_rows(rows)))
+
+    def append_rows(self, rows: Rows) -> None:
+        """`append` of a run that is canonical rows already, with its digest."""
+        assert self.descriptor >= 0, f"append to the closed journal {self.path}"
         frame = memoryview(encode_frame(rows))
         written = 0
         try:

@@ -7,6 +7,7 @@ their bounds are read from the attrs classes of traces/plan.py; this module stat
 import types
 from collections.abc import Callable
 from functools import cache
+from operator import attrgetter
 from typing import Any, get_args, get_origin
 
 import attrs
@@ -56,12 +57,37 @@ def bounds_of(attribute: "attrs.Attribute[Any]") -> Bounds:
 
 def plan_to_json(plan: Plan) -> str:
     """Canonical JSON: keys in field order, no white space. Equal plans give equal text."""
-    return msgspec.json.encode(attrs.asdict(plan, filter=_is_said)).decode()
+    return msgspec.json.encode(_said(plan)).decode()
 
 
-def _is_said(attribute: "attrs.Attribute[Any]", value: Any) -> bool:
-    """Whether a field is written: always, but for those that came later and hold their default."""
-    return not attribute.metadata or value != attribute.default or "left_out" not in attribute.metadata
+def _said(value: Any) -> dict[str, Any]:
+    """What JSON says of a value of a plan: every field, but for those that came later and hold their default."""
+    kind: Any = type(value)
+    names, values_of, nested, later = _writing(kind)
+    said = dict(zip(names, values_of(value), strict=True))
+    for name in nested:
+        inner = said[name]
+        if attrs.has(type(inner)):
+            said[name] = _said(inner)
+        elif inner and attrs.has(type(inner[0])):
+            said[name] = [_said(each) for each in inner]
+    for name, default in later:
+        if getattr(value, name) == default:
+            del said[name]
+    return said
+
+
+@cache
+def _writing(
+    kind: Any,
+) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], tuple[str, ...], tuple[tuple[str, Any], ...]]:
+    """Of an attrs class: its fields, how to read them all, those that hold other values of a plan, and those that came later, with their defaults."""
+    fields = attrs.fields(attrs.resolve_types(kind))
+    names = tuple(field.name for field in fields)
+    assert len(names) > 1, f"{kind.__name__} has a single field, which attrgetter hands over without a tuple"
+    nested = tuple(field.name for field in fields if attrs.has(field.type) or get_origin(field.type) is tuple)
+    later = tuple((field.name, field.default) for field in fields if "left_out" in field.metadata)
+    return names, attrgetter(*names), nested, later
 
 
 def plan_from_json(text: str | bytes, *, where: str = "plan") -> Plan:

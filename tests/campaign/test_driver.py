@@ -23,6 +23,7 @@ import os, sys, types, pathlib
 from attrs import evolve
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.digest import digest_of
+from fencepost.traces.rows import rows_of
 from fencepost.traces.trace import Trace
 
 STORY, MARKS = {story!r}, pathlib.Path({marks!r})
@@ -34,7 +35,7 @@ def first_time(name):
     except FileExistsError:
         return False
 
-def run(plan):
+def run_with_rows(plan):
     word = STORY.get(plan.seed, "ok")
     if word == "kill" or (word == "kill once" and first_time(f"killed-{{plan.seed}}")):
         os.kill(os.getpid(), 9)
@@ -49,7 +50,8 @@ def run(plan):
     (MARKS / f"run-{{plan.seed}}-{{os.getpid()}}").touch()
     software = os.environ["PYTHONHASHSEED"] if word == "drift" else "x"
     trace = Trace(trace_id=plan.seed, plan=software, seed=plan.seed, software_version="test")
-    return evolve(trace, digest=digest_of(trace))
+    trace = evolve(trace, digest=digest_of(trace))
+    return trace, rows_of(trace)
 
 def judge(trace, checks=()):
     word = STORY.get(trace.seed, "ok")
@@ -66,7 +68,7 @@ def judge(trace, checks=()):
         return (Verdict(decision=Decision.UNKNOWN, check="fake", reason="too large"),)
     return (Verdict(decision=Decision.OK, check="fake"),)
 
-for name, function in (("fencepost.campaign.run", run), ("fencepost.checkers.judges", judge)):
+for name, function in (("fencepost.campaign.run", run_with_rows), ("fencepost.checkers.judges", judge)):
     module = types.ModuleType(name)
     setattr(module, function.__name__, function)
     sys.modules[name] = module
