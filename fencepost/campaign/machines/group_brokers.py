@@ -11,6 +11,7 @@ from fencepost.impl import group_messages as kafka
 from fencepost.impl.broker import Broker, make_broker
 from fencepost.impl.coordinator.group import Group
 from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER
+from fencepost.impl.coordinator.offsets import EXPIRY_TIMER
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.messages import (
     FetchResponse,
@@ -30,6 +31,7 @@ from fencepost.impl.seam import (
     TimerFired,
     TimerKey,
 )
+from fencepost.impl.shell import MILLISECOND
 from fencepost.impl.topic_partition import TopicPartition
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
@@ -53,14 +55,15 @@ OPTIONS = ClusterOptions(
 
 
 class TwoBrokers:
-    """cores: by id. mail: between brokers, oldest first. answers: to the client, by correlation id. due: loads and unloads that wait; fetching: time-outs of
-    followers' requests. epoch: of the last election."""
+    """cores: by id. mail: between brokers, oldest first. answers: to the client, by correlation id. due: loads and unloads that wait; late: those that wait
+    for `late_tasks_run`; fetching: time-outs of followers' requests. epoch: of the last election."""
 
     def __init__(self, parts: Parts | None = None) -> None:
         self.cores: dict[int, Broker] = {}
         self.mail: list[tuple[int, int, Any]] = []
         self.answers: dict[int, Any] = {}
         self.due: list[tuple[int, TimerKey]] = []
+        self.late: list[tuple[int, TimerKey]] = []
         self.fetching: dict[tuple[int, TimerKey], None] = {}
         self.epoch, self.now = -1, START
         self._last = 0
@@ -128,8 +131,8 @@ class TwoBrokers:
         waits = any(each.is_leader and each.high_watermark < each.log.log_end_offset for each in replicas)
         return waits or len({self.log_end_offset(node) for node in BROKERS}) > 1
 
-    def elect(self, leader: int) -> None:
-        """Another leader epoch, of which both hear at once; what was on its way is lost."""
+    def elect(self, leader: int, *, tasks_late: bool = False) -> None:
+        """Another leader epoch, of which both hear at once; what was on its way is lost. tasks_late: its load and its unload do not run yet."""
         self.epoch += 1
         self.mail.clear()
         state = PartitionState(
@@ -153,7 +156,20 @@ class TwoBrokers:
                     live_brokers=BROKERS,
                 )
                 self._step(node, MessageArrived(99, request))
+        if tasks_late:
+            self.late, self.due = [*self.late, *self.due], []
         self.replicate()
+
+    def late_tasks_run(self) -> None:
+        """The loads and unloads that were held back have their turn."""
+        late, self.late = self.late, []
+        for node, key in late:
+            self._step(node, TimerFired(key))
+
+    def retention_passes(self, node: int) -> None:
+        """So much time that every committed offset is old, and a look for those that nobody needs."""
+        self.now += (OPTIONS.groups.offsets_retention_ms + 1) * MILLISECOND
+        self._step(node, TimerFired(EXPIRY_TIMER))
 
     def fire(self, node: int, *key: str) -> None:
         """A timer of the coordinator is over."""

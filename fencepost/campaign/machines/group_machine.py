@@ -163,6 +163,12 @@ class GroupMachine(GroupLockstep):
             self.take("session_timeout", self.coordinator, number)
             self.follow()
 
+    @precondition(lambda self: self.group.members)
+    @rule()
+    def retention_passes(self) -> None:
+        """The group has members, so that it may consume everything: nothing of it expires, whatever its phase."""
+        self.brokers.retention_passes(self.node)
+
     @rule(kept=st.sampled_from(KEPT))
     def fail_over(self, kept: str) -> None:
         """The other broker leads: with everything, with what it has copied though the leader has not heard that, or with what was durable only."""
@@ -170,15 +176,27 @@ class GroupMachine(GroupLockstep):
             self.replicated()
         elif kept == COPIED:
             self.brokers.copy()
+        self.take_over()
+
+    @rule()
+    def lead_for_a_moment(self) -> None:
+        """The other broker leads, and this one again, before either has acted on it: the load and the unload of that moment come late."""
+        self.take_over(tasks_late=True)
+        self.take_over()
+        self.brokers.late_tasks_run()
+
+    def take_over(self, *, tasks_late: bool = False) -> None:
+        """The other broker leads, and both learn of it."""
         old, new = self.coordinator, 1 - self.coordinator
         epoch = len(self.state.leaders)
         self.take("elect", new, self.brokers.log_end_offset(new + 1))
-        self.brokers.elect(new + 1)
+        self.brokers.elect(new + 1, tasks_late=tasks_late)
         self.coordinator = new
         self.take("learn", new, epoch)
         self.take("learn", old, epoch)
-        self.take("load", new, epoch)
-        self.take("unload", old, epoch)
+        if not tasks_late:
+            self.take("load", new, epoch)
+            self.take("unload", old, epoch)
         self.are_answered(ErrorCode.NOT_COORDINATOR)
         self.syncs.clear()
         self.joins.clear()

@@ -34,9 +34,10 @@ def test_the_coordinator_and_the_model_agree() -> None:
     run_state_machine_as_test(GroupMachine, settings=QUICK)
 
 
-@pytest.mark.parametrize("bug", ["KAFKA-5600", "P3"])
+@pytest.mark.parametrize("bug", ["KAFKA-5600", "KAFKA-10614", "KAFKA-13636", "P3"])
 def test_the_machine_finds_what_is_planted(bug: str) -> None:
-    """Rule: nothing is trusted until it has failed on purpose: a load that applies one batch, and a commit of another generation that is taken."""
+    """Rule: nothing is trusted until it has failed on purpose: a load that applies one batch, a load or an unload that comes late and runs,
+    offsets that expire while the group rebalances, and a commit of another generation that is taken."""
     with pytest.raises(AssertionError):
         run_state_machine_as_test(planted(bug), settings=settings(QUICK, max_examples=400))
 
