@@ -17,6 +17,10 @@ from fencepost.traces.errors import TraceError
 MOST_TASKS = 10_000
 """More tasks than these only keep the scheduler busy; a task then takes several items."""
 
+QUICK_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""The JVM hands out tasks and reads nothing itself: what its second compiler does costs more than it saves (bench/mine_settings.py). Whoever names
+`spark.driver.extraJavaOptions` has the last word."""
+
 Progress = Callable[[int, int], None]
 """progress(tasks finished, tasks in all), from the driver."""
 
@@ -68,7 +72,7 @@ class Engine:
     ) -> list[Any]:
         """What the tasks yield, in order; an interruption, or whatever `progress` raises, cancels them. Raises EnvironmentError_."""
         if self.spark is None:
-            self.spark = self.stack.enter_context(session(self.master))
+            self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA))
         self.jobs += 1
         size = -(-len(items) // MOST_TASKS)
         tasks = [items[start : start + size] for start in range(0, len(items), size)]

@@ -3,11 +3,12 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from fencepost.mining import session
+from fencepost.mining import engine, session
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 
@@ -150,3 +151,20 @@ def test_why_spark_did_not_start_is_told(log: str, raised: str, said: str, tmp_p
     """The JVM's first complaint or the cause inside the exception is told, not where it was raised."""
     (tmp_path / "jvm.log").write_text(log)
     assert session._last_words(tmp_path / "jvm.log", RuntimeError(raised)) == said
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://elsewhere:7077", None])
+def test_minings_own_session_spares_the_second_compiler(master: str | None, monkeypatch) -> None:
+    """A session that mining begins by itself asks for it in the place that a person's own options for the JVM come after."""
+    asked = []
+
+    @contextmanager
+    def begun(of, *, settings):
+        asked.append((of, settings))
+        yield None
+
+    monkeypatch.setattr(engine, "session", begun)
+    monkeypatch.setattr(engine, "run_tasks", lambda *_, **__: [])
+    with engine.Engine(master) as running:
+        running.run([1], list, None)
+    assert asked == [(master, {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"})]
