@@ -38,6 +38,8 @@ BY_PROFILE = {
     "elections": "ElectionMachine",
     "races": "ElectionMachine",
     "reassignment": "ReassignmentMachine",
+    "relays": "ElectionMachine",
+    "silences": "RaceMachine",
 }
 """The machine that looks for a bug, by the profile of the swarm that does."""
 BY_BUG = {
@@ -46,6 +48,7 @@ BY_BUG = {
     "KAFKA-1096": "ElectionMachine",
     "KAFKA-1188": "ElectionMachine",
     "KAFKA-1382": "ElectionMachine",
+    "KAFKA-1647": "OutageMachine",
     "KAFKA-1387": "ElectionMachine",
     "KAFKA-13407": "ElectionMachine",
     "KAFKA-2729": "ElectionMachine",

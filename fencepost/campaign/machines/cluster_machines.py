@@ -1,4 +1,4 @@
-"""Three machines over the simulated cluster: the cluster as such, elections and fencing, reassignments.
+"""Machines over the simulated cluster: the cluster as such, elections and fencing, races, outages, reassignments.
 
 Owns which rules and which options go together. Every one of them has the model, the invariants and the log judge in lockstep, and all judges over the whole
 trace at the end (cluster_steps.py). `python -m fencepost.campaign.machines.cluster_hunt` runs them by the thousand, healthy or with planted bugs.
@@ -7,6 +7,7 @@ trace at the end (cluster_steps.py). `python -m fencepost.campaign.machines.clus
 from attrs import evolve
 
 from fencepost.campaign.machines.cluster_rules import (
+    AppendRules,
     ClientRules,
     ElectionRules,
     NetworkRules,
@@ -15,6 +16,7 @@ from fencepost.campaign.machines.cluster_rules import (
     SessionRules,
     TimeRules,
 )
+from fencepost.campaign.machines.fall_rules import ReturnRules, SilenceRules
 from fencepost.campaign.machines.operator_rules import OperatorRules
 from fencepost.traces.plan import NetworkOptions, Plan, TopicOptions
 
@@ -43,4 +45,36 @@ class ReassignmentMachine(OperatorRules, SessionRules, ProcessRules, TimeRules):
         return evolve(plan, cluster=evolve(plan.cluster, brokers=4, topics=topics))
 
 
-MACHINES = {machine.__name__: machine for machine in (ClusterMachine, ElectionMachine, ReassignmentMachine)}
+class RaceMachine(AppendRules, SilenceRules, TimeRules):
+    """Four brokers, one partition: followers and leaders are cut off behind a step of the protocol, before anybody replaces them."""
+
+    def plan(
+        self, seed: int, network: NetworkOptions, *, replicas: int, min_insync: int, session_ms: int
+    ) -> Plan:
+        """A leader that is alone in its ISR commits at once, so that nothing lags any more. No network is so near that nothing happens between two messages."""
+        network = evolve(
+            network,
+            latency_min_us=max(network.latency_min_us, 20_000),
+            latency_max_us=max(network.latency_max_us, 60_000),
+        )
+        plan = super().plan(
+            seed, network, replicas=replicas + 1, min_insync=min_insync, session_ms=session_ms
+        )
+        cluster = evolve(plan.cluster, brokers=4, replica_lag_time_max_ms=1_001)
+        return evolve(plan, cluster=cluster, budget=evolve(plan.budget, brokers_down=3))
+
+
+class OutageMachine(AppendRules, RestartRules, ReturnRules, TimeRules):
+    """Three brokers, one partition: the only one who may lead stays away, while others start, die and start again."""
+
+
+MACHINES = {
+    machine.__name__: machine
+    for machine in (
+        ClusterMachine,
+        ElectionMachine,
+        OutageMachine,
+        RaceMachine,
+        ReassignmentMachine,
+    )
+}

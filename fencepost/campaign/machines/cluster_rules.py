@@ -1,7 +1,7 @@
 """Rules for a simulated cluster by family: what clients do, what processes, networks and sessions suffer, how leaders fall, and time.
 
 Owns the rules and their choices. Must not know oracles. Each family is a mix-in over ClusterSteps; a machine is a choice of families (cluster_machines.py has
-three), and a machine of yours takes those that it wants. A choice is small and explicit: roles, a few waits, a few durations; nothing is
+five), and a machine of yours takes those that it wants. A choice is small and explicit: roles, a few waits, a few durations; nothing is
 drawn for what the simulated cluster does by itself.
 """
 
@@ -53,8 +53,8 @@ class TimeRules(ClusterSteps):
         self.until(Name(step))
 
 
-class ClientRules(ClusterSteps):
-    """Appends, reads, ends; a client that is busy queues them."""
+class AppendRules(ClusterSteps):
+    """Appends; a client that is busy queues them."""
 
     @rule(
         process=PROCESSES,
@@ -67,6 +67,10 @@ class ClientRules(ClusterSteps):
         for _ in range(times):
             self.live.begin("append", process=process, acks=acks)
         self.wait(wait_ms)
+
+
+class ClientRules(AppendRules):
+    """Appends, reads, ends; a client that is busy queues them."""
 
     @rule(process=PROCESSES, records=st.sampled_from((2, 5)), wait_ms=WAITS)
     def append_a_batch(self, process: int, records: int, wait_ms: int) -> None:

@@ -11,7 +11,12 @@ from hypothesis.stateful import rule, run_state_machine_as_test
 
 from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.machines import cluster_hunt
-from fencepost.campaign.machines.cluster_machines import MACHINES, ClusterMachine, ElectionMachine
+from fencepost.campaign.machines.cluster_machines import (
+    MACHINES,
+    ClusterMachine,
+    ElectionMachine,
+    RaceMachine,
+)
 from fencepost.campaign.machines.cluster_steps import ClusterSteps
 from fencepost.campaign.machines.found import FoundError, program_of
 from fencepost.campaign.run import run
@@ -62,8 +67,10 @@ def test_a_healthy_cluster_shows_nothing_and_its_plans_replay(name, tmp_path):
     ("name", "bug"),
     [
         ("ClusterMachine", "KAFKA-708"),
+        ("ClusterMachine", "KAFKA-4443"),
         ("ElectionMachine", "KAFKA-1387"),
         ("ElectionMachine", "KAFKA-532"),
+        ("OutageMachine", "KAFKA-1647"),
         ("ReassignmentMachine", "KAFKA-6193"),
         ("ReassignmentMachine", "KAFKA-14140"),
     ],
@@ -127,6 +134,35 @@ def test_what_is_found_is_left_as_a_program_that_runs(tmp_path):
     )
     assert ran.returncode == 1, ran.stderr
     assert "fenced_controller_wrote: expected" in ran.stdout
+
+
+def races(machine):
+    """What was found of KAFKA-7128, as it was told."""
+    state = machine()
+    state.start(seed=2, network="far", replicas=3, min_insync=2, session_ms=6_000)
+    first, third, proposed, updated = "follower 1 of t-0", "follower 3 of t-0", "isr_proposed", "isr_updated"
+    for follower, back_ms, after_ms, then in (
+        (first, 1_501, 2, [(updated, 2, 2), (proposed, 2, 60)]),
+        (third, 2_501, 2, []),
+        (first, 1_501, 2, [(updated, 2, 120)]),
+        (third, 2_501, 120, []),
+        (first, 1_501, 120, [(proposed, 30, 60), (proposed, 2, 2)]),
+    ):
+        state.brokers_fall_silent(follower=follower, back_ms=back_ms, after_ms=after_ms, then=then)
+    return state
+
+
+def test_a_leader_that_falls_silent_lets_nobody_in_who_has_less(tmp_path):
+    """Rule: rows of falls reach what single faults do not: with the bug planted a follower joins the ISR too early and leads; without it the same is Ok."""
+    state = races(planted(RaceMachine, "KAFKA-7128", tmp_path))
+    with pytest.raises(FoundError) as failed:
+        state.teardown()
+    assert failed.value.anomaly in BUGS["KAFKA-7128"].anomalies
+    assert run(plan_from_json((tmp_path / "Planted.json").read_bytes())).digest == state.live.trace.digest
+    healthy = races(type("Healthy", (RaceMachine,), {"folder": tmp_path}))
+    healthy.teardown()
+    assert healthy.verdict.decision is Decision.OK
+    assert not healthy.objected
 
 
 def test_a_program_does_what_its_plan_says(tmp_path):
