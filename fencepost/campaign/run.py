@@ -63,7 +63,7 @@ def run_with_rows(plan: Plan) -> tuple[Trace, Rows]:
 @define(eq=False)
 class Run:
     """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up. reader: the process of the run's own
-    operations. rows: the trace as canonical rows, when the run is over."""
+    operations, once the plan is complete (a live one grows until it is healed). rows: the trace as canonical rows, when the run is over."""
 
     plan: Plan
     cluster: Cluster = field(init=False)
@@ -77,7 +77,6 @@ class Run:
         self.cluster = _WorkingCluster(plan=self.plan)
         self.workload = Workload(self.cluster)
         self.cluster.workload = self.workload
-        self.reader = max((operation.process for operation in self.plan.operations), default=-1) + 1
 
     # ---- the story
 
@@ -122,6 +121,7 @@ class Run:
         self.cluster.heal()
         self.workload.drop_waiting()
         self.cluster.note(Name.PHASE, cause="liveness")
+        self.reader = max((operation.process for operation in self.plan.operations), default=-1) + 1
         self.workload.add_process(self.reader)
         self.workload.groups.heal(self.reader + 1)
         waits: tuple[tuple[str, Callable[[], bool]], ...] = (
