@@ -25,23 +25,25 @@ from attrs import evolve
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event, Name
+from fencepost.traces.rows import rows_of
 from fencepost.traces.trace import Trace
 
 SHOWN = {{0: Name.SESSION_EXPIRED, 4: Name.ISR_REFUSED}}
 
-def run(plan):
+def run_with_rows(plan):
     once = pathlib.Path({folder!r}) / "interrupted"
     if plan.seed == {interrupt} and not once.exists():
         once.touch()
         os.kill(os.getppid(), 2)
     events = (Event(time=1, name=SHOWN[plan.seed], node=1, topic="t", partition=0),) if plan.seed in SHOWN else ()
     trace = Trace(trace_id=plan.seed, plan="", seed=plan.seed, software_version="test", profile=plan.profile, events=events)
-    return evolve(trace, digest=digest_of(trace))
+    trace = evolve(trace, digest=digest_of(trace))
+    return trace, rows_of(trace)
 
 def judge(trace, checks=()):
     return (Verdict(decision=Decision.OK, check="fake"),)
 
-for name, function in (("fencepost.campaign.run", run), ("fencepost.checkers.judges", judge)):
+for name, function in (("fencepost.campaign.run", run_with_rows), ("fencepost.checkers.judges", judge)):
     module = types.ModuleType(name)
     setattr(module, function.__name__, function)
     sys.modules[name] = module
