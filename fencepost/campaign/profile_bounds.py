@@ -86,6 +86,8 @@ class Profile:
     """Plans in a hundred in which several leaders in a row go as soon as they have written."""
     silenced: int = 0
     """Plans in a hundred in which brokers fall silent before their sessions end."""
+    retried: int = 0
+    """Plans in a hundred in which disks fail for a moment while producers go on sending what was not answered."""
 
 
 PERCENTAGES = tuple(

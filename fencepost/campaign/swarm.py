@@ -13,6 +13,7 @@ from fencepost.campaign.profile_bounds import Profile
 from fencepost.campaign.profiles import PROFILES, profile_named
 from fencepost.campaign.quick_elections import with_quick_elections
 from fencepost.campaign.relays import with_relays
+from fencepost.campaign.retries import with_retries
 from fencepost.campaign.silences import with_silences
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
@@ -76,7 +77,7 @@ def swarm(
         faults=(*drawn, *requests_of(draw, bounds, topics, kinds, drawn, safety_ms, brokers)),
     )
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
-    plan = with_silences(with_relays(plan, draw, bounds), draw, bounds)
+    plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     return with_groups(plan, draw, bounds.groups)
 
 

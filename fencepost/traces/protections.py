@@ -334,6 +334,12 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="batches that get new numbers keep the order in which they were sent",
     ),
     Protection(
+        name="update_producers",
+        bug="KAFKA-6683",
+        breaks="IDEMP",
+        says="producers learn only of batches that are in the log",
+    ),
+    Protection(
         name="trust_the_leader",
         bug="KAFKA-6003",
         breaks="LIVE",

@@ -49,6 +49,7 @@ FOUND_BY_SEED = {
     "KAFKA-7298": 47,
     "KAFKA-8484": 63,
     "KAFKA-6003": 22,
+    "KAFKA-6683": 7,
     "KAFKA-10614": 57,
     "KAFKA-5600": 3,
     "KAFKA-4362": 17,

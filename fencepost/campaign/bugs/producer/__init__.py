@@ -1,7 +1,7 @@
 """Planted bugs of idempotent producers, on both sides of the wire: each removes one protection by swapping one part.
 
-Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, breaks). KAFKA-6683 and KAFKA-5490 need a crash or a cleaning at the
-one moment that counts; the log machine finds them (campaign/bugs/storage), the swarm has not.
+Owns the rows of the zoo's table that concern them: (bug, role, part, anomalies, profile, breaks). KAFKA-5490 needs a cleaning at the one moment that counts;
+the log machine finds it (campaign/bugs/storage), the swarm has not.
 """
 
 from fencepost.campaign.bugs.producer import logs, numbers
@@ -11,6 +11,8 @@ PROFILE = "producer"
 TWICE = frozenset({"duplicate", "nonmonotonic_send"})
 TAKEN_FOR_ANOTHER = frozenset({"inconsistent_offsets"})
 """A batch that is taken for the retry of another, and acknowledged where that one stands."""
+NEVER_WRITTEN = frozenset({"inconsistent_offsets", "lost_write"})
+"""A batch that is taken for its own retry, and acknowledged where it never stood."""
 
 ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
     ("KIP-98", "log", logs.KnowsNoProducers, TWICE, PROFILE, ""),
@@ -26,4 +28,5 @@ ROWS: tuple[tuple[str, str, type, frozenset[str], str, str], ...] = (
         "",
     ),
     ("KAFKA-6003", "log", appending.ChecksItsLeader, frozenset({"no_progress"}), PROFILE, ""),
+    ("KAFKA-6683", "log", appending.ProducersFirst, NEVER_WRITTEN, "retries", "COMMIT-SAFE"),
 )
