@@ -38,7 +38,7 @@ BY_PROFILE = {
     "elections": "ElectionMachine",
     "races": "ElectionMachine",
     "reassignment": "ReassignmentMachine",
-    "relays": "ElectionMachine",
+    "relays": "RelayMachine",
     "silences": "RaceMachine",
 }
 """The machine that looks for a bug, by the profile of the swarm that does."""

@@ -1,8 +1,10 @@
-"""Machines over the simulated cluster: the cluster as such, elections and fencing, races, outages, reassignments.
+"""Machines over the simulated cluster: the cluster as such, elections and fencing, races, relays, outages, reassignments.
 
 Owns which rules and which options go together. Every one of them has the model, the invariants and the log judge in lockstep, and all judges over the whole
 trace at the end (cluster_steps.py). `python -m fencepost.campaign.machines.cluster_hunt` runs them by the thousand, healthy or with planted bugs.
 """
+
+from typing import ClassVar
 
 from attrs import evolve
 
@@ -16,8 +18,10 @@ from fencepost.campaign.machines.cluster_rules import (
     SessionRules,
     TimeRules,
 )
+from fencepost.campaign.machines.cluster_steps import ClusterSteps
 from fencepost.campaign.machines.fall_rules import ReturnRules, SilenceRules
 from fencepost.campaign.machines.operator_rules import OperatorRules
+from fencepost.campaign.machines.relay_rules import RelayRules
 from fencepost.traces.plan import NetworkOptions, Plan, TopicOptions
 
 
@@ -45,13 +49,15 @@ class ReassignmentMachine(OperatorRules, SessionRules, ProcessRules, TimeRules):
         return evolve(plan, cluster=evolve(plan.cluster, brokers=4, topics=topics))
 
 
-class RaceMachine(AppendRules, SilenceRules, TimeRules):
-    """Four brokers, one partition: followers and leaders are cut off behind a step of the protocol, before anybody replaces them."""
+class FourBrokers(ClusterSteps):
+    """One partition on three or four of four brokers, any three of which may be down. No network is so near that nothing happens between two messages."""
+
+    lag_ms: ClassVar[int]
 
     def plan(
         self, seed: int, network: NetworkOptions, *, replicas: int, min_insync: int, session_ms: int
     ) -> Plan:
-        """A leader that is alone in its ISR commits at once, so that nothing lags any more. No network is so near that nothing happens between two messages."""
+        """The options of an example; replicas: one fewer than there are."""
         network = evolve(
             network,
             latency_min_us=max(network.latency_min_us, 20_000),
@@ -60,8 +66,27 @@ class RaceMachine(AppendRules, SilenceRules, TimeRules):
         plan = super().plan(
             seed, network, replicas=replicas + 1, min_insync=min_insync, session_ms=session_ms
         )
-        cluster = evolve(plan.cluster, brokers=4, replica_lag_time_max_ms=1_001)
+        cluster = evolve(plan.cluster, brokers=4, replica_lag_time_max_ms=self.lag_ms)
         return evolve(plan, cluster=cluster, budget=evolve(plan.budget, brokers_down=3))
+
+
+class RaceMachine(AppendRules, SilenceRules, TimeRules, FourBrokers):
+    """Four brokers, one partition: followers and leaders are cut off behind a step of the protocol, before anybody replaces them. A leader that is alone in
+    its ISR commits at once, so that nothing lags any more."""
+
+    lag_ms = 1_001
+
+
+class RelayMachine(AppendRules, RelayRules, FourBrokers):
+    """Four brokers, one partition: rows of leaders, each of which goes behind a step of the protocol, while somebody is late, and stays in the ISR for long."""
+
+    lag_ms = 6_001
+
+    def plan(
+        self, seed: int, network: NetworkOptions, *, replicas: int, min_insync: int, session_ms: int
+    ) -> Plan:
+        """With a replica on each broker, whatever `replicas` says: whoever is left of an ISR leads."""
+        return super().plan(seed, network, replicas=3, min_insync=min_insync, session_ms=session_ms)
 
 
 class OutageMachine(AppendRules, RestartRules, ReturnRules, TimeRules):
@@ -76,5 +101,6 @@ MACHINES = {
         OutageMachine,
         RaceMachine,
         ReassignmentMachine,
+        RelayMachine,
     )
 }

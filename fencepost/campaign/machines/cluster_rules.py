@@ -1,7 +1,7 @@
 """Rules for a simulated cluster by family: what clients do, what processes, networks and sessions suffer, how leaders fall, and time.
 
 Owns the rules and their choices. Must not know oracles. Each family is a mix-in over ClusterSteps; a machine is a choice of families (cluster_machines.py has
-five), and a machine of yours takes those that it wants. A choice is small and explicit: roles, a few waits, a few durations; nothing is
+six), and a machine of yours takes those that it wants. A choice is small and explicit: roles, a few waits, a few durations; nothing is
 drawn for what the simulated cluster does by itself.
 """
 

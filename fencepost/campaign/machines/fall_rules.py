@@ -24,7 +24,19 @@ STEP_WITHIN_MS = 3_000
 """How long a fall waits for its step: above an election, and the shrinking of an ISR."""
 
 
-class SilenceRules(ClusterSteps):
+class RecoveredSteps(ClusterSteps):
+    """Steps of rules that begin in a cluster that has recovered from what was before."""
+
+    def until_in_sync(self) -> None:
+        """What falls next falls where every replica is in the ISR, if that comes about."""
+        partition = self.live.run.cluster.facts.partition(("t", 0))
+        for _ in range(MOST_CHANGES):
+            if len(partition.isr) == self.live.plan.cluster.topics[0].replication_factor:
+                return
+            self.until(Name.ISR_UPDATED, longest_ms=STEP_WITHIN_MS)
+
+
+class SilenceRules(RecoveredSteps):
     """Brokers are cut off from the others before anybody replaces them; ZooKeeper still hears them."""
 
     @rule(
@@ -38,7 +50,7 @@ class SilenceRules(ClusterSteps):
     ) -> None:
         """Under load a follower is cut off until it is out of the ISR; then the leader is, and others after it, each so long behind a step; a session ends a
         little later than its broker is cut off."""
-        self._until_in_sync()
+        self.until_in_sync()
         if follower:
             self.fault("partition", follower, duration_ms=back_ms)
         self._load()
@@ -48,14 +60,6 @@ class SilenceRules(ClusterSteps):
             self._load()
             self.until(Name(behind), longest_ms=STEP_WITHIN_MS)
             self._fall_silent(after_ms, ends_ms)
-
-    def _until_in_sync(self) -> None:
-        """What falls next falls in a cluster that has recovered."""
-        partition = self.live.run.cluster.facts.partition(("t", 0))
-        for _ in range(MOST_CHANGES):
-            if len(partition.isr) == self.live.plan.cluster.topics[0].replication_factor:
-                return
-            self.until(Name.ISR_UPDATED, longest_ms=STEP_WITHIN_MS)
 
     def _load(self) -> None:
         for process in (0, 1):

@@ -16,6 +16,7 @@ from fencepost.campaign.machines.cluster_machines import (
     ClusterMachine,
     ElectionMachine,
     RaceMachine,
+    RelayMachine,
 )
 from fencepost.campaign.machines.cluster_steps import ClusterSteps
 from fencepost.campaign.machines.found import FoundError, program_of
@@ -160,6 +161,32 @@ def test_a_leader_that_falls_silent_lets_nobody_in_who_has_less(tmp_path):
     assert failed.value.anomaly in BUGS["KAFKA-7128"].anomalies
     assert run(plan_from_json((tmp_path / "Planted.json").read_bytes())).digest == state.live.trace.digest
     healthy = races(type("Healthy", (RaceMachine,), {"folder": tmp_path}))
+    healthy.teardown()
+    assert healthy.verdict.decision is Decision.OK
+    assert not healthy.objected
+
+
+def relays(machine):
+    """Two rows of leaders, after which KAFKA-7415 shows: the first one moves the controller away from broker 1."""
+    state = machine()
+    state.start(seed=3, network="far", replicas=3, min_insync=1, session_ms=6_000)
+    at_once = [(0, "appended", 2), (0, "appended", 2)]
+    state.leaders_hand_on(late="", late_ms=150, reigns=at_once, down_ms=0, acks=-1)
+    behind = [(1, "high_watermark", 2), (4, "appended", 2), (0, "truncated", 2)]
+    state.leaders_hand_on(late="follower 2 of t-0", late_ms=300, reigns=behind, down_ms=4_001, acks=-1)
+    return state
+
+
+def test_leaders_that_hand_on_behind_a_step_cost_nothing(tmp_path):
+    """Rule: rows of leaders reach what quick elections do not: with the bug planted a follower cuts what is committed and leads; without it the same is Ok."""
+    state = relays(planted(RelayMachine, "KAFKA-7415", tmp_path))
+    with pytest.raises(FoundError) as failed:
+        state.teardown()
+    assert failed.value.anomaly in BUGS["KAFKA-7415"].anomalies
+    assert run(plan_from_json((tmp_path / "Planted.json").read_bytes())).digest == state.live.trace.digest
+    healthy = relays(type("Healthy", (RelayMachine,), {"folder": tmp_path}))
+    leaders = {event.node for event in healthy.live.run.cluster.events if event.name is Name.BECAME_LEADER}
+    assert leaders == {1, 2, 3, 4}
     healthy.teardown()
     assert healthy.verdict.decision is Decision.OK
     assert not healthy.objected
