@@ -38,13 +38,14 @@ MAX_BYTES = 1_048_576
 
 @define
 class Following:
-    """One partition that is fetched. out_of_range: the leader said so, and where its log starts is not known yet. asked_epoch: the epoch of the
-    question in flight; delayed_until: host time before which it rests."""
+    """One partition that is fetched. out_of_range: the leader said so, and where its log starts is not known yet; beyond: it starts below the end of this
+    one, which therefore ends beyond the leader's. asked_epoch: the epoch of the question in flight; delayed_until: host time before which it rests."""
 
     partition: Partition
     leader_epoch: int
     truncating: bool = True
     out_of_range: bool = False
+    beyond: bool = False
     asked_epoch: int = -1
     delayed_until: int = 0
 
@@ -120,6 +121,10 @@ class ReplicaFetcher:
         queries: list[EpochQuery] = []
         for following in truncating:
             following.asked_epoch = self.truncation.question(following.partition)
+            if following.asked_epoch < 0 and following.beyond:
+                # nothing but an offset is left of this log (its records were deleted), and no epoch to ask about: it is cut to where the leader's log ends
+                following.asked_epoch = following.leader_epoch
+            following.beyond = False
             if following.asked_epoch < 0:
                 following.truncating = False
                 continue
@@ -248,7 +253,7 @@ class ReplicaFetcher:
                 started_over = self.truncation.start_over_below_leaders_log(
                     following.partition, response.offset
                 )
-                following.truncating = not started_over
+                following.truncating = following.beyond = not started_over
                 if not started_over:
                     self._delay(following)
         self._go_on(conversation)
