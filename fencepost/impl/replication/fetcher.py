@@ -121,7 +121,7 @@ class ReplicaFetcher:
         queries: list[EpochQuery] = []
         for following in truncating:
             following.asked_epoch = self.truncation.question(following.partition)
-            if following.asked_epoch < 0 and following.beyond:
+            if following.beyond and following.partition.log.epochs.latest_epoch() < 0:
                 # nothing but an offset is left of this log (its records were deleted), and no epoch to ask about: it is cut to where the leader's log ends
                 following.asked_epoch = following.leader_epoch
             following.beyond = False
