@@ -7,7 +7,7 @@ leaders never write. Here reigns come in relays: each leader goes within two rou
 within two round trips of a log that was cut. One broker is always late, and who waits for a dead leader's answer gives up after a few round trips.
 """
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from fencepost.campaign.draws import FIRST_REQUEST, Draws
 from fencepost.campaign.profile_bounds import Profile
@@ -25,40 +25,71 @@ def with_relays(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         return plan
     latency_us = draw.between((10_000, 60_000), "relay.latency")
     late_us = latency_us * draw.between((3, 10), "relay.late_trips")
-    brokers, trip_ms = plan.cluster.brokers, 1 + latency_us // 500
-    answered_ms = (latency_us + late_us) * 3 // 1_000
-    balances = draw.chance(70, "relay.balance_on")
-    cluster = evolve(
-        plan.cluster,
-        topics=tuple(everywhere(topic, brokers) for topic in plan.cluster.topics),
-        zookeeper_session_timeout_ms=draw.between((2_000, 5_000), "relay.session"),
-        controller_request_timeout_ms=max(600, answered_ms),
-        replica_lag_time_max_ms=draw.between((4_000, 10_000), "relay.lag"),
-        replica_fetch_backoff_ms=draw.between((50, 300), "relay.backoff"),
-        replica_fetch_wait_max_ms=draw.between((50, 500), "relay.wait"),
-        leader_imbalance_check_ms=draw.between((500, 2_000), "relay.balance") if balances else 0,
-        leader_imbalance_interval_ms=draw.between((500, 2_000), "relay.balance_interval"),
+    row = Reigns(
+        label="relay", latency_us=latency_us, slowest_us=late_us, balanced=70, balance_ms=(500, 2_000)
     )
-    network = NetworkOptions(
-        latency_min_us=latency_us,
-        latency_tail_us=draw.between((0, 5_000), "relay.tail"),
-        latency_max_us=latency_us + draw.between((10_000, 30_000), "relay.latency_max"),
-    )
-    requests = [fault for fault in plan.faults if FIRST_REQUEST <= fault.fault_id < LOSSY]
+    plan = with_short_reigns(plan, draw, row, lag_ms=draw.between((4_000, 10_000), "relay.lag"))
     late = [_late(plan, draw, late_us)] if LATE in bounds.kinds else []
+    return evolve(plan, faults=(*late, *_relays(plan, draw, bounds, row.trip_ms), *requests_in(plan)))
+
+
+@frozen(kw_only=True)
+class Reigns:
+    """What a profile of short reigns draws from. label: of its draws; latency_us: of its network, slowest_us: more on its slowest links; balanced: clusters
+    in a hundred that look for preferred leaders, every balance_ms."""
+
+    label: str
+    latency_us: int
+    slowest_us: int
+    balanced: int
+    balance_ms: tuple[int, int]
+
+    @property
+    def trip_ms(self) -> int:
+        """A round trip, rounded up."""
+        return 1 + self.latency_us // 500
+
+
+def with_short_reigns(plan: Plan, draw: Draws, reigns: Reigns, *, lag_ms: int) -> Plan:
+    """The plan with options under which leaders follow one another quickly: everybody has a replica, sessions are short, and who waits for a dead leader
+    gives up after a few round trips. lag_ms: after which a follower leaves the ISR."""
+
+    def drawn(low: int, high: int, what: str) -> int:
+        return draw.between((low, high), f"{reigns.label}.{what}")
+
+    balances = draw.chance(reigns.balanced, f"{reigns.label}.balance_on")
+    answered_ms = (reigns.latency_us + reigns.slowest_us) * 3 // 1_000
     return evolve(
         plan,
-        cluster=cluster,
-        network=network,
+        cluster=evolve(
+            plan.cluster,
+            topics=tuple(everywhere(topic, plan.cluster.brokers) for topic in plan.cluster.topics),
+            zookeeper_session_timeout_ms=drawn(2_000, 5_000, "session"),
+            controller_request_timeout_ms=max(600, answered_ms),
+            replica_lag_time_max_ms=lag_ms,
+            replica_fetch_backoff_ms=drawn(50, 300, "backoff"),
+            replica_fetch_wait_max_ms=drawn(50, 500, "wait"),
+            leader_imbalance_check_ms=drawn(*reigns.balance_ms, "balance") if balances else 0,
+            leader_imbalance_interval_ms=drawn(*reigns.balance_ms, "balance_interval"),
+        ),
+        network=NetworkOptions(
+            latency_min_us=reigns.latency_us,
+            latency_tail_us=drawn(0, 5_000, "tail"),
+            latency_max_us=reigns.latency_us + drawn(10_000, 30_000, "latency_max"),
+        ),
         client=evolve(
             plan.client,
-            request_timeout_ms=50 + trip_ms * draw.between((4, 8), "relay.patience"),
-            retry_backoff_ms=draw.between((20, 100), "relay.retry"),
-            delivery_timeout_ms=draw.between((2_000, 8_000), "relay.delivery"),
+            request_timeout_ms=50 + reigns.trip_ms * drawn(4, 8, "patience"),
+            retry_backoff_ms=drawn(20, 100, "retry"),
+            delivery_timeout_ms=drawn(2_000, 8_000, "delivery"),
         ),
-        budget=evolve(plan.budget, brokers_down=brokers - 1),
-        faults=(*late, *_relays(plan, draw, bounds, trip_ms), *requests),
+        budget=evolve(plan.budget, brokers_down=plan.cluster.brokers - 1),
     )
+
+
+def requests_in(plan: Plan) -> list[Fault]:
+    """What operators ask for, which stays."""
+    return [fault for fault in plan.faults if FIRST_REQUEST <= fault.fault_id < LOSSY]
 
 
 def everywhere(topic: TopicOptions, brokers: int) -> TopicOptions:

@@ -10,10 +10,9 @@ few file calls behind an append, which are mostly the next one's.
 
 from attrs import evolve
 
-from fencepost.campaign.draws import FIRST_REQUEST, Draws
+from fencepost.campaign.draws import Draws
 from fencepost.campaign.profile_bounds import Profile
-from fencepost.campaign.races import LOSSY
-from fencepost.campaign.relays import RECOVERY_MS, everywhere
+from fencepost.campaign.relays import RECOVERY_MS, everywhere, requests_in
 from fencepost.traces.plan import Fault, NetworkOptions, Plan, TopicOptions
 
 FAILS = "io_error"
@@ -27,7 +26,6 @@ def with_retries(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     """The plan with disks that fail for a moment instead of its faults, in as many plans of a hundred as the profile says; in the others the plan as it is."""
     if not bounds.retried or not draw.chance(bounds.retried, "retry") or FAILS not in bounds.kinds:
         return plan
-    requests = [fault for fault in plan.faults if FIRST_REQUEST <= fault.fault_id < LOSSY]
     return evolve(
         plan,
         cluster=evolve(
@@ -49,7 +47,7 @@ def with_retries(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
             delivery_timeout_ms=draw.between((15_000, 30_000), "retry.delivery"),
         ),
         budget=evolve(plan.budget, brokers_down=plan.cluster.brokers),
-        faults=(*_failures(plan, draw), *requests),
+        faults=(*_failures(plan, draw), *requests_in(plan)),
     )
 
 

@@ -10,11 +10,11 @@ Some pairs of brokers are far from each other, so that of two followers now this
 
 from attrs import evolve
 
-from fencepost.campaign.draws import FIRST_REQUEST, Draws
+from fencepost.campaign.draws import Draws
 from fencepost.campaign.profile_bounds import Profile
 from fencepost.campaign.races import ENDS, LATE, LOSSY, TOGETHER
-from fencepost.campaign.relays import RECOVERY_MS, everywhere
-from fencepost.traces.plan import Fault, NetworkOptions, Plan
+from fencepost.campaign.relays import RECOVERY_MS, Reigns, requests_in, with_short_reigns
+from fencepost.traces.plan import Fault, Plan
 
 CUT = "partition"
 STEPS = ("appended", "became_leader", "isr_proposed", "isr_updated")
@@ -27,40 +27,13 @@ def with_silences(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
         return plan
     latency_us = draw.between((5_000, 40_000), "silence.latency")
     far_us = latency_us * draw.between((1, 6), "silence.far_trips")
-    trip_ms = 1 + latency_us // 500
+    row = Reigns(
+        label="silence", latency_us=latency_us, slowest_us=far_us, balanced=30, balance_ms=(500, 3_000)
+    )
     lag_ms = draw.between((800, 2_500), "silence.lag")
-    balances = draw.chance(30, "silence.balance_on")
-    cluster = evolve(
-        plan.cluster,
-        topics=tuple(everywhere(topic, plan.cluster.brokers) for topic in plan.cluster.topics),
-        zookeeper_session_timeout_ms=draw.between((2_000, 5_000), "silence.session"),
-        controller_request_timeout_ms=max(600, (latency_us + far_us) * 3 // 1_000),
-        replica_lag_time_max_ms=lag_ms,
-        replica_fetch_backoff_ms=draw.between((50, 300), "silence.backoff"),
-        replica_fetch_wait_max_ms=draw.between((50, 500), "silence.wait"),
-        leader_imbalance_check_ms=draw.between((500, 3_000), "silence.balance") if balances else 0,
-        leader_imbalance_interval_ms=draw.between((500, 3_000), "silence.balance_interval"),
-    )
-    network = NetworkOptions(
-        latency_min_us=latency_us,
-        latency_tail_us=draw.between((0, 5_000), "silence.tail"),
-        latency_max_us=latency_us + draw.between((10_000, 30_000), "silence.latency_max"),
-    )
-    requests = [fault for fault in plan.faults if FIRST_REQUEST <= fault.fault_id < LOSSY]
+    plan = with_short_reigns(plan, draw, row, lag_ms=lag_ms)
     far = _far(plan, draw, far_us) if LATE in bounds.kinds else []
-    return evolve(
-        plan,
-        cluster=cluster,
-        network=network,
-        client=evolve(
-            plan.client,
-            request_timeout_ms=50 + trip_ms * draw.between((4, 8), "silence.patience"),
-            retry_backoff_ms=draw.between((20, 100), "silence.retry"),
-            delivery_timeout_ms=draw.between((2_000, 8_000), "silence.delivery"),
-        ),
-        budget=evolve(plan.budget, brokers_down=plan.cluster.brokers - 1),
-        faults=(*far, *_rows(plan, draw, bounds, trip_ms, lag_ms), *requests),
-    )
+    return evolve(plan, faults=(*far, *_rows(plan, draw, bounds, row.trip_ms, lag_ms), *requests_in(plan)))
 
 
 def _far(plan: Plan, draw: Draws, far_us: int) -> list[Fault]:
