@@ -21,13 +21,13 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.audit.partition import audit_partition
-from fencepost.audit.survey import Request, survey
+from fencepost.audit.survey import AuditRequest, survey
+from fencepost.impl.log.batch.record_batch import Record, encode_batch, with_leader_fields
+from fencepost.impl.log.checkpoint.log_checkpoints import put_clean_shutdown_marker, write_offsets
 from fencepost.impl.log.layout import HIGH_WATERMARKS
-from fencepost.impl.log.log_checkpoints import put_clean_shutdown_marker, write_offsets
 from fencepost.impl.log.log_options import MEBIBYTE, LogOptions
-from fencepost.impl.log.record_batch import Record, encode_batch, with_leader_fields
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.files import RealFiles
 from fencepost.model.explore.process import resident_bytes
 
@@ -82,7 +82,7 @@ def read_plainly(places: list[Path]) -> None:
 
 def audit(places: list[Path]) -> None:
     """As the command does; anything found is a defect of the bench or the audit."""
-    found = survey(Request(places=tuple((place.name, place) for place in places)))
+    found = survey(AuditRequest(places=tuple((place.name, place) for place in places)))
     for key in found.partitions:
         result = audit_partition(found, key, lambda size: None)
         assert result.verdict.decision == "ok", result.findings.found[:1]

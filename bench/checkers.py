@@ -37,9 +37,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from checker_cases import Case, cases
 from checker_histories import as_porcupine, history, model_of
 
-from fencepost.checkers.columns import columns_of_table
-from fencepost.checkers.linearizability import Limits, judge_counted
+from fencepost.checkers.linearizability import SearchLimits, judge_counted
 from fencepost.checkers.log import judge_columns, judge_trace, log_columns
+from fencepost.checkers.operation_columns import columns_of_table
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
@@ -82,11 +82,11 @@ def memory_peak_mib() -> float:
 
 def run_here(case: Case, tool: str, limit: float) -> Told:
     """One of our tools on one case, in this process."""
-    limits = Limits(timeout_s=CLOCK * limit, memory_bytes=MEMORY_MIB << 20)
+    limits = SearchLimits(timeout_s=CLOCK * limit, memory_bytes=MEMORY_MIB << 20)
     model, told = model_of(case.model), Told()
     start = time.process_time()
     warm = history(case.model, 1, clients=10, operations=200, unknown=0.05)
-    judge_counted(warm, model, Limits(timeout_s=2), shrink=False)
+    judge_counted(warm, model, SearchLimits(timeout_s=2), shrink=False)
     judge_trace(warm)
     told.ready = time.process_time() - start
     traces = case.traces()

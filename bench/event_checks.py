@@ -146,7 +146,7 @@ def column_lines(groups: list[Tables], repeat: int) -> tuple[list[Line], str]:
 
 def spark_seconds(path: Path, repeat: int) -> float:
     """Spark's scan of the same columns, wall time on one core."""
-    from fencepost.mining.session import session
+    from fencepost.mining.spark.session import session
 
     columns = {"operations": SHOWN_COLUMNS, "events": tuple(SCHEMAS["events"].names)}
     with session("local[1]") as spark:

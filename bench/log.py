@@ -27,9 +27,9 @@ from kafka.record.default_records import DefaultRecordBatchBuilder as PyBuilder
 from rich.console import Console
 from rich.table import Table
 
+from fencepost.impl.log.batch.record_batch import CODECS, Record, encode_batch, read_headers, read_records
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.record_batch import CODECS, Record, encode_batch, read_headers, read_records
-from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.impl.runtime.files import RealFiles
 

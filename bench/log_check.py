@@ -23,8 +23,8 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parent))
 from log_histories import history
 
-from fencepost.checkers.columns import FUNCTIONS, NEVER, NONE, OUTCOMES, OperationColumns
 from fencepost.checkers.log import LogColumns, StreamingLogCheck, judge_columns, log_columns
+from fencepost.checkers.operation_columns import FUNCTIONS, NEVER, NONE, OUTCOMES, OperationColumns
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Operation, Record
 

@@ -6,7 +6,7 @@ operations overlap. They are numbered as they begin. Some appends are unknown th
 
 import numpy as np
 
-from fencepost.checkers.columns import (
+from fencepost.checkers.operation_columns import (
     FUNCTIONS,
     NEVER,
     NONE,

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from fencepost.campaign.run import run
-from fencepost.campaign.swarm import swarm
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.traces.digest import digest_of

@@ -24,8 +24,8 @@ from process_tree import Cost, cost_of
 
 from fencepost.checkers.judges import CHECKS, DEFAULT_CHECKS
 from fencepost.mining.mine import mine
-from fencepost.mining.session import session
-from fencepost.mining.summary import Summary
+from fencepost.mining.results.summary import Summary
+from fencepost.mining.spark.session import session
 from fencepost.traces.schema import SCHEMAS
 
 

@@ -92,9 +92,9 @@ def once(options: argparse.Namespace) -> None:
     """Mine, and print what it cost as JSON."""
     import importlib
 
-    from fencepost.mining.engine import QUICK_JAVA
     from fencepost.mining.mine import mine
-    from fencepost.mining.session import session
+    from fencepost.mining.spark.engine import QUICK_JAVA
+    from fencepost.mining.spark.session import session
 
     told = json.loads(options.once)
     for name, value in told["constants"].items():

@@ -25,13 +25,13 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from fencepost.model.controller_state import Constants as Control
+from fencepost.model.comparison.sameness import spec_of
+from fencepost.model.controller.state import Constants as Control
 from fencepost.model.explore import Limits, explore
-from fencepost.model.group_state import Constants as Groups
+from fencepost.model.group.state import Constants as Groups
 from fencepost.model.registry import model_of
-from fencepost.model.replication import Replication
-from fencepost.model.replication_state import Constants as Data
-from fencepost.model.tla.sameness import spec_of
+from fencepost.model.replication.state import Constants as Data
+from fencepost.model.replication.system import Replication
 from fencepost.model.tlc import RunOptions, check
 
 CONFIGURATIONS: tuple[Any, ...] = (

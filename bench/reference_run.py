@@ -13,8 +13,8 @@ import time
 from rich.console import Console
 from rich.table import Table
 
-from fencepost.campaign.run import Run
-from fencepost.campaign.worker import settle_memory
+from fencepost.campaign.run.run import Run
+from fencepost.campaign.workers.worker import settle_memory
 from fencepost.checkers.judges import judge
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
 

@@ -28,9 +28,9 @@ from rich.console import Console
 from rich.table import Table
 from scale_cluster import Cluster, Measured, Orders, digest, populate
 
-from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-from fencepost.impl.runtime.zookeeper_server import ServerOptions, ZooKeeperServer, free_ports
-from fencepost.impl.zookeeper_groups import GROUPED, ONE_AT_A_TIME, PIPELINED, Grouping
+from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+from fencepost.impl.runtime.zookeeper.server import ServerOptions, ZooKeeperServer, free_ports
+from fencepost.impl.zookeeper.grouping import GROUPED, ONE_AT_A_TIME, PIPELINED, Grouping
 
 HERE = Path(__file__).parent
 SAMPLE = 25

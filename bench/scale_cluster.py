@@ -22,30 +22,30 @@ from typing import Any
 import msgspec
 from attrs import asdict, define, field, frozen
 
-from fencepost.impl import znodes
-from fencepost.impl.broker import Broker, make_broker
+from fencepost.impl.broker.broker import Broker, make_broker
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.writer import ControllerWriter
-from fencepost.impl.messages import (
+from fencepost.impl.core.core_interface import Effect, Input
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
     ControlResponse,
     Message,
     TopicPartition,
 )
-from fencepost.impl.parts import Parts
-from fencepost.impl.procedures import Steps
 from fencepost.impl.runtime.codec import encode
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.impl.runtime.files import RealFiles
 from fencepost.impl.runtime.frames import framed, greeting, read_frame, read_greeting
 from fencepost.impl.runtime.network import Network
-from fencepost.impl.runtime.node import COLLECT_AFTER
-from fencepost.impl.runtime.zookeeper import ZooKeeperSession
-from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-from fencepost.impl.runtime.zookeeper_server import HOST
-from fencepost.impl.seam import Effect, Input
-from fencepost.impl.zookeeper import (
+from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+from fencepost.impl.runtime.zookeeper.server import HOST
+from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import GROUPED, Grouping, groups, read_size, write_size
+from fencepost.impl.zookeeper.interface import (
     Check,
     Create,
     Data,
@@ -54,12 +54,12 @@ from fencepost.impl.zookeeper import (
     MultiDone,
     MultiRead,
     MultiReadDone,
-    Request,
     SetData,
     SetWatches,
+    ZooKeeperRequest,
 )
-from fencepost.impl.zookeeper_groups import GROUPED, Grouping, groups, read_size, write_size
 from fencepost.model.explore.process import resident_bytes
+from fencepost.systems.node import COLLECT_AFTER
 from fencepost.traces.events import Event, Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClusterOptions
@@ -145,10 +145,10 @@ def digest(zookeeper: BlockingZooKeeper, cluster: Cluster) -> str:
     return seen.hexdigest()[:16]
 
 
-def raw_requests(cluster: Cluster, scenario: str) -> list[Request]:
+def raw_requests(cluster: Cluster, scenario: str) -> list[ZooKeeperRequest]:
     """The operations that the grouped controller asks for, with nothing behind them."""
     fence = Check(znodes.CONTROLLER_EPOCH, 0)
-    requests: list[Request] = []
+    requests: list[ZooKeeperRequest] = []
     if scenario != "shutdown":
         topics = {znodes.topic_path(topic): 4_096 for topic, _ in cluster.assignments()}
         for group in groups(topics, lambda path: read_size(path, topics[path]), GROUPED):
@@ -344,7 +344,7 @@ class _Marking(ControllerWriter):
 
     watcher: Controller
 
-    def read_states(self, context: ControllerContext, keys: Collection[TopicPartition]) -> Steps:
+    def read_states(self, context: ControllerContext, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
         """As the writer's."""
         states = yield from super().read_states(context, keys)
         self.watcher.mark("loaded")
@@ -356,7 +356,7 @@ class _CountedSession(ZooKeeperSession):
 
     watcher: Controller
 
-    def ask(self, request_id: int, request: Request) -> None:
+    def ask(self, request_id: int, request: ZooKeeperRequest) -> None:
         """Send and count."""
         self.watcher.asked += 1
         super().ask(request_id, request)

@@ -18,11 +18,11 @@ from rich.console import Console
 from rich.table import Table
 
 from fencepost.campaign.bugs import BUGS, PlantedBug
-from fencepost.campaign.run import run
-from fencepost.campaign.shrink import shrink
-from fencepost.campaign.shrink_oracle import Shown, target_of
-from fencepost.campaign.shrink_workers import Workers
-from fencepost.campaign.swarm import swarm
+from fencepost.campaign.run.run import run
+from fencepost.campaign.shrink.oracle import ShownAnomaly, target_of
+from fencepost.campaign.shrink.shrink import shrink
+from fencepost.campaign.shrink.workers import Workers
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 
@@ -50,7 +50,7 @@ def recorded() -> list[str]:
     return [f"{bug}:{int(needed[bug]) - 1}" if needed.get(bug, "").isdecimal() else bug for bug in BUGS]
 
 
-def lowest(bug: PlantedBug, seeds: range) -> tuple[int, Shown] | None:
+def lowest(bug: PlantedBug, seeds: range) -> tuple[int, ShownAnomaly] | None:
     """The first seed that shows the bug by a name of its own."""
     for seed in seeds:
         plan = swarm(seed, bug.profile, (bug.bug,))

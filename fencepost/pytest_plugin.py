@@ -140,7 +140,7 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
         plan = cluster_plan(options)
     if real:
         pytest.importorskip("kazoo", reason="a real cluster needs the extra zookeeper")
-        from fencepost.campaign.real import RealCluster
+        from fencepost.systems.real_cluster import RealCluster
 
         folder = _folder(request.node) / "cluster"
         with ExitStack() as stack:
@@ -148,10 +148,10 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
                 processes = stack.enter_context(RealCluster.started(folder, plan))
             yield processes
     else:
-        from fencepost.campaign.live import LiveCluster
+        from fencepost.campaign.run.simulated_cluster import SimulatedCluster
 
         with _mistakes_in_a_sentence():
-            cluster = LiveCluster.start(plan)
+            cluster = SimulatedCluster.start(plan)
         yield cluster
     _remove_unless_failed(request.node)
 

@@ -11,21 +11,30 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "fencepost"
 
-# What each layer may import of the others (itself always). A dotted name stands for that part only.
+# What each layer may import of the others (itself always). A dotted name means that part only.
 LAYERS: dict[str, set[str]] = {
     "traces": set(),
+    "console": {"traces", "report"},
     "model": {"traces"},
     "checkers": {"traces", "model"},
     "report": {"traces", "model", "checkers"},
+    "viewer": {"traces", "model", "checkers", "report"},
     "impl": {"traces"},
     "sim": {"traces", "impl"},
-    "campaign": {"traces", "model", "checkers", "report", "impl", "sim"},
+    "wire": {"traces", "impl"},
+    "proxy": {"traces", "impl", "wire"},
+    "systems": {"traces", "impl", "sim", "wire", "proxy"},
     "audit": {"traces", "model", "checkers", "impl.log"},
-    "mining": {"traces", "model", "checkers", "report", "impl", "sim", "campaign"},
-    "cli": {"traces", "model", "checkers", "report", "impl", "sim", "campaign", "audit", "mining"},
+    "history": {"traces", "model", "checkers", "report"},
 }
-LAYERS["history"] = {"traces", "model", "checkers", "report"}
-LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli", "history"}
+LAYERS["campaign"] = {
+    *("traces", "model", "checkers", "report", "viewer"),
+    *("impl", "sim", "wire", "proxy", "systems"),
+}
+LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
+LAYERS["torture"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
+LAYERS["cli"] = LAYERS["mining"] | {"mining", "audit", "history", "torture", "kafka", "console"}
+LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli"}
 
 # Third-party packages and the only places that may import them.
 ONLY_IN: dict[str, tuple[str, ...]] = {
@@ -33,24 +42,25 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "kazoo": ("impl.runtime",),
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
+    "kio": ("wire",),
     "numba": ("checkers", "model.explore"),
 }
 
 # The deterministic parts, and what is exempt from them because it is where the real world begins.
-PURE = ("model", "impl", "sim")
-IMPURE_INSIDE = ("model.explore", "model.tlc", "impl.runtime")
+PURE = ("model", "impl", "sim", "wire", "proxy")
+IMPURE_INSIDE = ("model.explore", "model.tlc", "impl.runtime", "wire.server", "wire.client", "proxy.server")
 FORBIDDEN = {
     "time", "random", "socket", "threading", "os", "subprocess", "asyncio", "multiprocessing", "uuid", "secrets", "datetime", "tempfile",
 }  # fmt: skip
 FORBIDDEN_IN_SIM = {"math", "cmath", "statistics"}  # a float from libm would tie a seed to a machine
 FORBIDDEN_EVERYWHERE = {"pickle", "marshal", "shelve"}
 FORBIDDEN_CALLS = {"hash", "id"}
-HASH_IS_FINE = {"impl.topic_partition": "caches what __hash__ answers; never part of behaviour"}
+HASH_IS_FINE = {"impl.messages.topic_partition": "caches what __hash__ answers; never part of behaviour"}
 LINKS = {"traces", "model", "checkers", "impl"}  # the links at the repository's top: for reading only
 
 
 def module_name(path: Path) -> str:
-    """fencepost/impl/seam.py -> impl.seam; a package's __init__ is the package."""
+    """fencepost/impl/core/core_interface.py -> impl.interface; a package's __init__ is the package."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -164,15 +174,15 @@ def test_every_module_belongs_to_a_known_layer():
 
 
 LAYER_BAD = [
-    ("traces.plan", "from fencepost.impl import seam"),
+    ("traces.plan", "from fencepost.impl import core"),
     ("traces.plan", "import fencepost.model"),
-    ("model.replication", "from fencepost.impl.messages import Message"),
+    ("model.replication", "from fencepost.impl.messages.broker_api import Message"),
     ("model.replication", "from fencepost.checkers.verdict import Verdict"),
     ("checkers.log", "from fencepost.impl.log import batch"),
     ("checkers.log", "from fencepost.sim.world import World"),
     ("checkers.log", "def f():\n    from fencepost.report import text"),
     ("report.text", "from fencepost.campaign import run"),
-    ("report.text", "from fencepost.impl import seam"),
+    ("report.text", "from fencepost.impl import core"),
     ("impl.broker", "from fencepost.model import log"),
     ("impl.broker", "from fencepost.checkers import verdict"),
     ("impl.broker", "from fencepost.sim import world"),
@@ -182,13 +192,18 @@ LAYER_BAD = [
     ("impl.broker", "from .runtime import driver"),
     ("impl.broker", "from fencepost import sim"),
     ("impl.runtime.files", "from fencepost.sim.disk import Disk"),
+    ("wire.frames", "from fencepost.sim.world import World"),
+    ("systems.simulation", "from fencepost.campaign.run.run import Run"),
+    ("viewer.page", "from fencepost.campaign.run.run import Run"),
+    ("campaign.run.run", "from fencepost.kafka import cluster"),
+    ("campaign.run.run", "from fencepost.console.output import Output"),
     ("sim.world", "from fencepost.campaign import run"),
     ("sim.world", "from fencepost.model import log"),
     ("sim.world", "from fencepost.checkers import verdict"),
     ("sim.world", "from fencepost.impl.runtime import files"),
     ("campaign.run", "from fencepost.mining import mine"),
     ("campaign.run", "from fencepost.cli import main"),
-    ("audit.read", "from fencepost.impl.broker import Broker"),
+    ("audit.read", "from fencepost.impl.broker.broker import Broker"),
     ("audit.read", "from fencepost.campaign import run"),
     ("mining.mine", "from fencepost.cli import main"),
     ("mining.mine", "import importlib\nimportlib.import_module('fencepost.cli')"),
@@ -203,6 +218,8 @@ THIRD_PARTY_BAD = [
     ("report.text", "import pyarrow.parquet as pq"),
     ("model.replication", "from numba import njit"),
     ("mining.mine", "import numba"),
+    ("impl.broker.broker", "from kio.schema import types"),
+    ("proxy.rules", "import kio"),
     ("campaign.run", "import importlib\nimportlib.import_module('pyspark')"),
     ("campaign.run", "if TYPE_CHECKING:\n    import pyspark"),
     ("campaign.run", "from traces.plan import Plan"),
@@ -215,22 +232,22 @@ PURITY_BAD = [
     ("impl.x", "def f():\n    import os.path"),
     ("sim.x", "key = hash((1, 2))"),
     ("impl.x", "key = id(object())"),
-    ("impl.topic_partition", "key = id(object())"),
+    ("impl.messages.topic_partition", "key = id(object())"),
     ("model.x", "key = hash('a')"),
     ("traces.x", "import pickle"),
     ("cli.x", "eval('1')"),
 ]
 GOOD = [
     ("checkers.log", "from fencepost.model import log\nimport numba, pyarrow, time"),
-    ("campaign.run", "from fencepost.sim.world import World\nfrom fencepost.impl import seam\nimport os"),
+    ("campaign.run", "from fencepost.sim.world import World\nfrom fencepost.impl import core\nimport os"),
     ("campaign.machines.log", "import hypothesis"),
     ("audit.read", "from fencepost.impl.log.batch import Batch"),
     ("impl.runtime.files", "import os, time, socket, kazoo\nfrom fencepost.impl import files"),
-    ("impl.topic_partition", "key = hash((1, 2))"),
+    ("impl.messages.topic_partition", "key = hash((1, 2))"),
     ("model.explore.search", "import numba, time"),
     ("mining.mine", "import pyspark, pyarrow\nfrom fencepost.campaign import run"),
     ("cli.main", "from fencepost.mining import mine\nfrom fencepost.impl import log\nfrom fencepost import __version__"),
-    ("sim.disk", "from fencepost.impl.files import FileSystem\nfrom .randomness import Randomness"),
+    ("sim.disk", "from fencepost.impl.core.files import FileSystem\nfrom .randomness import Randomness"),
 ]  # fmt: skip
 
 
@@ -252,3 +269,111 @@ def test_a_relative_import_of_a_package_is_resolved():
     assert breaches("impl", source, is_package=True) == [
         "impl (impl's core) imports fencepost.impl.runtime.driver"
     ]
+
+
+# ---- circles
+
+
+def import_graph(sources: dict[str, str], packages: frozenset[str]) -> dict[str, set[str]]:
+    """Module -> the modules of the package that it imports. sources: module -> source; packages: those that are an __init__."""
+    graph = {}
+    for module, source in sources.items():
+        found = set()
+        for name in imports(module, ast.parse(source), is_package=module in packages):
+            target = name.removeprefix("fencepost.")
+            while target and target not in sources:
+                target = target.rpartition(".")[0]
+            if target and target != module:
+                found.add(target)
+        # `from package import module` names both: the package itself is meant only where the name is its own
+        graph[module] = {one for one in found if not any(other.startswith(f"{one}.") for other in found)}
+    return graph
+
+
+def folders_of(graph: dict[str, set[str]], parent: str) -> dict[str, set[str]]:
+    """The same graph between the files and folders right below one folder ("" for the top)."""
+    start = f"{parent}." if parent else ""
+    inside: dict[str, set[str]] = {}
+    for module, targets in graph.items():
+        if module.startswith(start) and module != parent:
+            room = module.removeprefix(start).split(".")[0]
+            rooms = {one.removeprefix(start).split(".")[0] for one in targets if one.startswith(start)}
+            inside.setdefault(room, set()).update(rooms - {room, ""})
+    return inside
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected parts of more than one node (Tarjan)."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found = []
+
+    def visit(node: str) -> None:
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        for target in sorted(graph.get(node, ())):
+            if target not in order:
+                visit(target)
+                low[node] = min(low[node], low[target])
+            elif target in stack:
+                low[node] = min(low[node], order[target])
+        if low[node] == order[node]:
+            part = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(part) > 1:
+                found.append(sorted(part))
+
+    for node in sorted(graph):
+        if node not in order:
+            visit(node)
+    return found
+
+
+PACKAGES = frozenset(module_name(path) for path in SOURCES if path.name == "__init__.py")
+GRAPH = import_graph({module_name(path): path.read_text(encoding="utf-8") for path in SOURCES}, PACKAGES)
+
+
+def test_no_files_import_each_other_in_a_circle():
+    """Whoever reads a file can read what it needs first: no circle of files, imports for types included."""
+    assert circles(GRAPH) == []
+
+
+@pytest.mark.parametrize("parent", sorted(PACKAGES))
+def test_no_folders_import_each_other_in_a_circle(parent):
+    """The files and folders of one folder have an order, too."""
+    assert circles(folders_of(GRAPH, parent)) == []
+
+
+def test_a_planted_circle_of_files_and_of_folders_is_found():
+    """A circle through three files is found, also where a name is imported for types only; so is one between two folders without a circle of files."""
+    files = {
+        "a.one": "from fencepost.a.two import x",
+        "a.two": "def f():\n    from fencepost.a import three",
+        "a.three": "if TYPE_CHECKING:\n    from fencepost.a.one import y",
+        "a": "",
+        "b": "",
+    }
+    assert circles(import_graph(files, frozenset({"a", "b"}))) == [["a.one", "a.three", "a.two"]]
+    folders = {
+        "a": "",
+        "b": "",
+        "a.x": "import fencepost.b.x",
+        "b.y": "import fencepost.a.y",
+        "a.y": "",
+        "b.x": "",
+    }
+    graph = import_graph(folders, frozenset({"a", "b"}))
+    assert circles(graph) == []
+    assert circles(folders_of(graph, "")) == [["a", "b"]]
+
+
+MOST_ROOMS = 24
+"""Files and folders on one level of a folder: more than that no reader keeps in mind. About a dozen is the aim."""
+
+
+def test_no_folder_has_more_rooms_than_a_reader_keeps_in_mind():
+    """A folder with many files wants folders of its own; campaign, the largest, has at most 20 rooms."""
+    rooms = {parent or "fencepost": len(folders_of(GRAPH, parent)) for parent in PACKAGES}
+    assert {name: count for name, count in rooms.items() if count > MOST_ROOMS} == {}
+    assert rooms["campaign"] <= 20

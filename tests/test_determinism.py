@@ -38,7 +38,7 @@ def test_another_seed_gives_another_world():
     assert log_of(5, "0") != log_of(6, "0")
 
 
-RUN = "from fencepost.campaign.run import run; from fencepost.campaign.swarm import swarm; print(run(swarm({seed})).digest)"
+RUN = "from fencepost.campaign.run.run import run; from fencepost.campaign.swarm.swarm import swarm; print(run(swarm({seed})).digest)"
 
 
 def digest_of(seed: int, hash_seed: str) -> str:

@@ -7,11 +7,11 @@ import sys
 
 import rich_click as click
 
-from fencepost.campaign.driver import Campaign, Progress, drive
-from fencepost.campaign.profiles import PROFILES
-from fencepost.campaign.results import CampaignResult, Job
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import SeedRange, jobs_option, json_option
+from fencepost.campaign.driver.driver import Campaign, CampaignProgress, drive
+from fencepost.campaign.swarm.profiles import PROFILES
+from fencepost.campaign.workers.results import CampaignResult, Job
+from fencepost.console.options import SeedRange, jobs_option, json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, strongest
 
 QUIET = ("calm",)
@@ -51,7 +51,7 @@ def _reached(campaign: Campaign, output: Output) -> tuple[CampaignResult, dict[s
     """What a campaign came to, and the lowest seed that reached each mark."""
     first: dict[str, int] = {}
 
-    def on_progress(progress: Progress) -> None:
+    def on_progress(progress: CampaignProgress) -> None:
         seed = progress.result.seed
         first.update({mark: min(first.get(mark, seed), seed) for mark in progress.result.marks})
         bar.to(progress.done, f"{progress.findings} with findings")

@@ -3,7 +3,7 @@
     python -m tools.state_machines           write the page
     python -m tools.state_machines --check   exit with 1 if the page is not what the tables say
 
-The tables are what they obey (fencepost/impl/controller/machines.py, fencepost/impl/broker_states.py): a transition that no table allows is refused,
+The tables are what they obey (fencepost/impl/controller/machines.py, fencepost/impl/core/broker_states.py): a transition that no table allows is refused,
 recorded as a mark and counted.
 """
 
@@ -13,16 +13,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
 
-from fencepost.impl.broker_states import BROKER_TRANSITIONS
 from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
 from fencepost.impl.coordinator.states import GROUP_TRANSITIONS
+from fencepost.impl.core.broker_states import BROKER_TRANSITIONS
 
 State = TypeVar("State", bound=StrEnum)
 PAGE = Path(__file__).parents[1] / "docs" / "state-machines.md"
 
 OPENING = """# State machines of controller and broker
 
-Drawn from the tables in `fencepost/impl/controller/machines.py` and `fencepost/impl/broker_states.py` by `python -m tools.state_machines`; a test
+Drawn from the tables in `fencepost/impl/controller/machines.py` and `fencepost/impl/core/broker_states.py` by `python -m tools.state_machines`; a test
 holds this page and the tables together. A transition that is not here is refused, recorded as the mark `illegal_transition_refused` and counted.
 The names are Kafka's.
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from fencepost.campaign.bugs import BUGS
-from fencepost.cli.bugs import RECORD, Hunt
+from fencepost.campaign.hunting.swarm_hunt import RECORD, Hunt
 
 PAGE = Path(__file__).parents[1] / "docs" / "track-record.md"
 BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"

@@ -18,8 +18,8 @@ from attrs import define, field
 from fencepost.audit.cursor import Cursor, Held
 from fencepost.audit.findings import Findings
 from fencepost.audit.replica import ReplicaWalk
-from fencepost.impl.log.control_records import end_transaction_of
-from fencepost.impl.log.record_batch import Record
+from fencepost.impl.log.batch.control_records import end_transaction_of
+from fencepost.impl.log.batch.record_batch import Record
 
 MOST_WAITING = 200_000
 """Records, of one partition, that wait for a later record of their key or for a marker; with more nothing is said."""

@@ -9,9 +9,9 @@ from attrs import define
 
 from fencepost.audit.findings import Findings
 from fencepost.audit.replica import Known, ReplicaWalk
-from fencepost.audit.segments import Batch
-from fencepost.impl.log.batch_header import NO_SEQUENCE, CorruptBatchError
-from fencepost.impl.log.record_batch import Header
+from fencepost.audit.segments import AuditedBatch
+from fencepost.impl.log.batch.header import NO_SEQUENCE, CorruptBatchError
+from fencepost.impl.log.batch.record_batch import Header
 
 FIELDS = ("leader epoch", "producer", "sequence", "kind", "time", "key", "value", "headers")
 
@@ -46,7 +46,7 @@ class Held:
         return self.content[3][1]
 
 
-def held_records(batch: Batch) -> list[Held]:
+def held_records(batch: AuditedBatch) -> list[Held]:
     """The records of a batch with what is said of them in its header. Raises CorruptBatchError."""
     header = batch.header
     producer = header.producer_id, header.producer_epoch
@@ -71,7 +71,7 @@ class Cursor:
     replica: ReplicaWalk
     stream: Iterator[Known]
     findings: Findings
-    batch: Batch | None = None
+    batch: AuditedBatch | None = None
     records: list[Held] | None = None
     index: int = 0
     known_from: int = 0

@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 from fencepost.audit.findings import Findings
 from fencepost.audit.source import RealSource
 from fencepost.impl.log import layout
-from fencepost.impl.log.dump_states import PartitionOffset, Property, partition_offsets, properties
+from fencepost.impl.log.dump.states import PartitionOffset, Property, partition_offsets, properties
 from fencepost.traces.errors import EnvironmentError_
 
 TopicNumber = tuple[str, int]

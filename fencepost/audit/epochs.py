@@ -13,10 +13,10 @@ from pathlib import Path
 from attrs import define, field
 
 from fencepost.audit.findings import Findings
-from fencepost.audit.segments import Batch
+from fencepost.audit.segments import AuditedBatch
 from fencepost.audit.source import RealSource
-from fencepost.impl.log.batch_header import BatchHeader
-from fencepost.impl.log.dump_states import EpochStart, epoch_starts
+from fencepost.impl.log.batch.header import BatchHeader
+from fencepost.impl.log.dump.states import EpochStart, epoch_starts
 
 ANOMALY = "epoch_checkpoint_contradicts_log"
 
@@ -51,7 +51,7 @@ class EpochCheck:
             self.usable = False
             self.findings.left_out(self.path, error.strerror or str(error))
 
-    def see(self, batch: Batch) -> None:
+    def see(self, batch: AuditedBatch) -> None:
         """The next batch."""
         header = batch.header
         while self.below < len(self.entries) and self.entries[self.below].start_offset <= header.base_offset:

@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
-from fencepost.impl.log.dump import Flaw
+from fencepost.impl.log.dump.dump import Flaw
 
 CHECK = "audit"
 MOST_OF_ONE_KIND = 20

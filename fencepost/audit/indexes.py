@@ -1,7 +1,7 @@
 """Whether the indexes of a segment lead to where they say.
 
 Owns which indexes a segment has and that they are unpacked entry by entry (ten megabytes are a million entries). Must not know what an entry means
-(impl/log/dump_index.py).
+(impl/log/dump/indexes.py).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,8 +15,9 @@ from fencepost.audit.directories import TRANSACTION_INDEX, SegmentFile
 from fencepost.audit.findings import Findings
 from fencepost.audit.source import RealSource
 from fencepost.impl.log import layout
-from fencepost.impl.log.dump import Extent, Flaw
-from fencepost.impl.log.dump_index import (
+from fencepost.impl.log.batch.record_batch import BatchHeader
+from fencepost.impl.log.dump.dump import Extent, Flaw
+from fencepost.impl.log.dump.indexes import (
     OFFSET_ENTRY,
     TIME_ENTRY,
     OffsetEntry,
@@ -27,7 +28,6 @@ from fencepost.impl.log.dump_index import (
     time_entries,
     transaction_entries,
 )
-from fencepost.impl.log.record_batch import BatchHeader
 
 ANOMALY = "index_damaged"
 MOST_BYTES = 256 * 1024 * 1024
@@ -37,27 +37,27 @@ LAST_POSITION = 1 << 63
 LAST_OFFSET = 1 << 63
 """Beyond anything: no entry is left."""
 
-Entry = TypeVar("Entry", OffsetEntry, TimeEntry)
+IndexEntry = TypeVar("IndexEntry", OffsetEntry, TimeEntry)
 
 
 @define
-class PackedEntries(Sequence[Entry]):
+class PackedEntries(Sequence[IndexEntry]):
     """The entries of an index, unpacked when asked for. make: of the byte where it stands and its two numbers. last: the one that was asked for last, with its
     number."""
 
     data: bytes
     form: Struct
-    make: Callable[[int, int, int], Entry]
-    last: tuple[int, Entry] | None = None
+    make: Callable[[int, int, int], IndexEntry]
+    last: tuple[int, IndexEntry] | None = None
 
     def __len__(self) -> int:
         return len(self.data) // self.form.size
 
     @overload
-    def __getitem__(self, index: int) -> Entry: ...
+    def __getitem__(self, index: int) -> IndexEntry: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Entry]: ...
-    def __getitem__(self, index: int | slice) -> Entry | Sequence[Entry]:
+    def __getitem__(self, index: slice) -> Sequence[IndexEntry]: ...
+    def __getitem__(self, index: int | slice) -> IndexEntry | Sequence[IndexEntry]:
         if isinstance(index, slice):
             return [self[number] for number in range(len(self))[index]]
         if self.last is not None and self.last[0] == index:

@@ -19,7 +19,7 @@ from fencepost.audit.segments import Parsed
 from fencepost.audit.survey import Survey
 from fencepost.checkers.verdict import Verdict
 
-Progress = Callable[[int], None]
+AuditProgress = Callable[[int], None]
 """Is told how many bytes more were read."""
 
 
@@ -55,7 +55,7 @@ class PartitionAudit:
         return self.findings.verdict()
 
 
-def audit_partition(found: Survey, key: TopicNumber, progress: Progress) -> PartitionAudit:
+def audit_partition(found: Survey, key: TopicNumber, progress: AuditProgress) -> PartitionAudit:
     """Read and judge the replicas of one partition."""
     replicas, findings = found.partitions[key]
     request = found.request

@@ -10,10 +10,10 @@ from pathlib import Path
 from attrs import define, field
 
 from fencepost.audit.findings import Findings
-from fencepost.audit.segments import Batch
+from fencepost.audit.segments import AuditedBatch
 from fencepost.audit.source import RealSource
-from fencepost.impl.log.batch_header import NO_PRODUCER_ID, NO_SEQUENCE
-from fencepost.impl.log.dump_states import ProducerEntry, producer_entries
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE
+from fencepost.impl.log.dump.states import ProducerEntry, producer_entries
 
 MOST_PRODUCERS = 20_000
 """Producers that are remembered of one replica; of more the ones that were silent longest are forgotten, as a broker does."""
@@ -46,7 +46,7 @@ class ProducerCheck:
     producers: dict[int, Producer] = field(factory=dict)
     passed: int = 0
 
-    def see(self, batch: Batch) -> None:
+    def see(self, batch: AuditedBatch) -> None:
         """The next batch."""
         header = batch.header
         while self.passed < len(self.snapshots) and self.snapshots[self.passed][0] <= header.base_offset:
@@ -73,7 +73,7 @@ class ProducerCheck:
         if header.base_sequence != NO_SEQUENCE and not header.is_control:
             self._follow(known, batch)
 
-    def _follow(self, known: Producer, batch: Batch) -> None:
+    def _follow(self, known: Producer, batch: AuditedBatch) -> None:
         header = batch.header
         first, last = header.base_sequence, header.last_sequence
         twice = next(

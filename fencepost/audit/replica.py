@@ -16,9 +16,9 @@ from fencepost.audit.epochs import EpochCheck
 from fencepost.audit.findings import Findings
 from fencepost.audit.indexes import SegmentIndexes
 from fencepost.audit.producers import ProducerCheck
-from fencepost.audit.segments import Bad, Batch, Old, Parsed, walk_segment
+from fencepost.audit.segments import AuditedBatch, Bad, Old, Parsed, walk_segment
 from fencepost.audit.source import RealSource
-from fencepost.impl.log.batch_header import DELETE_HORIZON, BatchHeader, Damage
+from fencepost.impl.log.batch.header import DELETE_HORIZON, BatchHeader, Damage
 
 MOST_GAPS = 1000
 """Gaps that are kept until it is known whether the topic is compacted."""
@@ -28,7 +28,7 @@ PROGRESS_BYTES = 1 << 20
 """Progress is told about that often."""
 
 
-Known = tuple[Batch, int]
+Known = tuple[AuditedBatch, int]
 """A good batch, and from where on the replica is known: between it and the batch before nobody knows."""
 
 
@@ -116,7 +116,7 @@ class ReplicaWalk:
         tail = following is None and not self.files.clean
         indexes = SegmentIndexes(segment, self.findings, tail)
         bound = segment.base_offset + LARGEST_RELATIVE_OFFSET + 1 if following is None else following
-        held: Batch | None = None
+        held: AuditedBatch | None = None
         seen_batch = False
         with RealSource(segment.path) as source:
             indexes.load()
@@ -130,7 +130,7 @@ class ReplicaWalk:
                     elif known := self._take(held, indexes):
                         yield known
                     held = None
-                if not isinstance(item, Batch):
+                if not isinstance(item, AuditedBatch):
                     self._no_batch(item, segment, indexes, first=not seen_batch)
                     continue
                 seen_batch = True
@@ -148,9 +148,11 @@ class ReplicaWalk:
             self.told_bytes = 0
         indexes.end()
 
-    def _is_misplaced(self, held: Batch, following: Batch | Bad | Old, segment: SegmentFile) -> bool:
+    def _is_misplaced(
+        self, held: AuditedBatch, following: AuditedBatch | Bad | Old, segment: SegmentFile
+    ) -> bool:
         """Whether a batch that jumped ahead is wrong, because the log goes on where it was."""
-        if not isinstance(following, Batch):
+        if not isinstance(following, AuditedBatch):
             return False
         if not self._expected(segment) <= following.header.base_offset < held.header.next_offset:
             return False
@@ -168,7 +170,7 @@ class ReplicaWalk:
 
     # ---- a batch
 
-    def _take(self, batch: Batch, indexes: SegmentIndexes) -> Known | None:
+    def _take(self, batch: AuditedBatch, indexes: SegmentIndexes) -> Known | None:
         """A batch where it belongs, held against everything beside it; None if it is not where it belongs."""
         header = batch.header
         indexes.see(header, batch.position)
@@ -194,7 +196,7 @@ class ReplicaWalk:
         self.next_offset, self.doubtful = header.next_offset, False
         return batch, known_from
 
-    def _gap(self, batch: Batch) -> int:
+    def _gap(self, batch: AuditedBatch) -> int:
         """Notes a hole before this batch; returns from where on the replica is known."""
         first = self.start_offset if self.next_offset is None else self.next_offset
         if first < batch.header.base_offset:
@@ -203,7 +205,7 @@ class ReplicaWalk:
                 self.gaps.append(Gap(first, batch.header.base_offset, batch.where))
         return first
 
-    def _epoch(self, batch: Batch) -> None:
+    def _epoch(self, batch: AuditedBatch) -> None:
         epoch = batch.header.leader_epoch
         if epoch < self.epoch:
             self.findings.add(
@@ -216,7 +218,7 @@ class ReplicaWalk:
 
     # ---- what is no good batch
 
-    def _outside(self, batch: Batch, bound: int, segment: SegmentFile) -> None:
+    def _outside(self, batch: AuditedBatch, bound: int, segment: SegmentFile) -> None:
         self.findings.add(
             "offset_regressed_in_log",
             expected=f"offsets from {segment.base_offset} to below {bound} in this segment",

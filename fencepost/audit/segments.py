@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import define, evolve, frozen
 
-from fencepost.impl.log.batch_header import (
+from fencepost.impl.log.batch.header import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
@@ -23,8 +23,8 @@ from fencepost.impl.log.batch_header import (
     read_header,
     unchecked_header,
 )
-from fencepost.impl.log.dump import Source
-from fencepost.impl.log.record_batch import Record, read_records
+from fencepost.impl.log.batch.record_batch import Record, read_records
+from fencepost.impl.log.dump.dump import Source
 
 CHUNK_BYTES = 1024 * 1024
 """Read at once, unless a batch is longer."""
@@ -36,7 +36,7 @@ _MAGIC_AT = 16
 
 
 @define
-class Batch:
+class AuditedBatch:
     """A whole batch. position: in the file (that of the header is in `data`). data: its bytes, and only they."""
 
     header: BatchHeader
@@ -93,7 +93,7 @@ class Parsed:
         return self.header
 
 
-def walk_segment(source: Source, path: Path, parsed: Parsed) -> Iterator[Batch | Bad | Old]:
+def walk_segment(source: Source, path: Path, parsed: Parsed) -> Iterator[AuditedBatch | Bad | Old]:
     """Everything in a segment, in the order of the file. A Bad without a header is the last item. parsed: shared by replicas that are walked side by side."""
     position, size, start, data = 0, source.size(), 0, b""
     while position < size:
@@ -117,7 +117,7 @@ def walk_segment(source: Source, path: Path, parsed: Parsed) -> Iterator[Batch |
                 return
             position += bad.header.size
             continue
-        yield Batch(header, position, whole, path)
+        yield AuditedBatch(header, position, whole, path)
         position += header.size
 
 

@@ -23,7 +23,7 @@ from fencepost.traces.errors import EnvironmentError_
 
 
 @frozen(kw_only=True)
-class Request:
+class AuditRequest:
     """What to audit. places: (broker, data directory); a broker may have several. topics: patterns, of which a topic must match one. compacted: patterns of
     topics in which holes are nothing wrong, whatever the directories say. deep: decode every record, and hold compaction against the keys."""
 
@@ -37,7 +37,7 @@ class Request:
 class Survey:
     """What is to be audited. findings: of the directories, not of one partition. bytes: of all segments."""
 
-    request: Request
+    request: AuditRequest
     directories: list[DataDirectory]
     partitions: dict[TopicNumber, tuple[list[ReplicaFiles], Findings]] = field(factory=dict)
     findings: Findings = field(factory=Findings)
@@ -53,7 +53,7 @@ class Survey:
         return list(dict.fromkeys(directory.broker for directory in self.directories))
 
 
-def survey(request: Request) -> Survey:
+def survey(request: AuditRequest) -> Survey:
     """List everything. Raises EnvironmentError_ if a place is no data directory, or no partition matches."""
     findings = Findings()
     _refuse_same(request.places)

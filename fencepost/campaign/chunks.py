@@ -13,9 +13,9 @@ import msgspec
 from attrs import evolve, field, frozen
 
 from fencepost.campaign.failure import Keeping, RunFailedError, assert_ok
-from fencepost.campaign.plans import plan_of
-from fencepost.campaign.results import Job
-from fencepost.campaign.run import run
+from fencepost.campaign.run.run import run
+from fencepost.campaign.workers.plans import plan_of
+from fencepost.campaign.workers.results import Job
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from attrs import frozen
 
-from fencepost.campaign.shrink import Shrunk, shrink
-from fencepost.campaign.shrink_oracle import InProcess, Shown, target_of
-from fencepost.campaign.shrink_text import short_plan, write_plan
+from fencepost.campaign.shrink.oracle import InProcess, ShownAnomaly, target_of
+from fencepost.campaign.shrink.shrink import Shrunk, shrink
+from fencepost.campaign.shrink.text import short_plan, write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, Verdict, combine
 from fencepost.report.explain import explain
@@ -102,7 +102,7 @@ def _without_plan(trace: Trace, verdict: Verdict, keeping: Keeping) -> str:
     return explain(finding, trace, replay=again, most_lines=MOST_LINES).plain()
 
 
-def _again(plan: Plan, verdict: Verdict) -> Shown | None:
+def _again(plan: Plan, verdict: Verdict) -> ShownAnomaly | None:
     """The run of the plan, if it shows the same as the trace."""
     try:
         return target_of(plan, anomaly=verdict.anomaly or "")
@@ -110,7 +110,7 @@ def _again(plan: Plan, verdict: Verdict) -> Shown | None:
         return None
 
 
-def _shrunk(shown: Shown, plan: Plan, keeping: Keeping) -> Shrunk | None:
+def _shrunk(shown: ShownAnomaly, plan: Plan, keeping: Keeping) -> Shrunk | None:
     if keeping.shrink_s <= 0:
         return None
     small = shrink(plan, InProcess(target=shown.target, seconds=keeping.shrink_s))

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from attrs import evolve, frozen
 
+from fencepost.checkers.columns_read import LOG_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from fencepost.checkers.columns import OperationColumns
     from fencepost.checkers.events import EventTables
+    from fencepost.checkers.operation_columns import OperationColumns
     from fencepost.traces.tables import Tables
 
 PROFILES = ("default", "session", "strong", "content")
@@ -40,8 +41,8 @@ def _log_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
 
 
 def _log_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
-    from fencepost.checkers.columns import columns_of_table
     from fencepost.checkers.log import judge_columns, log_columns
+    from fencepost.checkers.operation_columns import columns_of_table
 
     return dict(judge_columns(log_columns(columns_of_table(operations, traces))))
 
@@ -132,28 +133,6 @@ class Check:
     beside: tuple[str, ...] = ()
 
 
-_LOG_COLUMNS = (
-    *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
-    *("completion_time", "topic", "partition", "acks", "offset", "end_offset", "leader_epoch"),
-    *("strong", "records", "positions"),
-    *("key", "argument", "isolation", "last_stable_offset", "log_start_offset"),
-)
-SHOWN_COLUMNS = (
-    *("trace_id", "op_id", "process", "clock_id", "function", "outcome", "invoke_time", "completion_time"),
-    *(
-        "topic",
-        "partition",
-        "key",
-        "argument",
-        "offset",
-        "end_offset",
-        "leader_epoch",
-        "records",
-        "positions",
-    ),
-)
-"""What the invariants read of operations: ends that clients were shown, and the keys of records."""
-
 CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
@@ -163,7 +142,7 @@ CHECKS: dict[str, Check] = {
             reads_events=False,
             judge_columns=_log_of_columns,
             judge_table=_log_of_table,
-            operation_columns=_LOG_COLUMNS,
+            operation_columns=LOG_COLUMNS,
         ),
         Check(
             name="kafka",
@@ -171,7 +150,7 @@ CHECKS: dict[str, Check] = {
             reads_events=False,
             judge_columns=_kafka_of_columns,
             judge_table=_kafka_of_table,
-            operation_columns=(*_LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
+            operation_columns=(*LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
             beside=("log",),
         ),
         Check(
@@ -179,7 +158,7 @@ CHECKS: dict[str, Check] = {
             judge=_groups,
             reads_events=False,
             judge_table=_groups_of_table,
-            operation_columns=(*_LOG_COLUMNS, "group", "member", "generation", "attempts"),
+            operation_columns=(*LOG_COLUMNS, "group", "member", "generation", "attempts"),
         ),
         Check(
             name="invariants",
@@ -240,7 +219,7 @@ def judge(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> tuple[Verdi
 
     def shared() -> "OperationColumns":
         if not columns:
-            from fencepost.checkers.columns import columns_of_traces
+            from fencepost.checkers.operation_columns import columns_of_traces
 
             columns.append(columns_of_traces((trace,)))
         return columns[0]

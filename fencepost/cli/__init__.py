@@ -39,9 +39,19 @@ SUB_COMMANDS = {
 }
 """What each sub-command is for, in the words of `fencepost --help`, which therefore imports none of them."""
 
+FOLDERS = frozenset({"check", "log", "tlc"})
+"""Sub-commands of several files: the command itself is in FOLDER/command.py."""
+
 EXIT_CODES = """\
 0 nothing found, 1 findings, 2 usage or nothing readable, 3 undecided, 4 part of the input was unreadable (the rest judged without
 findings), 130 interrupted"""
+
+
+def module_of(sub_command: str) -> str:
+    """The module whose `command` a sub-command is."""
+    return (
+        f"fencepost.cli.{sub_command}.command" if sub_command in FOLDERS else f"fencepost.cli.{sub_command}"
+    )
 
 
 class _LazyGroup(click.RichGroup):
@@ -57,7 +67,7 @@ class _LazyGroup(click.RichGroup):
             return None
         if self.listing:
             return click.Command(cmd_name, short_help=SUB_COMMANDS[cmd_name])
-        command = import_module(f"fencepost.cli.{cmd_name}").command
+        command = import_module(module_of(cmd_name)).command
         assert isinstance(command, click.Command)
         return command
 

@@ -4,53 +4,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import msgspec
 import rich_click as click
-from attrs import frozen
 
 from fencepost.cli.campaign import drive_with_bar
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.log_hunts import LogHunt, hunt_log_bug, read_log_record, show_log_hunts, write_log_record
-from fencepost.cli.options import jobs_option, json_option, replay_seed
+from fencepost.console.options import jobs_option, json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest
 
 if TYPE_CHECKING:
-    from fencepost.campaign.bugs import PlantedBug
+    from fencepost.campaign.driver.driver import Campaign
+    from fencepost.campaign.hunting.log_hunt import LogHunt
+    from fencepost.campaign.hunting.swarm_hunt import Hunt
+    from fencepost.campaign.workers.results import CampaignResult
 
-RECORD = "track-record.json"
-RANGE = 1_000_000
-"""From the first seed of a range to that of the next."""
-
-
-@frozen(kw_only=True)
-class Hunt:
-    """The track record of one bug. seeds_needed: runs up to and including the first one that shows it, from seed 0 on, None if none did; ranges: the same for
-    each range of seeds, that one first; others: what else was found on the way, by name; wall_s: real time of this hunt."""
-
-    bug: str
-    breaks: str
-    says: str
-    seeds_tried: int
-    seeds_needed: int | None = None
-    ranges: tuple[int | None, ...] = ()
-    anomaly: str = ""
-    command: str = ""
-    others: tuple[str, ...] = ()
-    wall_s: float = 0.0
-    interrupted: bool = False
-
-    @property
-    def median(self) -> int | None:
-        """Seeds needed in the middle one of the ranges (the upper one of two); None if most of them did not show it."""
-        needed = sorted(self.ranges, key=lambda one: (one is None, one))
-        return needed[len(needed) // 2] if needed else None
-
-    @property
-    def exit_code(self) -> ExitCode:
-        """Found is what is wanted; not found leaves the question open."""
-        if self.interrupted:
-            return ExitCode.INTERRUPTED
-        return ExitCode.NOTHING_FOUND if self.seeds_needed is not None else ExitCode.UNDECIDED
+COMPLAINT_WIDTH = 72
 
 
 @click.group("bugs")
@@ -149,7 +116,7 @@ def list_bugs(as_json: bool) -> ExitCode:
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    help=f"Keep the track record here, in {RECORD}; bugs in it are not hunted again.",
+    help="Keep the track record here; bugs in it are not hunted again.",
 )
 @json_option
 def hunt(
@@ -174,7 +141,7 @@ def hunt(
         log_hunts = _hunt_log_bugs(bugs, examples, shrink, out, output)
     if hunts:
         _show(hunts, output)
-    show_log_hunts(log_hunts, out, output)
+    _show_log_hunts(log_hunts, out, output)
     code = strongest({found.exit_code for found in hunts} | {found.exit_code for found in log_hunts})
     output.emit(
         {
@@ -204,30 +171,38 @@ def _check_ids(bugs: tuple[str, ...]) -> None:
 
 def _hunt_swarm_bugs(
     bugs: tuple[str, ...], seeds: int, ranges: int, jobs: int, out: Path | None, output: Output
-) -> list[Hunt]:
+) -> "list[Hunt]":
     from fencepost.campaign.bugs import BUGS
+    from fencepost.campaign.hunting.swarm_hunt import hunt_ranges, read_record, write_record
 
-    record = _read(out, seeds, ranges)
+    def drive(campaign: "Campaign", name: str) -> "CampaignResult":
+        return drive_with_bar(campaign, output, name)
+
+    record = read_record(out, seeds, ranges)
     hunts = []
     for bug in [bug for bug in bugs if bug in BUGS] if bugs else BUGS:
-        found = record.get(bug) or _hunt_ranges(BUGS[bug], seeds, ranges, jobs, output)
+        found = record.get(bug) or hunt_ranges(BUGS[bug], seeds, ranges, jobs, drive)
         hunts.append(found)
         if found.interrupted:
             break
         record[bug] = found
-        _write(out, record)
+        write_record(out, record)
     return hunts
 
 
 def _hunt_log_bugs(
     bugs: tuple[str, ...], examples: int, shrink: bool, out: Path | None, output: Output
-) -> list[LogHunt]:
+) -> "list[LogHunt]":
     from fencepost.campaign.bugs.storage import LOG_BUGS
+    from fencepost.campaign.hunting.log_hunt import hunt_log_bug, read_log_record, write_log_record
 
     record = read_log_record(out, examples)
     hunts = []
     for bug in [bug for bug in bugs if bug in LOG_BUGS] if bugs else LOG_BUGS:
-        found = record.get(bug) or hunt_log_bug(bug, examples, shrink, output)
+        found = record.get(bug)
+        if found is None:
+            with output.progress(bug, examples) as bar:
+                found = hunt_log_bug(bug, examples, shrink, bar.to)
         hunts.append(found)
         if found.interrupted:
             break
@@ -236,87 +211,7 @@ def _hunt_log_bugs(
     return hunts
 
 
-def _hunt_ranges(bug: "PlantedBug", seeds: int, ranges: int, jobs: int, output: Output) -> Hunt:
-    """The hunt from seed 0, and how many seeds it took there and in the other ranges."""
-    first = _hunt(bug, range(seeds), jobs, output)
-    hunts = [first]
-    for number in range(1, ranges):
-        if hunts[-1].interrupted:
-            break
-        hunts.append(_hunt(bug, range(number * RANGE, number * RANGE + seeds), jobs, output))
-    return attrs.evolve(
-        first,
-        ranges=tuple(one.seeds_needed for one in hunts),
-        wall_s=round(sum(one.wall_s for one in hunts), 1),
-        interrupted=hunts[-1].interrupted,
-    )
-
-
-def _hunt(bug: "PlantedBug", seeds: range, jobs: int, output: Output) -> Hunt:
-    """Seeds in order until one shows the bug by a name that is the bug's own, whatever else the run shows."""
-    from fencepost.campaign.driver import Campaign
-    from fencepost.campaign.results import Job, RunResult
-
-    own: dict[int, str] = {}
-
-    def shows(result: RunResult) -> bool:
-        names = [finding.anomaly for finding in result.findings if finding.anomaly in bug.anomalies]
-        if names:
-            own[result.seed] = names[0]
-        return bool(names)
-
-    campaign = Campaign(
-        seeds=seeds,
-        job=Job(profile=bug.profile, bugs=(bug.bug,)),
-        jobs=jobs,
-        until=shows,
-        recheck_one_in=0,
-    )
-    result = drive_with_bar(campaign, output, bug.bug)
-    first = min(own.items(), default=None)
-    return Hunt(
-        bug=bug.bug,
-        breaks=bug.protection.breaks,
-        says=bug.protection.says,
-        seeds_tried=result.finished,
-        seeds_needed=first[0] - seeds.start + 1 if first else None,
-        anomaly=first[1] if first else "",
-        command=replay_seed(first[0], profile=bug.profile, bugs=(bug.bug,)) if first else "",
-        others=tuple(sorted({anomaly for _, anomaly in result.failing} - bug.anomalies)),
-        wall_s=round(result.wall_s, 1),
-        interrupted=result.interrupted,
-    )
-
-
-def _read(out: Path | None, seeds: int, ranges: int) -> dict[str, Hunt]:
-    """The record of earlier hunts; one that gave up below today's budget, or has fewer ranges, does not count. Raises TraceError."""
-    if out is None or not (out / RECORD).exists():
-        return {}
-    from fencepost.traces.errors import TraceError
-
-    try:
-        hunts = msgspec.json.decode((out / RECORD).read_bytes(), type=list[Hunt])
-    except msgspec.DecodeError as error:
-        raise TraceError(expected="a track record", seen=str(error), where=str(out / RECORD)) from None
-    return {
-        hunt.bug: hunt
-        for hunt in hunts
-        if len(hunt.ranges) >= ranges
-        and (hunt.seeds_tried >= seeds or all(one is not None for one in hunt.ranges))
-    }
-
-
-def _write(out: Path | None, record: dict[str, Hunt]) -> None:
-    if out is None:
-        return
-    out.mkdir(parents=True, exist_ok=True)
-    partial = out / f".{RECORD}.partial"
-    hunts = [attrs.asdict(record[bug]) for bug in sorted(record)]
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(hunts)) + b"\n")
-    partial.replace(out / RECORD)
-
-
-def _show(hunts: list[Hunt], output: Output) -> None:
+def _show(hunts: "list[Hunt]", output: Output) -> None:
     many = max(len(found.ranges) for found in hunts) > 1
     columns = [">median"] if many else []
     rows = table("bug", "breaks", ">seeds needed", *columns, "found as", ">seconds", "see it")
@@ -330,3 +225,24 @@ def _show(hunts: list[Hunt], output: Output) -> None:
     for found in hunts:
         if found.others:
             output.say(f"{found.bug}: on the way also {', '.join(found.others)}")
+
+
+def _show_log_hunts(hunts: "list[LogHunt]", out: Path | None, output: Output) -> None:
+    """A table; and the scripts, or where they are."""
+    if not hunts:
+        return
+    rows = table("bug of the log", "breaks", ">examples needed", ">steps", "found as", ">CPU s", "see it")
+    for found in hunts:
+        none = found.examples_needed is None
+        needed: Any = f"not in {found.examples_tried}" if none else found.examples_needed
+        see = f"python {out / found.bug}.py" if out and found.script else ""
+        add_row(
+            rows, found.bug, found.breaks, needed, found.steps or "", found.complaint[:COMPLAINT_WIDTH],
+            found.cpu_s, see, style="bold yellow" if none else "green",
+        )  # fmt: skip
+    output.say(rows)
+    for found in hunts:
+        if found.others:
+            output.say(f"{found.bug}: on the way also {found.others[0][:COMPLAINT_WIDTH]}")
+        if found.script and out is None:
+            output.say("", found.script)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import (
+from fencepost.console.files import read_bytes
+from fencepost.console.options import (
     SeedRange,
     bug_option,
     checks_option,
@@ -17,17 +17,17 @@ from fencepost.cli.options import (
     json_option,
     out_option,
     profile_option,
-    replay_stored,
-    shrink_stored,
     split_names,
 )
-from fencepost.traces.errors import EnvironmentError_, ExitCode
+from fencepost.console.output import Output, add_row, table
+from fencepost.report.commands import replay_stored, shrink_stored
+from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
-    from fencepost.campaign.driver import Campaign, Progress
-    from fencepost.campaign.results import CampaignResult, Job
+    from fencepost.campaign.driver.driver import Campaign, CampaignProgress
+    from fencepost.campaign.workers.results import CampaignResult, Job
 
-    Driver = Callable[[Campaign, Callable[[Progress], None]], CampaignResult]
+    Driver = Callable[[Campaign, Callable[[CampaignProgress], None]], CampaignResult]
 
 MOST_NAMED = 5
 """Seeds of a kind that the summary names."""
@@ -122,7 +122,7 @@ def command(
       # judge the traces again, on Spark
       fencepost mine out/healthy --out out/mined
     """
-    from fencepost.campaign.driver import Campaign
+    from fencepost.campaign.driver.driver import Campaign
     from fencepost.cli.shrink import shrink_found
 
     output = Output(as_json)
@@ -152,8 +152,8 @@ def _job(
 ) -> "Job":
     """What every run of the campaign is. Raises FencepostError for what nobody knows, UsageError for what does not go together."""
     from fencepost.campaign.bugs import parts_with
-    from fencepost.campaign.profiles import profile_named
-    from fencepost.campaign.results import Job
+    from fencepost.campaign.swarm.profiles import profile_named
+    from fencepost.campaign.workers.results import Job
     from fencepost.checkers.judges import checks_by_name
     from fencepost.traces.plan_json import plan_from_json, plan_to_json
 
@@ -173,8 +173,8 @@ def _job(
 
 def show_faults(output: Output) -> ExitCode:
     """The table of kinds, with the profiles that draw each."""
-    from fencepost.campaign.faults import FAULTS
-    from fencepost.campaign.profiles import PROFILES
+    from fencepost.campaign.faults.table import FAULTS
+    from fencepost.campaign.swarm.profiles import PROFILES
 
     rows = table("kind", "what happens", "profiles")
     kinds = []
@@ -194,9 +194,9 @@ def show_faults(output: Output) -> ExitCode:
 
 def show_marks(output: Output) -> ExitCode:
     """The table of marks, with the profiles that can reach each."""
-    from fencepost.campaign.leaning import marks_possible
-    from fencepost.campaign.marks import MARKS
-    from fencepost.campaign.profiles import PROFILES
+    from fencepost.campaign.marks.marks import MARKS
+    from fencepost.campaign.swarm.mark_weights import marks_possible
+    from fencepost.campaign.swarm.profiles import PROFILES
 
     rows, marks = table("mark", "what it says", "profiles"), []
     for mark in MARKS:
@@ -208,21 +208,11 @@ def show_marks(output: Output) -> ExitCode:
     return ExitCode.NOTHING_FOUND
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file. Raises EnvironmentError_ in one sentence."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise EnvironmentError_(
-            expected="a readable file", seen=error.strerror or str(error), where=str(path)
-        ) from None
-
-
 def driver_of(engine: str, master: str | None) -> "Driver | None":
     """Who drives a campaign; None for the local driver."""
     if engine == "local":
         return None
-    from fencepost.mining.campaign_spark import drive_on_spark
+    from fencepost.mining.campaign.driver import drive_on_spark
 
     return partial(drive_on_spark, master=master)
 
@@ -231,7 +221,7 @@ def drive_with_bar(
     campaign: "Campaign", output: Output, what: str = "runs", driver: "Driver | None" = None
 ) -> "CampaignResult":
     """Drive a campaign behind a progress bar. driver: the local one unless told otherwise."""
-    from fencepost.campaign.driver import drive
+    from fencepost.campaign.driver.driver import drive
 
     with output.progress(what, len(campaign.seeds)) as bar:
         return (driver or drive)(

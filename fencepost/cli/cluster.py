@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import Decorator, json_option
+from fencepost.console.options import Decorator, json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
-    from fencepost.impl.runtime.cluster import Cluster, ClusterStatus
+    from fencepost.systems.processes import ClusterStatus, ProcessCluster
 
 POLL_S = 0.5
 SOON_S = 10.0
@@ -98,7 +98,7 @@ def up(
 
     Ctrl-C ends all of them, and so does any error on the way; no process is left behind.
     """
-    from fencepost.impl.runtime.cluster import Cluster
+    from fencepost.systems.processes import ProcessCluster
     from fencepost.traces.plan import ClusterOptions, GroupOptions
 
     output = Output(as_json)
@@ -109,16 +109,18 @@ def up(
         groups=GroupOptions(offsets_topic_partitions=OFFSETS_PARTITIONS),
     )
     with _closing_terminal_interrupts():
-        cluster = Cluster.up(directory, options, zookeeper)
+        cluster = ProcessCluster.up(directory, options, zookeeper)
         try:
             _tell(output, cluster.status())
             if detach:
                 return ExitCode.NOTHING_FOUND
             output.note("Ctrl-C ends it")
-            while Cluster.load(directory).alive():
+            while ProcessCluster.load(directory).alive():
                 time.sleep(POLL_S)
         except BaseException:
-            Cluster.load(directory).stop()  # as it is now: another command may have started a broker again
+            ProcessCluster.load(
+                directory
+            ).stop()  # as it is now: another command may have started a broker again
             raise
     output.note("all its processes have ended")
     return ExitCode.NOTHING_FOUND
@@ -204,13 +206,13 @@ def resume(broker: int, directory: Path) -> ExitCode:
     return _wait(cluster, broker, "running")
 
 
-def _load(directory: Path) -> "Cluster":
-    from fencepost.impl.runtime.cluster import Cluster
+def _load(directory: Path) -> "ProcessCluster":
+    from fencepost.systems.processes import ProcessCluster
 
-    return Cluster.load(directory)
+    return ProcessCluster.load(directory)
 
 
-def _wait(cluster: "Cluster", broker: int, process: str) -> ExitCode:
+def _wait(cluster: "ProcessCluster", broker: int, process: str) -> ExitCode:
     """Wait until the process is in this state, and say so."""
     cluster.wait_for_process(broker, process, SOON_S)
     Output().say(f"broker {broker} is {process}")

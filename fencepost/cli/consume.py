@@ -5,9 +5,9 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.clients import directory_option, partition_option, record_option, target
-from fencepost.cli.console import Output
-from fencepost.cli.consumers import Alone, Lines, Member, nameable
+from fencepost.cli.client.clients import directory_option, partition_option, record_option, target
+from fencepost.cli.client.consumers import Alone, Lines, Member, nameable
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 
@@ -70,7 +70,7 @@ def command(
     """
     if group is not None and partition is not None:
         raise click.UsageError("expected --partition or --group, saw both: a group assigns the partitions")
-    from fencepost.cli.client_history import add_run, check_record
+    from fencepost.cli.client.history import add_run, check_record
 
     output = Output(as_json)
     if record is not None:

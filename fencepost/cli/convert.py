@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from attrs import define, evolve, field
 
-from fencepost.cli.console import Bar, Output
-from fencepost.cli.options import json_option
+from fencepost.console.options import json_option
+from fencepost.console.output import Bar, Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
-    from fencepost.mining.inputs import Found, Piece
+    from fencepost.mining.inputs.traces import Found, Piece
 
 PARQUET, JSONL = "parquet", "jsonl"
 
@@ -40,7 +40,7 @@ class Conversion:
 
     def traces(self, pieces: "list[Piece]", output: Output, bar: Bar) -> Iterator[Trace]:
         """Every trace of the pieces under the id that it gets. Raises TraceError for what is unreadable, unless it is to be left out."""
-        from fencepost.mining.inputs import Quarantined, read_piece
+        from fencepost.mining.inputs.traces import Quarantined, read_piece
 
         for number, piece in enumerate(pieces):
             for found in read_piece(piece):
@@ -196,7 +196,7 @@ def command(
       # a campaign as text
       fencepost convert out/broken --out broken.jsonl
     """
-    from fencepost.mining.inputs import FORMATS, Piece, pieces_of
+    from fencepost.mining.inputs.traces import FORMATS, Piece, pieces_of
 
     output = Output(as_json)
     if format not in FORMATS:

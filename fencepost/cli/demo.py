@@ -9,15 +9,16 @@ import rich_click as click
 
 from fencepost.cli.campaign import as_dict, drive_with_bar
 from fencepost.cli.campaign import show as show_campaign
-from fencepost.cli.console import Output
 from fencepost.cli.mine import mine_with_bar
 from fencepost.cli.mine import show as show_mining
-from fencepost.cli.options import SeedRange, jobs_option, json_option, out_option, replay_stored
+from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
+from fencepost.console.output import Output
+from fencepost.report.commands import replay_stored
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
-    from fencepost.campaign.results import CampaignResult
-    from fencepost.mining.summary import Summary
+    from fencepost.campaign.workers.results import CampaignResult
+    from fencepost.mining.results.summary import Summary
 
 MARK = ".fencepost-demo"
 """Says that a folder is a demo's own, so that the next one may replace it."""
@@ -52,9 +53,9 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
       fencepost demo --bug KAFKA-6082 --seeds 0:400
     """
     from fencepost.campaign.bugs import parts_with
-    from fencepost.campaign.driver import Campaign
-    from fencepost.campaign.results import Job
-    from fencepost.mining.session import check_java, check_pyspark
+    from fencepost.campaign.driver.driver import Campaign
+    from fencepost.campaign.workers.results import Job
+    from fencepost.mining.spark.session import check_java, check_pyspark
 
     output, started = Output(as_json), time.monotonic()
     parts_with((bug,))

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.console import Output
-from fencepost.cli.options import json_option
 from fencepost.cli.zookeeper import cluster_options, connected
+from fencepost.console.options import json_option
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 

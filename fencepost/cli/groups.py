@@ -1,6 +1,6 @@
 """`fencepost groups`: the consumer groups of a running cluster: who is there, how far they are, and other offsets.
 
-Owns the words. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes (impl/client/consumer_admin).
+Owns the words. Must not know how a group is coordinated (impl/coordinator), nor which requests that takes (impl/client/consumer/admin).
 """
 
 import asyncio
@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import rich_click as click
 
-from fencepost.cli.clients import directory_option
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import json_option
+from fencepost.cli.client.clients import directory_option
+from fencepost.console.options import json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
-    from fencepost.impl.client.consumer_admin import GroupAdmin
-    from fencepost.impl.topic_partition import TopicPartition
+    from fencepost.impl.client.consumer.admin import GroupAdmin
+    from fencepost.impl.messages.topic_partition import TopicPartition
 
 ANSWER_S = 5.0
 PAUSE_S = 0.25
@@ -139,7 +139,7 @@ async def _reset(
     where: Callable[[int, int, int], int],
     execute: bool,
 ) -> "Mapping[TopicPartition, tuple[int, int]]":
-    from fencepost.impl import messages as kafka
+    from fencepost.impl.messages import broker_api as kafka
 
     known = await admin.partitions(topic)
     keys = [key for key in sorted(known) if partition in (None, key.partition)]
@@ -166,13 +166,13 @@ async def _reset(
 
 def _with_admin(directory: Path, work: "Callable[[GroupAdmin], Awaitable[Answer]]") -> Answer:
     """Let `work` ask the brokers of the cluster in this directory."""
-    from fencepost.impl.client.consumer_admin import Asking, GroupAdmin, Make
-    from fencepost.impl.messages import Message
+    from fencepost.impl.client.consumer.admin import Asking, GroupAdmin, Make
+    from fencepost.impl.messages.broker_api import Message
     from fencepost.impl.runtime.client import running
-    from fencepost.impl.runtime.cluster import Cluster
-    from fencepost.impl.runtime.zookeeper_server import HOST
+    from fencepost.impl.runtime.zookeeper.server import HOST
+    from fencepost.systems.processes import ProcessCluster
 
-    state = Cluster.load(directory).state
+    state = ProcessCluster.load(directory).state
     addresses = {number: (HOST, broker.port) for number, broker in state.brokers.items()}
 
     async def ask(questions: list[tuple[int, Make]]) -> list[Message | None]:

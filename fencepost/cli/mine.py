@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import rich_click as click
 
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import Decorator, checks_option, json_option, out_option, split_names
+from fencepost.console.options import Decorator, checks_option, json_option, out_option, split_names
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.mining.model_check import ModelQuestion
-    from fencepost.mining.summary import Summary
+    from fencepost.mining.results.summary import Summary
 
 MOST_NAMED = 5
 """Unreadable pieces that are named; the quarantine table has all."""
@@ -57,7 +57,7 @@ def _asked_model(
     *, model: str | None, initial: str | None, timeout: float | None, memory: int | None, most: int | None
 ) -> "ModelQuestion | None":
     """What the options ask for. Raises UsageError."""
-    from fencepost.cli.check_model import initial_value
+    from fencepost.cli.check.model import initial_value
     from fencepost.mining.model_check import MEMORY_MIB, MOST_OPERATIONS, TIMEOUT_S, ModelQuestion
 
     if model is None:
@@ -155,7 +155,7 @@ def command(
 
 def _known_format(format: str) -> str:
     """The same. Raises UsageError for a format that is none."""
-    from fencepost.mining.inputs import FORMATS
+    from fencepost.mining.inputs.traces import FORMATS
 
     if format not in FORMATS:
         raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
@@ -177,7 +177,7 @@ def mine_with_bar(
 ) -> "Summary":
     """Mine behind a progress bar. Raises FencepostError in one sentence, also for what the machine lacks."""
     from fencepost.checkers.judges import DEFAULT_CHECKS
-    from fencepost.mining.loose import GIANT_OPERATIONS
+    from fencepost.mining.inputs.ungrouped_parts import GIANT_OPERATIONS
     from fencepost.mining.mine import mine
 
     with output.progress("tasks", 1) as bar:

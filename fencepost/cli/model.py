@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.console import Output, add_row, table
 from fencepost.cli.model_results import bounds_of, explored, note_unreached, stays_possible_told
-from fencepost.cli.options import json_option
-from fencepost.cli.tlc import assignments
+from fencepost.cli.tlc.command import assignments
+from fencepost.console.options import json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
 from fencepost.traces.errors import ExitCode, FencepostError
 
@@ -131,7 +131,7 @@ def explore_command(
       # does a deletion always come to its end?
       fencepost model explore controller --constant writes=0 --constant deletions=1 --eventually
     """
-    from fencepost.model.explore import Limits, Outcome, explore, render
+    from fencepost.model.explore import ExplorationOutcome, Limits, explore, render
 
     output, model = Output(as_json), shipped(name)
     bounds = model.constants_of(assignments(constants), drop)
@@ -151,9 +151,9 @@ def explore_command(
     note_unreached(result, output)
     output.note(f"{result.transitions:,} transitions, {seconds:.1f} s")
     code = {
-        Outcome.HOLDS: ExitCode.NOTHING_FOUND,
-        Outcome.VIOLATED: ExitCode.FINDINGS,
-        Outcome.BOUNDED: ExitCode.UNDECIDED,
+        ExplorationOutcome.HOLDS: ExitCode.NOTHING_FOUND,
+        ExplorationOutcome.VIOLATED: ExitCode.FINDINGS,
+        ExplorationOutcome.BOUNDED: ExitCode.UNDECIDED,
     }[result.outcome]
     told = explored(result, system)
     if eventually and code is ExitCode.NOTHING_FOUND:
@@ -210,8 +210,8 @@ def matrix_command(name: str, size: str, out: Path | None, resume: bool, as_json
       # each row is written when it is known; go on where it ended
       fencepost model matrix --model controller --size medium --out controller.md --resume
     """
-    from fencepost.model.tla.matrix import FOUND, Sheet, brief, cells, headings, words
-    from fencepost.model.tla.sameness import compare
+    from fencepost.model.comparison.matrix import FOUND, Sheet, brief, cells, headings, words
+    from fencepost.model.comparison.sameness import compare
 
     if resume and out is None:
         raise FencepostError(expected="a table to go on with", seen="no --out", where="--resume")

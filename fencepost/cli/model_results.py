@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from fencepost.cli.console import Output
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def stays_possible_told(
     system: Any, limits: "Limits", output: Output
 ) -> tuple[ExitCode, list[dict[str, Any]]]:
     """What must stay possible, and the way to where it does not."""
-    from fencepost.model.explore import Outcome, Result, render
+    from fencepost.model.explore import ExplorationOutcome, Result, render
     from fencepost.model.explore.eventually import stays_possible
 
     told, code = [], ExitCode.NOTHING_FOUND
@@ -27,10 +27,10 @@ def stays_possible_told(
         told.append(
             {"name": name, "outcome": str(found.outcome), "states": found.states, "stuck": found.stuck}
         )
-        if found.outcome is Outcome.HOLDS:
+        if found.outcome is ExplorationOutcome.HOLDS:
             output.say(f"{name} stays possible from all {found.states:,} states")
             continue
-        if found.outcome is Outcome.BOUNDED:
+        if found.outcome is ExplorationOutcome.BOUNDED:
             output.say(f"{name}: undecided, a limit came first")
             code = code or ExitCode.UNDECIDED
             continue

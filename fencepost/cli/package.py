@@ -5,8 +5,8 @@ from pathlib import Path
 import attrs
 import rich_click as click
 
-from fencepost.cli.console import Output
-from fencepost.cli.options import json_option
+from fencepost.console.options import json_option
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 
@@ -32,7 +32,7 @@ def command(out: Path, no_libraries: bool, as_json: bool) -> ExitCode:
       spark-submit --master spark://host:7077 --archives out/spark/environment.tar.gz#environment \\
         out/spark/entry.py mine /shared/out/big --out /shared/out/mined
     """
-    from fencepost.mining.package import package
+    from fencepost.mining.spark.package import package
 
     output = Output(as_json)
     made = package(out, libraries=not no_libraries)

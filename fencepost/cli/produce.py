@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import rich_click as click
 from attrs import define, evolve, field, frozen
 
-from fencepost.cli.clients import (
+from fencepost.cli.client.clients import (
     REQUEST_TIMEOUT_MS,
     Target,
     directory_option,
@@ -20,14 +20,14 @@ from fencepost.cli.clients import (
     record_option,
     target,
 )
-from fencepost.cli.console import Output
-from fencepost.cli.options import json_option
+from fencepost.console.options import json_option
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
 if TYPE_CHECKING:
-    from fencepost.impl.client.producer import Producer
-    from fencepost.impl.seam import Produce
+    from fencepost.impl.client.producer.producer import Producer
+    from fencepost.impl.core.core_interface import Produce
 
 MOST_UNDECIDED = 10_000
 """Appends under way before the next line is read (Kafka's buffer.memory bounds bytes)."""
@@ -122,7 +122,7 @@ def command(
         compression=compression,
         delivery_timeout_ms=delivery_timeout_ms,
     )
-    from fencepost.cli.client_history import add_run, check_record
+    from fencepost.cli.client.history import add_run, check_record
 
     output = Output(as_json)
     if record is not None:
@@ -157,8 +157,8 @@ class _Run:
 
     async def work(self, stream: BinaryIO) -> None:
         """Send everything, wait for everything."""
+        from fencepost.impl.core.core_interface import StopRequested
         from fencepost.impl.runtime.client import running
-        from fencepost.impl.seam import StopRequested
 
         producer = self._producer = self._make()
         async with running(producer, self.where.addresses, self._completed) as client:
@@ -179,7 +179,7 @@ class _Run:
     def _make(self) -> "Producer":
         from fencepost.impl.client.metadata import ClientMetadata
         from fencepost.impl.client.partitioners import make_partitioner
-        from fencepost.impl.client.producer import make_producer
+        from fencepost.impl.client.producer.producer import make_producer
         from fencepost.traces.plan import ClientOptions, ProducerOptions
 
         options = self.options
@@ -199,7 +199,7 @@ class _Run:
         return make_producer(0, client, ClientMetadata(tuple(self.where.addresses)), partitioner)
 
     def _append(self, number: int, line: bytes) -> "Produce | None":
-        from fencepost.impl.seam import Produce
+        from fencepost.impl.core.core_interface import Produce
 
         key, value, separator = None, line, self.options.key_separator
         if separator is not None:
@@ -232,7 +232,7 @@ class _Run:
 
     def operations(self) -> list[Operation]:
         """All rows, those of appends under way too: an interrupted run does not know what becomes of them."""
-        from fencepost.impl.client.pipelined import undecided
+        from fencepost.impl.client.producer.pipelined import undecided
 
         rows = undecided(self._producer) if self._producer is not None else []
         return self.done + [

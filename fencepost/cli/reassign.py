@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import rich_click as click
 
-from fencepost.cli.console import Output
-from fencepost.cli.options import json_option
 from fencepost.cli.zookeeper import cluster_options, connected, draw, seed_option
+from fencepost.console.options import json_option
+from fencepost.console.output import Output
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
     from fencepost.impl.admin.reassignment import Proposal, Targets, Verified
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
 Needed = TypeVar("Needed")
 file_type = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -129,7 +129,7 @@ def _execute(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCo
 
 
 def _verify(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCode:
-    from fencepost.impl.admin.reassignment import Progress, decode_reassignment, verify
+    from fencepost.impl.admin.reassignment import ReassignmentProgress, decode_reassignment, verify
 
     verified: list[Verified] = session.run(verify(decode_reassignment(file.read_bytes(), str(file))))
     output.say("Status of partition reassignment: ")
@@ -150,9 +150,9 @@ def _verify(session: "BlockingZooKeeper", output: Output, file: Path) -> ExitCod
         }
     )
     seen = {one.progress for one in verified}
-    if Progress.FAILED in seen:
+    if ReassignmentProgress.FAILED in seen:
         return ExitCode.FINDINGS
-    return ExitCode.UNDECIDED if Progress.IN_PROGRESS in seen else ExitCode.NOTHING_FOUND
+    return ExitCode.UNDECIDED if ReassignmentProgress.IN_PROGRESS in seen else ExitCode.NOTHING_FOUND
 
 
 def _plain(targets: "Targets") -> list[dict[str, object]]:

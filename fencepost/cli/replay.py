@@ -7,18 +7,17 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
-from fencepost.cli.campaign import read_bytes
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import (
+from fencepost.console.files import read_bytes
+from fencepost.console.options import (
     LARGEST_SEED,
     bug_option,
     checks_option,
     json_option,
     profile_option,
-    replay_seed,
-    replay_stored,
     split_names,
 )
+from fencepost.console.output import Output, add_row, table
+from fencepost.report.commands import replay_seed, replay_stored
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, TraceError, strongest
 from fencepost.traces.plan import Plan
@@ -29,7 +28,7 @@ MOST_LISTED = 10
 
 
 @frozen(kw_only=True)
-class Request:
+class ReplayRequest:
     """What to run again. stored: the run as it was recorded, None if there is no record; command: how to ask for it again."""
 
     plan: Plan
@@ -86,7 +85,7 @@ def command(
       # a plan of yours, told in more detail
       fencepost replay --plan mine.json --lines 300
     """
-    from fencepost.campaign.run import run
+    from fencepost.campaign.run.run import run
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 
     output = Output(as_json)
@@ -125,7 +124,7 @@ def _request(
     plan_file: Path | None,
     bugs: tuple[str, ...],
     profile: str,
-) -> Request:
+) -> ReplayRequest:
     """What the options ask for. Raises UsageError, FencepostError."""
     given = [
         name
@@ -147,9 +146,9 @@ def _request(
             f"expected no folder with {given[0]}, saw {folder}; a stored run is replayed with --trace"
         )
     if seed is not None:
-        from fencepost.campaign.swarm import swarm
+        from fencepost.campaign.swarm.swarm import swarm
 
-        return Request(
+        return ReplayRequest(
             plan=swarm(seed, profile, bugs),
             stored=None,
             command=replay_seed(seed, profile=profile, bugs=bugs),
@@ -160,10 +159,10 @@ def _request(
     plan = plan_from_json(read_bytes(plan_file), where=str(plan_file))
     if bugs:
         plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
-    return Request(plan=plan, stored=None, command=f"fencepost replay --plan {plan_file}")
+    return ReplayRequest(plan=plan, stored=None, command=f"fencepost replay --plan {plan_file}")
 
 
-def _stored(folder: Path, trace_id: int) -> Request:
+def _stored(folder: Path, trace_id: int) -> ReplayRequest:
     from fencepost.traces.plan_json import plan_from_json
     from fencepost.traces.store import TraceStore
 
@@ -176,14 +175,14 @@ def _stored(folder: Path, trace_id: int) -> Request:
             where=where,
             hint="a foreign trace can be judged with `fencepost check`",
         )
-    return Request(
+    return ReplayRequest(
         plan=plan_from_json(stored.plan, where=f"{where}, plan"),
         stored=stored,
         command=replay_stored(folder, trace_id),
     )
 
 
-def _tell_digest(request: Request, trace: Trace, repeats: bool, output: Output) -> None:
+def _tell_digest(request: ReplayRequest, trace: Trace, repeats: bool, output: Output) -> None:
     if request.stored is None:
         output.say(f"seed {trace.seed}: digest {trace.digest} (no stored run to compare with)")
     elif repeats:

@@ -8,32 +8,32 @@ import msgspec
 import rich_click as click
 from attrs import frozen
 
-from fencepost.cli.campaign import read_bytes
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import (
+from fencepost.console.files import read_bytes
+from fencepost.console.options import (
     LARGEST_SEED,
     bug_option,
     checks_option,
     jobs_option,
     json_option,
     profile_option,
-    replay_plan,
     split_names,
 )
+from fencepost.console.output import Output, add_row, table
+from fencepost.report.commands import replay_plan
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 from fencepost.traces.plan import Plan
 
 if TYPE_CHECKING:
-    from fencepost.campaign.results import CampaignResult, Job
-    from fencepost.campaign.shrink import Shrunk
-    from fencepost.campaign.shrink_oracle import Shown
+    from fencepost.campaign.shrink.oracle import ShownAnomaly
+    from fencepost.campaign.shrink.shrink import Shrunk
+    from fencepost.campaign.workers.results import CampaignResult, Job
     from fencepost.traces.trace import Trace
 
 TRACES = ".jsonl"
 
 
 @frozen
-class Request:
+class ShrinkRequest:
     """The plan to shrink, and what to call it. expected: the anomaly that the recorded run showed, "" if there is no record of one."""
 
     plan: Plan
@@ -95,7 +95,7 @@ def command(
       fencepost replay --plan small.json
     """
     from fencepost.campaign.bugs import parts_with
-    from fencepost.campaign.shrink_oracle import target_of
+    from fencepost.campaign.shrink.oracle import target_of
 
     output = Output(as_json)
     names = split_names(checks)
@@ -116,12 +116,12 @@ def command(
 
 
 def shrink_with_bar(
-    plan: Plan, shown: "Shown", out: Path, output: Output, *, jobs: int, seconds: float | None = None
+    plan: Plan, shown: "ShownAnomaly", out: Path, output: Output, *, jobs: int, seconds: float | None = None
 ) -> "Shrunk":
     """Shrink a plan behind a progress bar; `out` holds the best so far at any time."""
-    from fencepost.campaign.shrink import shrink
-    from fencepost.campaign.shrink_text import write_plan
-    from fencepost.campaign.shrink_workers import Workers
+    from fencepost.campaign.shrink.shrink import shrink
+    from fencepost.campaign.shrink.text import write_plan
+    from fencepost.campaign.shrink.workers import Workers
 
     write_plan(out, plan)
     size = _size(plan)
@@ -145,8 +145,8 @@ def shrink_found(
     result: "CampaignResult", job: "Job", folder: Path, output: Output, jobs: int
 ) -> tuple[list[dict[str, Any]], ExitCode]:
     """Shrink the first run of each anomaly of a campaign into its folder; answers what came of it, and the exit code of both."""
-    from fencepost.campaign.plans import plan_of
-    from fencepost.campaign.shrink_oracle import target_of
+    from fencepost.campaign.shrink.oracle import target_of
+    from fencepost.campaign.workers.plans import plan_of
 
     rows = table("shrunk", ">seed", ">operations", ">faults", ">runs", ">seconds", "see it")
     done: list[dict[str, Any]] = []
@@ -194,18 +194,18 @@ def _request(
     bugs: tuple[str, ...],
     profile: str,
     checks: tuple[str, ...] | None,
-) -> Request:
+) -> ShrinkRequest:
     """What the options ask for. Raises UsageError, FencepostError."""
     if (source is None) == (seed is None):
         raise click.UsageError(
             "expected a plan, traces or --seed, saw " + ("none" if source is None else "two of them")
         )
     if seed is not None:
-        from fencepost.campaign.swarm import swarm
+        from fencepost.campaign.swarm.swarm import swarm
 
         if trace_id is not None:
             raise click.UsageError("expected --trace with traces, saw it with --seed")
-        return Request(swarm(seed, profile, bugs), f"seed {seed}")
+        return ShrinkRequest(swarm(seed, profile, bugs), f"seed {seed}")
     assert source is not None
     if profile != "default":
         raise click.UsageError("expected --profile with --seed, saw it with a plan")
@@ -223,7 +223,7 @@ def _request(
     plan = plan_from_json(text, where=where)
     if bugs:
         plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
-    return Request(plan, where, expected)
+    return ShrinkRequest(plan, where, expected)
 
 
 def _anomaly_of(trace: "Trace", checks: tuple[str, ...] | None) -> str:
@@ -274,7 +274,7 @@ def _counts(plan: Plan) -> dict[str, int]:
     }
 
 
-def _tell(result: "Shrunk", shown: "Shown", out: Path, output: Output) -> None:
+def _tell(result: "Shrunk", shown: "ShownAnomaly", out: Path, output: Output) -> None:
     rows = table("", ">before", ">after")
     before, after = _counts(result.original), _counts(result.plan)
     for name, value in before.items():
@@ -290,7 +290,7 @@ def _tell(result: "Shrunk", shown: "Shown", out: Path, output: Output) -> None:
         output.note("interrupted; the best plan so far is kept")
 
 
-def _as_dict(result: "Shrunk", shown: "Shown", out: Path, code: ExitCode) -> dict[str, Any]:
+def _as_dict(result: "Shrunk", shown: "ShownAnomaly", out: Path, code: ExitCode) -> dict[str, Any]:
     from fencepost.traces.plan_json import plan_to_json
 
     return {

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import json_option
 from fencepost.cli.zookeeper import cluster_options, connected, draw, seed_option
+from fencepost.console.options import json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:

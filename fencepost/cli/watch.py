@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import rich_click as click
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import out_option
+from fencepost.console.options import out_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode
 
 if TYPE_CHECKING:
-    from fencepost.mining.watch_counts import Batch, Watched
-    from fencepost.mining.watch_out import Row
+    from fencepost.mining.watch.counts import MicroBatch, Watched
+    from fencepost.mining.watch.out import Row
 
 LONGEST = 400
 """Characters of a foreign text that are shown in one line."""
@@ -87,8 +87,8 @@ def command(
       # into another program
       fencepost watch incoming --json | jq 'select(.type == "finding")'
     """
-    from fencepost.mining.watch import watch
-    from fencepost.mining.watch_shard import Limits
+    from fencepost.mining.watch.shard import ShardLimits
+    from fencepost.mining.watch.watch import watch
 
     output = Output(as_json)
     with Progress(
@@ -101,7 +101,7 @@ def command(
     ) as progress:
         line = progress.add_task(f"watching {folder}; Spark starts", total=None)
 
-        def tell(batch: "Batch", watched: "Watched") -> None:
+        def tell(batch: "MicroBatch", watched: "Watched") -> None:
             _tell(batch, output)
             progress.update(line, description=_progress(watched))
             output.emit({"type": "progress", **watched.to_row()})
@@ -109,7 +109,7 @@ def command(
         watched = watch(
             folder,
             out,
-            limits=Limits(horizon=horizon, lateness_ns=int(lateness * 1e9), profile=profile),
+            limits=ShardLimits(horizon=horizon, lateness_ns=int(lateness * 1e9), profile=profile),
             once=once,
             interval_s=interval,
             master=master,
@@ -122,7 +122,7 @@ def command(
     return watched.exit_code
 
 
-def _tell(batch: "Batch", output: Output) -> None:
+def _tell(batch: "MicroBatch", output: Output) -> None:
     """What a micro-batch found and what it could not read."""
     for row in batch.findings:
         _finding(row, output)
@@ -141,7 +141,7 @@ def _progress(watched: "Watched") -> str:
 
 def _finding(row: "Row", output: Output) -> None:
     """One finding, as it is found."""
-    from fencepost.mining.results import SCHEMAS
+    from fencepost.mining.results.rows import SCHEMAS
 
     found = dict(zip(SCHEMAS["findings"].names, row, strict=True))
     where = f"{found['topic']}-{found['partition']}, offset {found['offset']}"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.cli.clients import directory_option
-from fencepost.cli.options import Decorator
+from fencepost.cli.client.clients import directory_option
+from fencepost.console.options import Decorator
 from fencepost.traces.errors import EnvironmentError_
 
 if TYPE_CHECKING:
     from fencepost.impl.admin.topics import Draw
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
 
 def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -61,12 +61,12 @@ def connected(zookeeper: str | None, directory: Path) -> "Iterator[BlockingZooKe
     import logging
 
     from fencepost.impl.runtime.addresses import parse_address
-    from fencepost.impl.runtime.cluster import Cluster
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-    from fencepost.impl.runtime.zookeeper_server import answers
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.server import answers
+    from fencepost.systems.processes import ProcessCluster
 
     logging.getLogger("fencepost.kazoo").setLevel(logging.CRITICAL)
-    address = zookeeper or Cluster.load(directory).state.zookeeper
+    address = zookeeper or ProcessCluster.load(directory).state.zookeeper
     if not answers(*parse_address(address)):
         raise EnvironmentError_(
             expected="a ZooKeeper server that answers `srvr`", seen="no answer", where=address

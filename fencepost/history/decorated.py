@@ -6,14 +6,19 @@ Owns: how a function's parameters become what is recorded, and the wrapper aroun
 import functools
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 
 from fencepost.traces.errors import FencepostError
 
-if TYPE_CHECKING:
-    from fencepost.history.recorder import Recording
-
 Target = TypeVar("Target", bound=Callable[..., Any])
+
+
+class Recorded(Protocol):
+    """One call that is being recorded."""
+
+    result: Any
+    """What the call returned."""
 
 
 def check_parameters(signature: inspect.Signature, *names: str | tuple[str, ...] | None) -> None:
@@ -30,7 +35,9 @@ def check_parameters(signature: inspect.Signature, *names: str | tuple[str, ...]
             )
 
 
-def wrapped(target: Target, begin: "Callable[[tuple[Any, ...], dict[str, Any]], Recording]") -> Target:
+def wrapped(
+    target: Target, begin: Callable[[tuple[Any, ...], dict[str, Any]], AbstractContextManager[Recorded]]
+) -> Target:
     """The function, or coroutine function, with a recording around each call. begin: makes one of the arguments."""
     wrapper: Any
     if inspect.iscoroutinefunction(target):

@@ -60,7 +60,7 @@ def assert_linearizable(
 
 def judged(trace: Trace, model: "Model", *, timeout_s: float = TIMEOUT_S) -> "Verdict":
     """The verdict of the linearizability judge; Assumption broken where no operation succeeded."""
-    from fencepost.checkers.linearizability import CHECK, Limits, judge_trace
+    from fencepost.checkers.linearizability import CHECK, SearchLimits, judge_trace
     from fencepost.checkers.verdict import Decision, Verdict
 
     if not any(operation.outcome is Outcome.OK for operation in trace.operations):
@@ -69,7 +69,7 @@ def judged(trace: Trace, model: "Model", *, timeout_s: float = TIMEOUT_S) -> "Ve
             check=CHECK,
             reason=f"none of the {len(trace.operations)} recorded operations succeeded: the history proves nothing",
         )
-    return judge_trace(trace, model, Limits(timeout_s=timeout_s))
+    return judge_trace(trace, model, SearchLimits(timeout_s=timeout_s))
 
 
 def _model(model: "str | Model | type[Model]") -> "Model":

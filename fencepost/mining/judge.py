@@ -16,12 +16,12 @@ from attrs import frozen
 
 from fencepost.checkers.judges import Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.contradictions import COLUMNS, contradictions
-from fencepost.mining.history_files import HistoryFile
-from fencepost.mining.kept import TaskResult, keep, key_of
+from fencepost.mining.inputs.contradictions import COLUMNS, contradictions
+from fencepost.mining.inputs.history_files import HistoryFile
+from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.model_check import ModelQuestion
-from fencepost.mining.results import Counts, ResultWriter, quarantine_row
-from fencepost.mining.splits import Split, Unreadable
+from fencepost.mining.results.checkpoint import TaskResult, keep, key_of
+from fencepost.mining.results.rows import Counts, ResultWriter, quarantine_row
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
@@ -57,7 +57,7 @@ class Judged:
 @frozen(kw_only=True)
 class Settings:
     """What every task is told. checks: names; profile: of the log check, None for each trace's own; folder: of the work
-    (kept.py); model: that small histories are held against."""
+    (results/checkpoint.py); model: that small histories are held against."""
 
     checks: tuple[str, ...]
     profile: str | None

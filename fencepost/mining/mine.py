@@ -5,8 +5,8 @@ trace is read or judged (judge.py).
 
 Why not a DataFrame: handing rows from the JVM to Python one by one is ten times slower than letting the task read columns itself
 (DESIGN.md, Mining). Each task writes its own files under a name that carries its attempt, and answers with that name; only files named by the
-attempts that Spark accepted are kept, so a retried or a speculative task doubles nothing. What has ended is kept (kept.py), so that an interrupted
-mining goes on.
+attempts that Spark accepted are kept, so a retried or a speculative task doubles nothing. What has ended is kept
+(results/checkpoint.py), so that an interrupted mining goes on.
 """
 
 import secrets
@@ -18,17 +18,18 @@ import pyarrow.parquet as pq
 from attrs import define, evolve, frozen
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
-from fencepost.mining.engine import MOST_TASKS, Engine, Progress
-from fencepost.mining.giant_verdict import Judging, told
-from fencepost.mining.history_files import HistoryFile, told_apart
+from fencepost.mining.giant.verdict import Judging, told
+from fencepost.mining.inputs.history_files import HistoryFile, told_apart
+from fencepost.mining.inputs.regroup import regroup
+from fencepost.mining.inputs.splits import Split, Unreadable, work_of
+from fencepost.mining.inputs.splits import Work as Found
+from fencepost.mining.inputs.ungrouped_parts import GIANT_OPERATIONS, Giant, Prepared, prepare
 from fencepost.mining.judge import Settings, judge_splits
-from fencepost.mining.kept import TaskResult, Work, key_of
-from fencepost.mining.loose import GIANT_OPERATIONS, Giant, Prepared, prepare
 from fencepost.mining.model_check import MODEL_CHECK, ModelQuestion
-from fencepost.mining.page import page_of
-from fencepost.mining.proofs import proven
-from fencepost.mining.regroup import regroup
-from fencepost.mining.results import (
+from fencepost.mining.results.checkpoint import TaskResult, Work, key_of
+from fencepost.mining.results.page import page_of
+from fencepost.mining.results.proofs import proven
+from fencepost.mining.results.rows import (
     RESULTS,
     SCHEMAS,
     Counts,
@@ -36,9 +37,8 @@ from fencepost.mining.results import (
     quarantine_row,
     statistics_rows,
 )
-from fencepost.mining.splits import Split, Unreadable, work_of
-from fencepost.mining.splits import Work as Found
-from fencepost.mining.summary import Summary, summary_of
+from fencepost.mining.results.summary import Summary, summary_of
+from fencepost.mining.spark.engine import MOST_TASKS, Engine, TaskProgress
 
 TASK_BYTES = 32 * 1024 * 1024
 """Compressed bytes of one task, some seconds of work: Spark takes ten milliseconds to begin one."""
@@ -132,7 +132,7 @@ class _Mining:
         """Of everything that is a task."""
         return [*self._tasks(), *self._giants()]
 
-    def judge(self, engine: Engine, progress: Progress | None) -> list[TaskResult]:
+    def judge(self, engine: Engine, progress: TaskProgress | None) -> list[TaskResult]:
         """Regroup what must be, then judge what is not judged yet: row groups and files, then giants."""
         self.prepared = regroup(self.prepared, self.work.folder, engine.spread)
         done = self.work.done(self.keys())
@@ -188,12 +188,12 @@ def mine(
     format: str = "auto",
     model: ModelQuestion | None = None,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: TaskProgress | None = None,
     spark: Any = None,
 ) -> Summary:
     """Judge every trace of the inputs (folders of traces, files of histories) with every check and write the results to `out` (docs/mining.md).
 
-    out: new or empty. master: where Spark runs (session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
+    out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
     judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
     mining that did not end there. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
     KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be gone on with, if anything

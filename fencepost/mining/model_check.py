@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.checkers.linearizability import CHECK, Limits, judge_trace
+from fencepost.checkers.linearizability import CHECK, SearchLimits, judge_trace
 from fencepost.checkers.models import Model, model_named
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
@@ -41,7 +41,7 @@ class ModelQuestion:
         if len(trace.operations) > self.operations:
             return self.too_large(len(trace.operations))
         try:
-            limits = Limits(timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
+            limits = SearchLimits(timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
             return judge_trace(trace, self.model(), limits)
         except FencepostError as error:
             return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=str(error))

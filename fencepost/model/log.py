@@ -7,7 +7,7 @@ Source: LOG_CHECK's claim that offsets hand us the order; Kafka assigns the base
 
 from attrs import frozen
 
-State = tuple[int, ...]
+LogState = tuple[int, ...]
 """The log: value ids, their offset is their index."""
 
 
@@ -42,12 +42,12 @@ Input = Append | Poll | ListOffsets
 Output = int | Page
 
 
-def init() -> State:
+def init() -> LogState:
     """An empty log."""
     return ()
 
 
-def step(state: State, input: Input, output: Output) -> State | None:
+def step(state: LogState, input: Input, output: Output) -> LogState | None:
     """The log after `input` was answered with `output`; None if no log may answer so.
 
     A poll may return less than there is, never something else; its claimed end is exact.
@@ -61,7 +61,7 @@ def step(state: State, input: Input, output: Output) -> State | None:
             return state if isinstance(output, Page) and _may_return(state, offset, output) else None
 
 
-def _may_return(state: State, offset: int, page: Page) -> bool:
+def _may_return(state: LogState, offset: int, page: Page) -> bool:
     """Whether a poll from `offset` may return `page`."""
     if page.end_offset is not None and page.end_offset != len(state):
         return False

@@ -81,9 +81,9 @@ def model_of(constants: object) -> Model:
 
 
 def _replication() -> Model:
-    from fencepost.model import replication_invariants as invariants
-    from fencepost.model.replication import Replication
-    from fencepost.model.replication_state import DATA_PATH, Constants
+    from fencepost.model.replication import invariants as invariants
+    from fencepost.model.replication.state import DATA_PATH, Constants
+    from fencepost.model.replication.system import Replication
     from fencepost.model.tla import replication as twin
     from fencepost.model.tla import variants
 
@@ -104,9 +104,9 @@ def _replication() -> Model:
 
 
 def _group() -> Model:
-    from fencepost.model import group_invariants as invariants
-    from fencepost.model.group import Groups
-    from fencepost.model.group_state import OF_GROUPS, Constants
+    from fencepost.model.group import invariants as invariants
+    from fencepost.model.group.state import OF_GROUPS, Constants
+    from fencepost.model.group.system import Groups
     from fencepost.model.tla import group as twin
     from fencepost.model.tla import variants
 
@@ -127,9 +127,9 @@ def _group() -> Model:
 
 
 def _controller() -> Model:
-    from fencepost.model import controller_invariants as invariants
-    from fencepost.model.controller import Controller
-    from fencepost.model.controller_state import CONTROL_PLANE, Constants
+    from fencepost.model.controller import invariants as invariants
+    from fencepost.model.controller.state import CONTROL_PLANE, Constants
+    from fencepost.model.controller.system import Controller
     from fencepost.model.tla import controller as twin
     from fencepost.model.tla import variants
 

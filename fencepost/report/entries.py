@@ -58,7 +58,7 @@ ROUTINE = frozenset(
 
 
 @frozen(kw_only=True)
-class Entry:
+class TimelineEntry:
     """One moment. who: broker, client or run; kind: what a fold counts it as.
 
     event: the event behind it, None for an operation.
@@ -85,7 +85,7 @@ def _who(event: Event) -> str:
     return f"broker {event.node}" if event.node >= 0 else "run"
 
 
-def _event_entry(position: int, event: Event, marked: bool) -> Entry:
+def _event_entry(position: int, event: Event, marked: bool) -> TimelineEntry:
     partition = (event.topic, event.partition) if event.topic is not None else None
     where = f"{partition_name(*partition)}: " if partition else ""
     if marked:
@@ -94,7 +94,7 @@ def _event_entry(position: int, event: Event, marked: bool) -> Entry:
         level = Level.TURNING_POINT
     else:
         level = Level.ROUTINE if event.name in ROUTINE else Level.NOTABLE
-    return Entry(
+    return TimelineEntry(
         time=event.time,
         order=position,
         who=_who(event),
@@ -106,7 +106,7 @@ def _event_entry(position: int, event: Event, marked: bool) -> Entry:
     )
 
 
-def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterator[Entry]:
+def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterator[TimelineEntry]:
     partition = (operation.topic, operation.partition if operation.partition is not None else -1)
     who, number = f"client {operation.process}", f"op {operation.op_id}: "
     request, answer = request_in_words(operation), answer_in_words(operation)
@@ -114,8 +114,8 @@ def _operation_entries(operation: Operation, order: int, marked: bool) -> Iterat
     level = Level.CONVICTS if marked else level
     kind = f"{operation.function.value.replace('_', ' ')} {operation.outcome.value}"
 
-    def entry(time: int, what: str) -> Entry:
-        return Entry(
+    def entry(time: int, what: str) -> TimelineEntry:
+        return TimelineEntry(
             time=time,
             order=order,
             who=who,
@@ -141,7 +141,7 @@ def entries_of(
     operations: frozenset[int] = frozenset(),
     events: frozenset[int] = frozenset(),
     focus: frozenset[Partition] = frozenset(),
-) -> list[Entry]:
+) -> list[TimelineEntry]:
     """All entries in order of time. operations, events: op ids and event positions that convict.
 
     focus: partitions to show; empty for all. What concerns no partition, and what convicts, is always shown.

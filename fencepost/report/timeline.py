@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 from rich.text import Text
 
-from fencepost.report.entries import Entry, Level, Partition, entries_of
+from fencepost.report.entries import Level, Partition, TimelineEntry, entries_of
 from fencepost.report.lanes import LEGEND, Lanes, lanes_of
 from fencepost.report.words import duration, printable, seconds
 from fencepost.traces.events import Name
@@ -59,7 +59,7 @@ class Line:
         return f"{self.mark:<3} {self.time:>11}  {self.strip:<{strip_width}}  {self.who:<{_WHO}}  {self.what}".rstrip()
 
 
-def _shown(entries: Sequence[Entry], level: Level, context: int) -> list[bool]:
+def _shown(entries: Sequence[TimelineEntry], level: Level, context: int) -> list[bool]:
     """Which entries are shown at this level: those that matter enough, and the neighbours of those that convict."""
     shown = [entry.level <= level for entry in entries]
     for index, entry in enumerate(entries):
@@ -77,7 +77,7 @@ def _shown(entries: Sequence[Entry], level: Level, context: int) -> list[bool]:
     return shown
 
 
-def _choose(entries: Sequence[Entry], most_lines: int) -> list[bool]:
+def _choose(entries: Sequence[TimelineEntry], most_lines: int) -> list[bool]:
     """The most detailed choice that keeps within `most_lines`; the turning points at least."""
     for level in (Level.ROUTINE, Level.TROUBLED_CLIENT, Level.NOTABLE, Level.TURNING_POINT):
         chosen = _shown(entries, level, CONTEXT)
@@ -90,7 +90,7 @@ def _choose(entries: Sequence[Entry], most_lines: int) -> list[bool]:
     return chosen
 
 
-def _fold(folded: Sequence[Entry], since: int, until: int, strip: str) -> Line:
+def _fold(folded: Sequence[TimelineEntry], since: int, until: int, strip: str) -> Line:
     """One line for a run of entries that are not shown, or for a long time without any."""
     counts = Counter(entry.kind for entry in folded).most_common()
     named = [f"{count} {kind}" for kind, count in counts[:MOST_KINDS]]
@@ -100,7 +100,7 @@ def _fold(folded: Sequence[Entry], since: int, until: int, strip: str) -> Line:
     return Line(strip=strip, what=printable(what), style="dim")
 
 
-def _line(entry: Entry, strip: str) -> Line:
+def _line(entry: TimelineEntry, strip: str) -> Line:
     style = "bold red" if entry.marked else _STYLES.get(entry.event.name, "") if entry.event else "green"
     return Line(
         mark=">>>" if entry.marked else "",
@@ -112,9 +112,9 @@ def _line(entry: Entry, strip: str) -> Line:
     )
 
 
-def _lines(entries: Sequence[Entry], chosen: Sequence[bool], lanes: Lanes) -> list[Line]:
+def _lines(entries: Sequence[TimelineEntry], chosen: Sequence[bool], lanes: Lanes) -> list[Line]:
     result: list[Line] = []
-    folded: list[Entry] = []
+    folded: list[TimelineEntry] = []
     before = entries[0].time if entries else 0
     for entry, shown in zip(entries, chosen, strict=True):
         if not shown:

@@ -1,6 +1,6 @@
 """A host's disk: what its files hold, what of that is durable, and what a power loss leaves.
 
-Owns the file system of one host behind the seam impl/files.py. Must not know what is written.
+Owns the file system of one host behind the interface impl/core/files.py. Must not know what is written.
 
 What a power loss leaves is what a journalling file system in ordered mode (ext4, data=ordered) may leave, read as narrowly as POSIX allows:
 
@@ -133,7 +133,7 @@ class Disk:
         self.write_cost = self.options.write_us * MICROSECOND
         self.sync_cost = self.options.fsync_us * MICROSECOND
 
-    # ---- the seam
+    # ---- the interface
 
     def open(self, path: str, *, create: bool = True) -> OpenFile:
         """Open for reading and appending."""

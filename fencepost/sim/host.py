@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fencepost.impl.files import FileSystem
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     Begin,
     CancelTimer,
@@ -23,7 +22,7 @@ from fencepost.impl.seam import (
     Halt,
     Invoke,
     MessageArrived,
-    Record,
+    RecordEvent,
     Send,
     SetTimer,
     Started,
@@ -32,6 +31,7 @@ from fencepost.impl.seam import (
     ZooKeeperReplied,
     ZooKeeperWatchFired,
 )
+from fencepost.impl.core.files import FileSystem
 from fencepost.sim.clock import Clock
 from fencepost.sim.disk import Disk, PowerLoss, PowerLossReport
 from fencepost.sim.network import Network
@@ -47,7 +47,7 @@ CoreFactory = Callable[[FileSystem, int], Core]
 """make_core(files, now): a new process on what the disk kept; now: the host's clock."""
 
 Invocation = Callable[[Any, int], list[Effect]]
-"""call(core, now) -> effects: something that the harness asks of a core beside the seam's inputs."""
+"""call(core, now) -> effects: something that the harness asks of a core beside the interface's inputs."""
 
 
 class Observer:
@@ -106,7 +106,7 @@ class Host:
             SetTimer: self._set_timer,
             CancelTimer: self._cancel_timer,
             AskZooKeeper: self._ask_zookeeper,
-            Record: self._record,
+            RecordEvent: self._record,
             Begin: self._begin,
             Complete: self._complete,
             Halt: self._halt,
@@ -134,7 +134,7 @@ class Host:
         for effect in (
             self._unreleased
         ):  # of a step whose file calls have returned: what they did is there, though nobody was told
-            if type(effect) is Record and effect.on_disk:
+            if type(effect) is RecordEvent and effect.on_disk:
                 self._record(effect)
         self.disk.crash()
         self._end_process()
@@ -291,7 +291,7 @@ class Host:
         assert self.zookeeper is not None, f"node {self.node} has no ZooKeeper client"
         self.zookeeper.ask(effect.request_id, effect.request)
 
-    def _record(self, effect: Record) -> None:
+    def _record(self, effect: RecordEvent) -> None:
         event = (
             effect.event
         )  # stamped itself: nobody else has it yet, and a second one would cost as much as the first

@@ -11,9 +11,9 @@ Node ids: ZooKeeper 0, brokers 1.., clients from 1000. Final.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fencepost.impl.group_messages import JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest
-from fencepost.impl.messages import ProduceRequest
-from fencepost.impl.zookeeper import Reply, Request
+from fencepost.impl.messages.broker_api import ProduceRequest
+from fencepost.impl.messages.group_api import JoinGroupRequest, OffsetCommitRequest, SyncGroupRequest
+from fencepost.impl.zookeeper.interface import Reply, ZooKeeperRequest
 from fencepost.sim.clock import TRUE_SPEED, Clock
 from fencepost.sim.disk import Disk, PowerLossReport
 from fencepost.sim.disk_faults import DiskCall
@@ -125,7 +125,7 @@ class World:
         """Make `run_until` return after the current event."""
         self.scheduler.stop()
 
-    def admin(self, request: Request) -> Reply:
+    def admin(self, request: ZooKeeperRequest) -> Reply:
         """A ZooKeeper request of the harness, carried out at once."""
         return self.zookeeper.admin(request)
 

@@ -18,10 +18,17 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from fencepost.impl.zookeeper import Multi, MultiRead, Reply, Request, SetWatches, WatchEvent
+from fencepost.impl.zookeeper.interface import (
+    Multi,
+    MultiRead,
+    Reply,
+    SetWatches,
+    WatchEvent,
+    ZooKeeperRequest,
+)
 from fencepost.sim.network import Channel, Network
 from fencepost.sim.scheduler import Scheduler
-from fencepost.sim.zookeeper_tree import Change, Outcome, Tree
+from fencepost.sim.zookeeper_tree import Change, Tree, TreeOutcome
 
 ZOOKEEPER_NODE = 0
 NO_SESSION = 0
@@ -46,7 +53,7 @@ class Ask(Struct, frozen=True, kw_only=True, gc=False):
     """One request. cause: keys the network's randomness for it and for its answer; None: both take the shortest time."""
 
     request_id: int
-    request: Request
+    request: ZooKeeperRequest
     cause: tuple[int, ...] | None
 
 
@@ -138,7 +145,7 @@ class ZooKeeper:
 
     # ---- the harness
 
-    def admin(self, request: Request) -> Reply:
+    def admin(self, request: ZooKeeperRequest) -> Reply:
         """Carry out a request at once, as nobody's session (no ephemerals, no watches)."""
         outcome = self.tree.apply(NO_SESSION, request)
         self._commit(outcome, ADMIN_NODE)
@@ -255,7 +262,7 @@ class ZooKeeper:
 
     # ---- commits
 
-    def _commit(self, outcome: Outcome, node: int, *, by_expiry: bool = False) -> None:
+    def _commit(self, outcome: TreeOutcome, node: int, *, by_expiry: bool = False) -> None:
         if outcome.changes and self._on_commit is not None:
             self._on_commit(
                 Commit(time=self._scheduler.now, node=node, changes=outcome.changes, by_expiry=by_expiry)
@@ -276,7 +283,7 @@ KNOWN_CAUSES = 4096
 """Causes that are remembered: the same few paths are asked for in every run."""
 
 
-def cause_of(request: Request) -> tuple[int, ...] | None:
+def cause_of(request: ZooKeeperRequest) -> tuple[int, ...] | None:
     """What keys the network's randomness for a request: its kind and paths, never its running number or its data. None where all paths are beside the
     protocol: such a request draws nothing and holds up nothing that comes after it on its connection, so that plans run as they did before there was any."""
     if isinstance(request, (MultiRead, SetWatches)):

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     Input,
     ZooKeeperConnected,
     ZooKeeperDisconnected,
@@ -25,17 +25,17 @@ from fencepost.impl.seam import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.zookeeper import (
+from fencepost.impl.zookeeper.interface import (
     Exists,
     Failed,
     GetChildren,
     GetData,
     Reply,
-    Request,
     SetWatches,
     WatchEvent,
     WatchKind,
     ZooKeeperError,
+    ZooKeeperRequest,
 )
 from fencepost.sim.clock import Clock
 from fencepost.sim.randomness import Randomness
@@ -78,7 +78,7 @@ class ZooKeeperClient:
         self._unread: list[Any] = []
         self._last_received = self._last_sent = 0
         self._connection: Connection | None = None
-        self._outstanding: deque[tuple[int, Request]] = deque()
+        self._outstanding: deque[tuple[int, ZooKeeperRequest]] = deque()
         self.connected = False
         self._forget_session()
 
@@ -126,7 +126,7 @@ class ZooKeeperClient:
             self._generation += 1
             self._tick(self._generation)
 
-    def ask(self, request_id: int, request: Request) -> None:
+    def ask(self, request_id: int, request: ZooKeeperRequest) -> None:
         """Send a request on the current session."""
         if not self.connected or self._connection is None:
             self._emit(ZooKeeperReplied(request_id, Failed(ZooKeeperError.CONNECTION_LOSS)))
@@ -240,7 +240,7 @@ class ZooKeeperClient:
         self._remember_watch(request, frame.reply)
         self._emit(ZooKeeperReplied(request_id, frame.reply))
 
-    def _remember_watch(self, request: Request, reply: Reply) -> None:
+    def _remember_watch(self, request: ZooKeeperRequest, reply: Reply) -> None:
         if not isinstance(request, (GetData, Exists, GetChildren)) or not request.watch:
             return
         if isinstance(reply, Failed):

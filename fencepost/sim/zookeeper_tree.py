@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from attrs import Factory, define
 from msgspec import Struct
 
-from fencepost.impl.zookeeper import (
+from fencepost.impl.zookeeper.interface import (
     ANY_VERSION,
     Children,
     Create,
@@ -37,7 +37,6 @@ from fencepost.impl.zookeeper import (
     MultiRead,
     MultiReadDone,
     Reply,
-    Request,
     SetData,
     SetWatches,
     Stat,
@@ -45,6 +44,7 @@ from fencepost.impl.zookeeper import (
     WatchKind,
     WriteOperation,
     ZooKeeperError,
+    ZooKeeperRequest,
 )
 from fencepost.sim.zookeeper_watches import Watches
 
@@ -84,7 +84,7 @@ class Change(Struct, frozen=True, kw_only=True, gc=False):
     owner: int
 
 
-class Outcome(Struct, frozen=True, gc=False):
+class TreeOutcome(Struct, frozen=True, gc=False):
     """reply: to the one who asked. watches: (session, event) in the order in which they fired. changes: what was committed."""
 
     reply: Reply
@@ -131,15 +131,15 @@ class Tree:
 
     # ---- requests
 
-    def apply(self, session: int, request: Request) -> Outcome:
+    def apply(self, session: int, request: ZooKeeperRequest) -> TreeOutcome:
         """Carry out one request of a session."""
         if isinstance(request, (GetData, Exists, GetChildren)):
-            return Outcome(self._read(session, request))
+            return TreeOutcome(self._read(session, request))
         if isinstance(request, MultiRead):
-            return Outcome(self._read_many(session, request))
+            return TreeOutcome(self._read_many(session, request))
         if isinstance(request, SetWatches):
             fired = self.set_watches(session, request.seen, request.paths, (), ())
-            return Outcome(Done(), tuple((session, event) for event in fired))
+            return TreeOutcome(Done(), tuple((session, event) for event in fired))
         self.zxid += 1
         if isinstance(request, Multi):
             return self._outcome(self._multi(session, request))
@@ -160,18 +160,18 @@ class Tree:
                 return Failed(refused.error, index, results + (ZooKeeperError.RUNTIME_INCONSISTENCY,) * after)
         return MultiDone(tuple(replies))
 
-    def _outcome(self, reply: Reply) -> Outcome:
+    def _outcome(self, reply: Reply) -> TreeOutcome:
         changes, self._changes = tuple(self._changes), []
         self._undo.clear()
         watches = [fired for change in changes for fired in self._fire(change)]
-        return Outcome(reply, tuple(watches), changes)
+        return TreeOutcome(reply, tuple(watches), changes)
 
     def begin_session(self) -> int:
         """A transaction of its own; returns its zxid."""
         self.zxid += 1
         return self.zxid
 
-    def end_session(self, session: int) -> Outcome:
+    def end_session(self, session: int) -> TreeOutcome:
         """Remove the session's ephemerals, oldest first, and its watches, in one transaction."""
         self.zxid += 1
         self.forget_watches(session)

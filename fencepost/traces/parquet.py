@@ -21,7 +21,7 @@ from fencepost.traces.tables import Tables
 
 
 @frozen(kw_only=True)
-class Part:
+class TablePart:
     """The three files of one part; `number` is the same in all three names."""
 
     number: int
@@ -35,11 +35,11 @@ class Part:
 
 
 @frozen(kw_only=True)
-class Group:
+class RowGroup:
     """One row group of a part, the unit of reading. operations: its rows; size_bytes: of all three tables, compressed. first_trace, last_trace: the
     smallest and the largest trace id, None where the file does not say. traces: -1 where nobody looked."""
 
-    part: Part
+    part: TablePart
     index: int
     operations: int
     size_bytes: int
@@ -151,13 +151,13 @@ def read_group(
             raise unreadable(path, error) from None
 
 
-def read_tables(part: Part, group: int) -> Tables:
+def read_tables(part: TablePart, group: int) -> Tables:
     """The whole traces of one row group, all columns. Raises TraceError."""
     found: dict[str, Any] = {table: read_group(part.of(table), table, group) for table in TABLES}
     return Tables(**found)
 
 
-def groups_of(part: Part) -> tuple[Group, ...]:
+def groups_of(part: TablePart) -> tuple[RowGroup, ...]:
     """The row groups of a part. Raises TraceError if a file is unreadable or the three do not fit together."""
     metadata = {}
     for table in TABLES:
@@ -171,7 +171,7 @@ def groups_of(part: Part) -> tuple[Group, ...]:
             where=str(part.traces),
         )
     return tuple(
-        Group(
+        RowGroup(
             part=part,
             index=index,
             operations=metadata["operations"].row_group(index).num_rows,

@@ -22,7 +22,7 @@ from attrs import define, field, frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import SUFFIX, Frame, JournalWriter, read_frames, scan
-from fencepost.traces.parquet import Group, Part, groups_of, open_part, read_tables, unreadable
+from fencepost.traces.parquet import RowGroup, TablePart, groups_of, open_part, read_tables, unreadable
 from fencepost.traces.rows import trace_of
 from fencepost.traces.schema import TABLES
 from fencepost.traces.tables import only, rows_of_tables, traces_of_tables
@@ -32,10 +32,10 @@ JOURNAL_FOLDER = "journal"
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
 
-def part_at(path: Path, number: int) -> Part:
+def part_at(path: Path, number: int) -> TablePart:
     """Where the three files of part `number` lie."""
     name = f"part-{number:05}.parquet"
-    return Part(
+    return TablePart(
         number=number,
         traces=path / "traces" / name,
         operations=path / "operations" / name,
@@ -47,7 +47,7 @@ def part_at(path: Path, number: int) -> Part:
 class InGroup:
     """A run lies in a row group of a part."""
 
-    group: Group
+    group: RowGroup
 
 
 @frozen
@@ -89,7 +89,7 @@ class TraceStore:
         self.refresh()
         return JournalWriter.open(self.path / JOURNAL_FOLDER / f"worker-{worker}{SUFFIX}")
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[TablePart, ...]:
         """The sealed parts, by number."""
         names = (_PART.fullmatch(path.name) for path in (self.path / "traces").glob("part-*.parquet"))
         return tuple(part_at(self.path, number) for number in sorted(int(name[1]) for name in names if name))
@@ -155,7 +155,7 @@ class TraceStore:
         return found
 
 
-def trace_ids_of(part: Part) -> list[list[int]]:
+def trace_ids_of(part: TablePart) -> list[list[int]]:
     """The trace ids of each row group of a part, in order. Raises TraceError."""
     with open_part(part.traces, "traces") as file:
         try:

@@ -6,14 +6,14 @@ from pathlib import Path
 from attrs import define
 
 from fencepost.audit.partition import PartitionAudit, audit_partition
-from fencepost.audit.survey import Request, survey
+from fencepost.audit.survey import AuditRequest, survey
 from fencepost.checkers.verdict import Finding
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
+from fencepost.impl.log.checkpoint.log_checkpoints import put_clean_shutdown_marker, write_offsets
 from fencepost.impl.log.layout import CLEANER_OFFSETS, HIGH_WATERMARKS, LOG_STARTS
-from fencepost.impl.log.log_checkpoints import put_clean_shutdown_marker, write_offsets
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.record_batch import Record, encode_batch
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.files import RealFiles
 
 T = TopicPartition("t", 0)
@@ -81,7 +81,7 @@ def replica(
 def audit(root: Path, *, deep: bool = False, compacted: tuple[str, ...] = ()) -> PartitionAudit:
     """Of the one partition that the brokers below `root` have."""
     places = tuple((path.name, path) for path in sorted(root.iterdir()))
-    found = survey(Request(places=places, deep=deep, compacted=compacted))
+    found = survey(AuditRequest(places=places, deep=deep, compacted=compacted))
     (key,) = found.partitions
     result = audit_partition(found, key, lambda size: None)
     assert not found.findings.count, found.findings.found

@@ -8,13 +8,13 @@ from audit_lab import T, audit, plain, replica, segment
 
 from fencepost.audit import source
 from fencepost.audit.partition import audit_partition
-from fencepost.audit.survey import Request, survey
-from fencepost.impl.messages import TopicPartition
+from fencepost.audit.survey import AuditRequest, survey
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.errors import EnvironmentError_
 
 
 def survey_of(root: Path, **how):
-    return survey(Request(places=tuple((path.name, path) for path in sorted(root.iterdir())), **how))
+    return survey(AuditRequest(places=tuple((path.name, path) for path in sorted(root.iterdir())), **how))
 
 
 def test_topics_have_dots_and_dashes(tmp_path):
@@ -91,10 +91,10 @@ def test_a_broker_may_have_several_directories(tmp_path):
     for name, key in (("a1", T), ("a2", TopicPartition("t", 1))):
         replica(tmp_path, name, plain(4), key=key)
     places = (("a", tmp_path / "a1"), ("a", tmp_path / "a2"))
-    found = survey(Request(places=places))
+    found = survey(AuditRequest(places=places))
     assert found.brokers == ["a"] and list(found.partitions) == [("t", 0), ("t", 1)]
     with pytest.raises(EnvironmentError_, match="each directory once"):
-        survey(Request(places=(("a", tmp_path / "a1"), ("b", tmp_path / "a1"))))
+        survey(AuditRequest(places=(("a", tmp_path / "a1"), ("b", tmp_path / "a1"))))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,9 @@ def test_a_place_that_is_no_data_directory(tmp_path, make, seen):
     """Rule: one sentence with what was expected and seen."""
     make(tmp_path / "x")
     with pytest.raises(EnvironmentError_, match=seen):
-        survey_of(tmp_path) if (tmp_path / "x").exists() else survey(Request(places=(("x", tmp_path / "x"),)))
+        survey_of(tmp_path) if (tmp_path / "x").exists() else survey(
+            AuditRequest(places=(("x", tmp_path / "x"),))
+        )
 
 
 def test_a_broker_without_partitions_is_a_note(tmp_path):
@@ -125,7 +127,7 @@ def test_the_directory_of_one_partition_is_no_data_directory(tmp_path):
     """Rule: the hint says what to name instead."""
     a = replica(tmp_path, "a", plain(3))
     with pytest.raises(EnvironmentError_, match="name the directory above it"):
-        survey(Request(places=(("a", a / "t-0"),)))
+        survey(AuditRequest(places=(("a", a / "t-0"),)))
 
 
 def test_a_damaged_checkpoint_is_a_finding_of_the_directory(tmp_path):

@@ -90,9 +90,11 @@ def test_damage_of_any_kind_ends_in_a_verdict(planned: list[tuple[int, str, int,
 def audit_any(root: Path, deep: bool) -> bool:
     """Whether anything at all is told."""
     from fencepost.audit.partition import audit_partition
-    from fencepost.audit.survey import Request, survey
+    from fencepost.audit.survey import AuditRequest, survey
 
-    found = survey(Request(places=tuple((path.name, path) for path in sorted(root.iterdir())), deep=deep))
+    found = survey(
+        AuditRequest(places=tuple((path.name, path) for path in sorted(root.iterdir())), deep=deep)
+    )
     told = found.findings.count + len(found.findings.notes)
     for key in found.partitions:
         findings = audit_partition(found, key, lambda size: None).findings

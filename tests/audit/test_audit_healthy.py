@@ -8,9 +8,9 @@ from audit_lab import SMALL, Stamped, audit, replica
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
+from fencepost.impl.log.batch.record_batch import CODECS, encode_batch, read_header, read_records
 from fencepost.impl.log.cleaner import Cleaner
-from fencepost.impl.log.control_records import EndTransaction, end_transaction_batch
-from fencepost.impl.log.record_batch import CODECS, encode_batch, read_header, read_records
 
 KEYS = tuple(b"k%d" % number for number in range(4))
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from fencepost.audit.partition import audit_partition
-from fencepost.audit.survey import Request, survey
-from fencepost.campaign.run import Run
-from fencepost.campaign.swarm import swarm
+from fencepost.audit.survey import AuditRequest, survey
+from fencepost.campaign.run.run import Run
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.sim.disk import Disk
 
 HEALTHY = range(4)
@@ -35,7 +35,7 @@ def findings_of(seed: int, root: Path, *bugs: str) -> set[str]:
         place = root / f"seed-{seed}" / f"broker-{broker}"
         export(run.cluster.world.hosts[broker].disk, place)
         places.append((str(broker), place))
-    found = survey(Request(places=tuple(places), deep=True))
+    found = survey(AuditRequest(places=tuple(places), deep=True))
     audits = [audit_partition(found, key, lambda size: None) for key in found.partitions]
     assert not any(one.findings.unreadable for one in audits)
     return {finding.anomaly for one in audits for finding in one.findings.found}

@@ -9,11 +9,11 @@ import attrs
 import pytest
 from audit_lab import SMALL, Stamped, T, audit, flip, only, place_of, plain, position_of, replica, segment
 
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
+from fencepost.impl.log.checkpoint.log_checkpoints import write_offsets
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.layout import HIGH_WATERMARKS, RECOVERY_POINTS
-from fencepost.impl.log.log_checkpoints import write_offsets
-from fencepost.impl.log.producer_files import write_snapshot
-from fencepost.impl.log.record_batch import Record, encode_batch
+from fencepost.impl.log.producer.files import write_snapshot
 from fencepost.impl.runtime.files import RealFiles
 
 COMPACT = attrs.evolve(SMALL, compact=True, delete=False)

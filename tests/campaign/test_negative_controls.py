@@ -2,9 +2,9 @@
 
 from attrs import evolve
 
-from fencepost.campaign.claims import derive_claims
-from fencepost.campaign.facts import Facts
-from fencepost.campaign.run import run
+from fencepost.campaign.observed.claims import derive_claims
+from fencepost.campaign.observed.observed_state import ObservedState
+from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.traces.events import Name
@@ -100,7 +100,7 @@ def test_a_compaction_under_a_lie_may_lose_what_it_rewrote_and_only_with_the_lie
         rewritten = [loss for loss in trace.claims.loss if "written anew" in loss.reason]
         ends = [event.end_offset for event in trace.events if event.name is Name.REPLICA_LOG]
         assert rewritten and all(loss.end < min(ends) for loss in rewritten)
-        honest = Facts()
+        honest = ObservedState()
         for event in trace.events:
             if event.cause != "lying_fsync":
                 honest.learn(event)

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fencepost.campaign.bugs import BUGS
-from fencepost.campaign.run import run
-from fencepost.campaign.swarm import swarm
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.events import table
 from fencepost.checkers.events.kernels import words
 from fencepost.checkers.verdict import Decision

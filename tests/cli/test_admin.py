@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from fencepost.impl import znodes
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import Children, Create, Data, Delete, GetChildren, GetData, SetData
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, Create, Data, Delete, GetChildren, GetData, SetData
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 pytestmark = pytest.mark.java
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.java
 def session(tmp_path_factory):
     """A real server with the registrations of three brokers and no broker."""
     pytest.importorskip("kazoo")
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-    from fencepost.impl.runtime.zookeeper_server import ZooKeeperServer
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.server import ZooKeeperServer
 
     with (
         ZooKeeperServer.start(tmp_path_factory.mktemp("zookeeper")) as server,
@@ -80,7 +80,7 @@ def admin(clean, fencepost, monkeypatch):
 
     The class itself is changed, not a module's name for it: a module imported meanwhile would keep what that name was.
     """
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
     monkeypatch.setattr(BlockingZooKeeper, "__enter__", lambda self: clean)
     monkeypatch.setattr(BlockingZooKeeper, "__exit__", lambda self, *error: None)
@@ -346,7 +346,7 @@ def test_a_reassignment_in_progress_keeps_others_out(clean, admin, file):
 
 def test_whoever_comes_second_is_told(clean, monkeypatch, fencepost, file):
     """Rule: the write itself decides, not the look before it: between the two another tool was faster."""
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 
     ask = BlockingZooKeeper.ask
 

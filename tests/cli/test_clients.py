@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from attrs import evolve
 
-from fencepost.cli.client_history import add_run
-from fencepost.cli.consumers import Lines, nameable
+from fencepost.cli.client.consumers import Lines, nameable
+from fencepost.cli.client.history import add_run
 from fencepost.cli.produce import _lines
 from fencepost.impl.client.reader import ReadRecord
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.errors import TraceError
 from fencepost.traces.jsonlines import read_traces, write_traces
 from fencepost.traces.operations import Function, Operation, Outcome, Record

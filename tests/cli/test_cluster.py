@@ -13,18 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fencepost.impl import znodes
 from fencepost.impl.log.values import batch_of
-from fencepost.impl.messages import (
-    FetchPartition,
-    FetchRequest,
-    ProduceRequest,
-    TopicPartition,
-)
+from fencepost.impl.messages.broker_api import FetchPartition, FetchRequest, ProduceRequest, TopicPartition
 from fencepost.impl.runtime.codec import decode, encode
 from fencepost.impl.runtime.frames import framed, greeting, read_frame
-from fencepost.impl.runtime.zookeeper_server import HOST
-from fencepost.impl.zookeeper import Create, Created, GetData
+from fencepost.impl.runtime.zookeeper.server import HOST
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Created, GetData
 from fencepost.traces.outcomes import ErrorCode
 
 pytestmark = pytest.mark.java
@@ -100,10 +95,10 @@ def directory(tmp_path):
 
 def lines_go_through(directory: Path, fencepost, monkeypatch):
     """What `produce` sends, `consume` prints, and the history of both is judged Ok; mistakes are told before anything is sent."""
-    from fencepost.impl.runtime.cluster import Cluster
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+    from fencepost.systems.processes import ProcessCluster
 
-    cluster, history = Cluster.load(directory), directory.parent / "history.jsonl"
+    cluster, history = ProcessCluster.load(directory), directory.parent / "history.jsonl"
     with BlockingZooKeeper(cluster.state.zookeeper) as zookeeper:
         assignment = znodes.encode_topic({0: (1, 2, 3), 1: (2, 3, 1), 2: (3, 1, 2)})
         assert isinstance(zookeeper.ask(Create(znodes.topic_path("lines"), assignment)), Created)
@@ -143,10 +138,10 @@ def a_group_goes_through(directory: Path, fencepost):
     """A consumer of a group reads and commits the lines; `groups` tells who is there, how far they are, and lets the group begin again once it is empty."""
     import asyncio
 
-    from fencepost.campaign.group_consumer import make_consumer
-    from fencepost.impl.client.consumer_requests import ConsumerIdentity
+    from fencepost.campaign.run.group_consumer import make_consumer
+    from fencepost.impl.client.consumer.requests import ConsumerIdentity
     from fencepost.impl.runtime.client import running
-    from fencepost.impl.runtime.cluster import Cluster
+    from fencepost.systems.processes import ProcessCluster
     from fencepost.traces.plan import ConsumerOptions
 
     where = ("--directory", directory)
@@ -155,7 +150,7 @@ def a_group_goes_through(directory: Path, fencepost):
         "expected a group, saw g, and no group at all"
         in fencepost("groups", "describe", "g", *where).sentence
     )
-    brokers = Cluster.load(directory).state.brokers
+    brokers = ProcessCluster.load(directory).state.brokers
     addresses = {number: (HOST, broker.port) for number, broker in brokers.items()}
     options = ConsumerOptions(
         commit="sync", session_timeout_ms=3_000, heartbeat_interval_ms=500, processing_ms=0
@@ -185,7 +180,7 @@ def a_group_goes_through(directory: Path, fencepost):
 
 def stops_in_order(directory, fencepost, broker):
     """SIGTERM of a real process is a controlled shutdown in its five steps: leaders move first, then it ends by itself, with its logs closed."""
-    from fencepost.impl.runtime.cluster import Cluster
+    from fencepost.systems.processes import ProcessCluster
 
     told = fencepost("cluster", "stop", broker, "--directory", directory)
     assert (told.code, told.out) == (0, f"broker {broker} is dead\n")
@@ -199,10 +194,10 @@ def stops_in_order(directory, fencepost, broker):
         if it["cause"] == "controlled_shutdown"
     ]
     assert moved[-1]["remaining"] == 0
-    led = Cluster.load(directory).wait_until(lambda seen: not seen.leaderless, "leaders elsewhere")
+    led = ProcessCluster.load(directory).wait_until(lambda seen: not seen.leaderless, "leaders elsewhere")
     assert not next(it for it in led.brokers if it.broker == broker).leads
     assert fencepost("cluster", "start", broker, "--directory", directory).code == 0
-    Cluster.load(directory).wait_until(lambda seen: seen.healthy, f"broker {broker} again")
+    ProcessCluster.load(directory).wait_until(lambda seen: seen.healthy, f"broker {broker} again")
 
 
 def the_tool_is_a_member(directory: Path, fencepost):
@@ -229,15 +224,15 @@ def the_tool_is_a_member(directory: Path, fencepost):
 def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, fencepost, monkeypatch):
     """Rule: `up` gives a healthy cluster that takes writes; a killed leader is replaced and no acknowledged record is lost; lines go
     through; `stop` ends all."""
-    from fencepost.impl.runtime.cluster import Cluster
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+    from fencepost.systems.processes import ProcessCluster
 
     where = ("--directory", directory)
     told = fencepost(
         "cluster", "up", "--brokers", 3, *where, "--session-timeout-ms", 1500, "--detach", "--json"
     )
     assert (told.code, told.json["healthy"], len(told.json["brokers"])) == (0, True, 3), told.err
-    cluster = Cluster.load(directory)
+    cluster = ProcessCluster.load(directory)
     ports = {broker["broker"]: broker["port"] for broker in told.json["brokers"]}
     with BlockingZooKeeper(cluster.state.zookeeper) as zookeeper:
         registered = json.loads(zookeeper.ask(GetData(znodes.broker_path(2))).data)
@@ -267,7 +262,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     assert status.code == 1 and "dead" in status.out
 
     assert fencepost("cluster", "start", 1, *where).code == 0
-    Cluster.load(directory).wait_until(lambda seen: seen.healthy, "broker 1 again")
+    ProcessCluster.load(directory).wait_until(lambda seen: seen.healthy, "broker 1 again")
     assert fencepost("cluster", "status", *where).code == 0
     stops_in_order(directory, fencepost, leader)
     lines_go_through(directory, fencepost, monkeypatch)
@@ -280,7 +275,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
 
 def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost):
     """Rule: a paused broker loses its session and gets a new one when it goes on; Ctrl-C at `up` ends every process, paused ones too."""
-    from fencepost.impl.runtime.cluster import Cluster
+    from fencepost.systems.processes import ProcessCluster
 
     command = [
         sys.executable,
@@ -301,7 +296,7 @@ def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost)
         try:
             assert msgspec.json.decode(up.stdout.readline())["healthy"]
             assert fencepost("cluster", "pause", 1, *where).out == "broker 1 is paused\n"
-            cluster = Cluster.load(directory)
+            cluster = ProcessCluster.load(directory)
             cluster.wait_until(lambda seen: not seen.brokers[0].registered, "an expired session")
             assert fencepost("cluster", "resume", 1, *where).out == "broker 1 is running\n"
             cluster.wait_until(lambda seen: seen.healthy, "a new session")
@@ -316,7 +311,7 @@ def test_pause_resume_and_an_interrupt_that_leaves_nothing(directory, fencepost)
 
 def test_a_broker_that_dies_on_the_way_up_ends_the_others(directory, fencepost, monkeypatch):
     """Rule: an error while the cluster starts is one sentence with the broker's last words, and no process is left."""
-    from fencepost.impl.runtime import cluster
+    from fencepost.systems import processes as cluster
 
     monkeypatch.setattr(
         cluster, "free_ports", lambda count: [1] * count

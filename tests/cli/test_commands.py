@@ -13,8 +13,8 @@ from attrs import evolve
 from rich.console import Console
 
 from fencepost.cli import SUB_COMMANDS
-from fencepost.cli.console import Output
-from fencepost.cli.options import SeedRange
+from fencepost.console.options import SeedRange
+from fencepost.console.output import Output
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.store import TraceStore
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.mining.inputs import Found, traces_of
+from fencepost.mining.inputs.traces import Found, traces_of
 from fencepost.traces import parquet
 from fencepost.traces.digest import digest_of
 from fencepost.traces.jsonlines import read_traces, write_traces

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fencepost.campaign.results import CampaignResult
+from fencepost.campaign.workers.results import CampaignResult
 from fencepost.cli.demo import HEALTHY, PLANTED, _failures
-from fencepost.mining.summary import Summary
+from fencepost.mining.results.summary import Summary
 
 
 @pytest.mark.spark

@@ -8,8 +8,8 @@ import time
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run import run
-from fencepost.campaign.shrink_text import write_plan
+from fencepost.campaign.run.run import run
+from fencepost.campaign.shrink.text import write_plan
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.traces.jsonlines import write_traces

@@ -10,11 +10,11 @@ import attrs
 import pytest
 import rich_click as click
 
-from fencepost.campaign.faults import FAULTS
-from fencepost.campaign.swarm import PROFILES
+from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.swarm.swarm import PROFILES
 from fencepost.checkers.judges import PROFILES as CHECK_PROFILES
 from fencepost.checkers.verdict import Decision
-from fencepost.cli import SUB_COMMANDS, run
+from fencepost.cli import SUB_COMMANDS, module_of, run
 from fencepost.traces.anomalies import ANOMALIES
 from fencepost.traces.errors import PRECEDENCE
 from fencepost.traces.plan import Plan
@@ -151,7 +151,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 def _is_group(name: str) -> bool:
-    return isinstance(import_module(f"fencepost.cli.{name}").command, click.Group)
+    return isinstance(import_module(module_of(name)).command, click.Group)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(TOP)))

@@ -5,15 +5,13 @@ from typing import Any
 
 from impl_driver import CLIENT, MILLISECOND, SCRIPT, T0
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
+from fencepost.impl.core.core_interface import MessageArrived
 from fencepost.impl.log.values import batch_of
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import (
-    MessageArrived,
-)
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import Create, SetData
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, SetData
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 
 class Counterparts:
@@ -76,7 +74,9 @@ class Counterparts:
             "correlation_id": self._correlation_id if correlation_id is None else correlation_id,
             "controller_id": SCRIPT,
             "controller_epoch": controller_epoch,
-            "broker_epoch": self.core(node).shell.broker_epoch if broker_epoch is None else broker_epoch,
+            "broker_epoch": self.core(node).broker_context.broker_epoch
+            if broker_epoch is None
+            else broker_epoch,
             "partitions": partitions,
         }
         if kind is not kafka.StopReplicaRequest:

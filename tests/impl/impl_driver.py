@@ -3,11 +3,9 @@
 from collections import deque
 from typing import Any
 
-from fencepost.impl.broker import Broker
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import (
-    AskZooKeeper,
-)
+from fencepost.impl.broker.broker import Broker
+from fencepost.impl.core.core_interface import AskZooKeeper
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import DiskOptions

@@ -10,24 +10,24 @@ from impl_counterparts import Counterparts
 from impl_driver import CLIENT, MILLISECOND, MOST_STEPS, SCRIPT, T0, Driver, Mail
 from impl_zookeeper import ZooKeeperByHand
 
-from fencepost.impl import znodes
-from fencepost.impl.broker import Broker, make_broker
-from fencepost.impl.log.values import runs_of
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.parts import Parts
-from fencepost.impl.replication.partition import Partition
-from fencepost.impl.seam import (
+from fencepost.impl.broker.broker import Broker, make_broker
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     CancelTimer,
     Halt,
     MessageArrived,
-    Record,
+    RecordEvent,
     Send,
     SetTimer,
     Started,
     TimerFired,
 )
-from fencepost.impl.zookeeper import Create
+from fencepost.impl.log.values import runs_of
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create
 from fencepost.sim.disk import PowerLoss
 from fencepost.sim.zookeeper_tree import Tree
 from fencepost.traces.events import Event, Name
@@ -141,7 +141,7 @@ class Lab(ZooKeeperByHand, Counterparts):
             elif isinstance(effect, Halt):
                 self.crash(driver.node)
             else:
-                assert isinstance(effect, Record), effect
+                assert isinstance(effect, RecordEvent), effect
                 self.events.append(effect.event)
 
     # ---- delivery and time

@@ -2,7 +2,7 @@
 
 from impl_lab import Lab
 
-from fencepost.impl import messages as kafka
+from fencepost.impl.messages import broker_api as kafka
 
 TWO = {"isr": (1, 2), "replicas": (1, 2), "live": (1, 2)}
 

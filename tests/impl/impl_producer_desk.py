@@ -4,15 +4,23 @@ from typing import Any
 
 from attrs import evolve
 
-from fencepost.impl import messages as kafka
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.client.partitioners import make_partitioner
-from fencepost.impl.client.producer import make_producer
-from fencepost.impl.client.sequences import Sequences
-from fencepost.impl.log.record_batch import read_header, read_records
+from fencepost.impl.client.producer.producer import make_producer
+from fencepost.impl.client.producer.sequences import Sequences
+from fencepost.impl.core.core_interface import (
+    CancelTimer,
+    Complete,
+    MessageArrived,
+    Produce,
+    Send,
+    SetTimer,
+    TimerFired,
+)
+from fencepost.impl.log.batch.record_batch import read_header, read_records
 from fencepost.impl.log.values import value_of
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import CancelTimer, Complete, MessageArrived, Produce, Send, SetTimer, TimerFired
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.operations import Operation
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClientOptions, ProducerOptions

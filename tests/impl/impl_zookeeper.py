@@ -2,9 +2,7 @@
 
 from impl_driver import T0, Driver
 
-from fencepost.impl import znodes
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     ZooKeeperConnected,
     ZooKeeperDisconnected,
@@ -12,15 +10,25 @@ from fencepost.impl.seam import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import Create, Data, Failed, GetData, Reply, Request, ZooKeeperError
-from fencepost.sim.zookeeper_tree import Outcome
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import (
+    Create,
+    Data,
+    Failed,
+    GetData,
+    Reply,
+    ZooKeeperError,
+    ZooKeeperRequest,
+)
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
+from fencepost.sim.zookeeper_tree import TreeOutcome
 
 
 class ZooKeeperByHand:
     """Carries requests out on the simulated tree, at once or when a test says so."""
 
-    def admin(self, request: Request) -> Reply:
+    def admin(self, request: ZooKeeperRequest) -> Reply:
         """A request of the harness."""
         outcome = self.tree.apply(0, request)
         self._fire(outcome)
@@ -110,7 +118,7 @@ class ZooKeeperByHand:
         node = self.tree.node(path)
         return sorted(node.children) if node else []
 
-    def _fire(self, outcome: Outcome) -> None:
+    def _fire(self, outcome: TreeOutcome) -> None:
         for session, event in outcome.watches:
             node = self._sessions.get(session)
             if node is not None:

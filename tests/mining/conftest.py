@@ -18,7 +18,7 @@ from fencepost.traces.trace import Claims, Trace
 
 CHECKERS = Path(__file__).parents[1] / "checkers"
 sys.path.insert(0, str(Path(__file__).parent))  # helper modules of this folder
-sys.path += map(str, (CHECKERS / "ranges", CHECKERS / "log"))  # random histories
+sys.path += map(str, (CHECKERS / "log" / "ranges", CHECKERS / "log"))  # random histories
 
 KINDS = (
     "legal",
@@ -143,7 +143,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory, mixed: list[Trace]) -> Pa
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One local Spark session on the loopback for the whole run."""
-    from fencepost.mining.session import session
+    from fencepost.mining.spark.session import session
 
     with session("local[2]", settings={"spark.driver.memory": "1g"}) as running:
         yield running

@@ -15,12 +15,12 @@ from attrs import evolve
 
 from fencepost.checkers.judges import judge
 from fencepost.mining import mine as mining
-from fencepost.mining.contradictions import contradictions
+from fencepost.mining.inputs.contradictions import contradictions
+from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.judge import Settings, judge_splits
-from fencepost.mining.kept import Work, key_of
 from fencepost.mining.mine import mine
-from fencepost.mining.results import RESULTS
-from fencepost.mining.splits import work_of
+from fencepost.mining.results.checkpoint import Work, key_of
+from fencepost.mining.results.rows import RESULTS
 from fencepost.traces.errors import ExitCode
 from fencepost.traces.rows import rows_of
 from fencepost.traces.sealing import Sizes, seal

@@ -10,11 +10,11 @@ from mining_results import findings_in, plain, verdicts_in
 from fencepost.checkers import judges
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, combine
+from fencepost.mining.inputs.splits import Split, work_of
 from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import _tasks as tasks_of
-from fencepost.mining.proofs import proven
-from fencepost.mining.results import SCHEMAS, bugs_of
-from fencepost.mining.splits import Split, work_of
+from fencepost.mining.results.proofs import proven
+from fencepost.mining.results.rows import SCHEMAS, bugs_of
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.sealing import Sizes, seal

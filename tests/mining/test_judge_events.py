@@ -9,10 +9,10 @@ from attrs import evolve
 
 from fencepost.checkers.events import table
 from fencepost.checkers.judges import judge
-from fencepost.mining.contradictions import contradictions
+from fencepost.mining.inputs.contradictions import contradictions
+from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.judge import Settings, judge_split
-from fencepost.mining.results import Counts, ResultWriter
-from fencepost.mining.splits import work_of
+from fencepost.mining.results.rows import Counts, ResultWriter
 from fencepost.traces.rows import rows_of
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore

@@ -10,9 +10,9 @@ from attrs import evolve
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.mining import mine as mining
-from fencepost.mining.kept import Work
 from fencepost.mining.mine import mine
-from fencepost.mining.results import RESULTS, SCHEMAS
+from fencepost.mining.results.checkpoint import Work
+from fencepost.mining.results.rows import RESULTS, SCHEMAS
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore

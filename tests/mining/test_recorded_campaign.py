@@ -8,8 +8,8 @@ import pytest
 from attrs import evolve
 
 from fencepost.campaign.bugs import BUGS
-from fencepost.campaign.run import run
-from fencepost.campaign.swarm import swarm
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import judge
 from fencepost.mining.mine import mine
 from fencepost.traces.sealing import seal
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 HEALTHY, PLANTED = range(12), range(5)
 FOUND = {"KIP-101": 20, "KAFKA-532": 7, "KAFKA-6082": 9}
-"""Seeds whose run shows the bug (tests/campaign/test_bugs.py)."""
+"""Seeds whose run shows the bug (tests/campaign/bugs/test_bugs.py)."""
 
 
 def recorded() -> list:

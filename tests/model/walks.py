@@ -4,9 +4,9 @@ from itertools import pairwise
 from random import Random
 
 from fencepost.model.explore import Step
-from fencepost.model.replication import Replication
-from fencepost.model.replication_state import DOWN, State
-from fencepost.model.replication_steps import members
+from fencepost.model.replication.state import DOWN, ReplicationState
+from fencepost.model.replication.steps import members
+from fencepost.model.replication.system import Replication
 from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
@@ -50,7 +50,7 @@ def _event(name: Name, **columns: object) -> Event:
     return Event(time=0, name=name, **ON, **columns)
 
 
-def _initial(state: State) -> list[Event]:
+def _initial(state: ReplicationState) -> list[Event]:
     events = [_quorum(state, CONTROLLER)]
     for number, replica in enumerate(state.replicas):
         events += _become_leader(state, state, number, 0, None) if replica.leader == number else []
@@ -58,7 +58,7 @@ def _initial(state: State) -> list[Event]:
     return events
 
 
-def _quorum(state: State, writer: int) -> Event:
+def _quorum(state: ReplicationState, writer: int) -> Event:
     leader, isr = state.quorum[-1]
     return _event(
         Name.PARTITION_STATE,
@@ -70,11 +70,13 @@ def _quorum(state: State, writer: int) -> Event:
     )
 
 
-def _controller(before: State, after: State, *arguments: object) -> list[Event]:
+def _controller(before: ReplicationState, after: ReplicationState, *arguments: object) -> list[Event]:
     return [_quorum(after, CONTROLLER)]
 
 
-def _become_leader(before: State, after: State, number: int, epoch: int, system: object) -> list[Event]:
+def _become_leader(
+    before: ReplicationState, after: ReplicationState, number: int, epoch: int, system: object
+) -> list[Event]:
     replica = after.replicas[number]
     isr = tuple(member + 1 for member in members(after.quorum[epoch][1], len(after.replicas)))
     return [
@@ -89,7 +91,9 @@ def _become_leader(before: State, after: State, number: int, epoch: int, system:
     ]
 
 
-def _become_follower(before: State, after: State, number: int, epoch: int, system: object) -> list[Event]:
+def _become_follower(
+    before: ReplicationState, after: ReplicationState, number: int, epoch: int, system: object
+) -> list[Event]:
     replica = after.replicas[number]
     return [
         _event(
@@ -103,7 +107,7 @@ def _become_follower(before: State, after: State, number: int, epoch: int, syste
     ]
 
 
-def _appended(before: State, after: State, number: int, cause: str) -> list[Event]:
+def _appended(before: ReplicationState, after: ReplicationState, number: int, cause: str) -> list[Event]:
     old, new = before.replicas[number].log, after.replicas[number].log
     return [
         _event(
@@ -118,7 +122,7 @@ def _appended(before: State, after: State, number: int, cause: str) -> list[Even
     ]
 
 
-def _watermark(before: State, after: State, number: int, cause: str) -> list[Event]:
+def _watermark(before: ReplicationState, after: ReplicationState, number: int, cause: str) -> list[Event]:
     replica = after.replicas[number]
     if replica.high_watermark == before.replicas[number].high_watermark:
         return []
@@ -133,15 +137,17 @@ def _watermark(before: State, after: State, number: int, cause: str) -> list[Eve
     ]
 
 
-def _append(before: State, after: State, number: int, system: object) -> list[Event]:
+def _append(before: ReplicationState, after: ReplicationState, number: int, system: object) -> list[Event]:
     return _appended(before, after, number, "leader")
 
 
-def _fetch(before: State, after: State, number: int, system: object) -> list[Event]:
+def _fetch(before: ReplicationState, after: ReplicationState, number: int, system: object) -> list[Event]:
     return _appended(before, after, number, "follower") + _watermark(before, after, number, "follower")
 
 
-def _truncate(before: State, after: State, number: int, system: Replication, cause: str = "") -> list[Event]:
+def _truncate(
+    before: ReplicationState, after: ReplicationState, number: int, system: Replication, cause: str = ""
+) -> list[Event]:
     old, new = before.replicas[number], after.replicas[number]
     by_epoch = "truncate_by_epoch" not in system.constants.drop
     cut = _event(
@@ -157,25 +163,31 @@ def _truncate(before: State, after: State, number: int, system: Replication, cau
     return ([cut] if len(new.log) < len(old.log) else []) + _watermark(before, after, number, "follower")
 
 
-def _out_of_range(before: State, after: State, number: int, system: Replication) -> list[Event]:
+def _out_of_range(
+    before: ReplicationState, after: ReplicationState, number: int, system: Replication
+) -> list[Event]:
     return _truncate(before, after, number, system, "full")
 
 
-def _advance(before: State, after: State, number: int, system: object) -> list[Event]:
+def _advance(before: ReplicationState, after: ReplicationState, number: int, system: object) -> list[Event]:
     return _watermark(before, after, number, "leader")
 
 
-def _leader_writes(before: State, after: State, number: int, follower: int, system: object) -> list[Event]:
+def _leader_writes(
+    before: ReplicationState, after: ReplicationState, number: int, follower: int, system: object
+) -> list[Event]:
     written = _quorum(after, number + 1)
     learned = _event(Name.ISR_UPDATED, node=number + 1, leader_epoch=written.leader_epoch, isr=written.isr)
     return [written, learned]
 
 
-def _crash(before: State, after: State, number: int, lost: int, system: object) -> list[Event]:
+def _crash(
+    before: ReplicationState, after: ReplicationState, number: int, lost: int, system: object
+) -> list[Event]:
     return [Event(time=0, name=Name.FAULT_BEGAN, node=number + 1, cause="power_loss" if lost else "crash")]
 
 
-def _restart(before: State, after: State, number: int, system: object) -> list[Event]:
+def _restart(before: ReplicationState, after: ReplicationState, number: int, system: object) -> list[Event]:
     replica = after.replicas[number]
     started = Event(time=0, name=Name.BROKER_STARTED, node=number + 1)
     return [
@@ -189,7 +201,7 @@ def _restart(before: State, after: State, number: int, system: object) -> list[E
     ]
 
 
-def _dumps(state: State) -> list[Event]:
+def _dumps(state: ReplicationState) -> list[Event]:
     events = []
     for number, replica in enumerate(state.replicas):
         if replica.leader == DOWN:

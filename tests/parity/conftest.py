@@ -2,7 +2,7 @@
 
 import pytest
 
-from fencepost.impl.files import FileSystem
+from fencepost.impl.core.files import FileSystem
 from fencepost.impl.runtime.files import RealFiles
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     ZooKeeperConnected,
     ZooKeeperDisconnected,
@@ -21,7 +21,7 @@ from fencepost.impl.seam import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.zookeeper import (
+from fencepost.impl.zookeeper.interface import (
     Check,
     Create,
     Created,
@@ -127,7 +127,7 @@ class Real:
         return heard
 
     def expire(self, client):
-        from fencepost.impl.runtime.zookeeper_blocking import end_session
+        from fencepost.impl.runtime.zookeeper.blocking import end_session
 
         it = self.clients[client]
         end_session(it.session, it.address)
@@ -277,8 +277,8 @@ pytestmark = pytest.mark.java
 def clients(tmp_path_factory):
     """Two sessions with one real server."""
     pytest.importorskip("kazoo")
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-    from fencepost.impl.runtime.zookeeper_server import ZooKeeperServer
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.server import ZooKeeperServer
 
     with (
         ZooKeeperServer.start(tmp_path_factory.mktemp("zookeeper")) as server,

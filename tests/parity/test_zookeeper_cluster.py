@@ -7,14 +7,14 @@ import time
 import pytest
 from attrs import evolve
 
-from fencepost.campaign.run import Run
+from fencepost.campaign.run.run import Run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
-from fencepost.impl import znodes
 from fencepost.impl.client.client import Client
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.seam import Invoke
-from fencepost.impl.zookeeper import Children, Create, Created, Data, GetChildren, GetData
+from fencepost.impl.core.core_interface import Invoke
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, Create, Created, Data, GetChildren, GetData
 from fencepost.sim.zookeeper import NO_SESSION
 from fencepost.traces.operations import Outcome
 from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation, TopicOptions
@@ -155,11 +155,11 @@ async def play(cluster, addresses, ask):
 
 def real(directory):
     """The same on real processes."""
-    from fencepost.impl.runtime.cluster import Cluster
-    from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-    from fencepost.impl.runtime.zookeeper_server import HOST
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+    from fencepost.impl.runtime.zookeeper.server import HOST
+    from fencepost.systems.processes import ProcessCluster
 
-    cluster = Cluster.up(directory, PLAN.cluster)
+    cluster = ProcessCluster.up(directory, PLAN.cluster)
     try:
         addresses = {number: (HOST, broker.port) for number, broker in cluster.state.brokers.items()}
         with BlockingZooKeeper(cluster.state.zookeeper) as zookeeper:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.campaign.run import run
+from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.traces.plan_json import plan_from_json

@@ -8,10 +8,10 @@ from impl_lab import T0
 from impl_moves import TWO, ask_anew, replicate, take_over
 from transcript import Story
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
-from fencepost.impl.seam import StopRequested
-from fencepost.impl.zookeeper import Create, Multi, SetData
+from fencepost.impl.core.core_interface import StopRequested
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Multi, SetData
 from fencepost.traces.plan import TopicOptions
 
 

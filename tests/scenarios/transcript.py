@@ -4,7 +4,7 @@ from typing import Any
 
 from impl_lab import Lab
 
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.events import Event, Name
 
 WIDTH = 150

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.impl.seam import AskZooKeeper, Effect, MessageArrived, Send, ZooKeeperReplied
-from fencepost.impl.zookeeper import Reply, Request
+from fencepost.impl.core.core_interface import AskZooKeeper, Effect, MessageArrived, Send, ZooKeeperReplied
+from fencepost.impl.zookeeper.interface import Reply, ZooKeeperRequest
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
@@ -90,7 +90,7 @@ class Lab:
         """Make a core send a message."""
         self.do(source, Send(target, message, cause))
 
-    def ask(self, node: int, *requests: Request, run: int = 100 * MILLISECOND) -> list[Reply]:
+    def ask(self, node: int, *requests: ZooKeeperRequest, run: int = 100 * MILLISECOND) -> list[Reply]:
         """Ask ZooKeeper, let time pass, return the replies that came."""
         ids = [next(self._ids) for _ in requests]
         self.do(node, *(AskZooKeeper(number, request) for number, request in zip(ids, requests, strict=True)))

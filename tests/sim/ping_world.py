@@ -9,12 +9,12 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     Complete,
     Effect,
     MessageArrived,
-    Record,
+    RecordEvent,
     Send,
     SetTimer,
     Started,
@@ -22,7 +22,7 @@ from fencepost.impl.seam import (
     ZooKeeperConnected,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.zookeeper import Create, GetChildren
+from fencepost.impl.zookeeper.interface import Create, GetChildren
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
@@ -76,7 +76,7 @@ class Core:
             return [
                 self.ask(Create(f"/node-{self.node}-", ephemeral=True, sequential=True)),
                 self.ask(GetChildren("/", watch=True)),
-                Record(Event(time=0, name=Name.MARK, cause="registered")),
+                RecordEvent(Event(time=0, name=Name.MARK, cause="registered")),
             ]
         if isinstance(input, ZooKeeperWatchFired):
             return [self.ask(GetChildren("/", watch=True))]

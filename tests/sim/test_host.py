@@ -2,20 +2,20 @@
 
 import pytest
 
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     CancelTimer,
     Complete,
     Halt,
     MessageArrived,
-    Record,
+    RecordEvent,
     Send,
     SetTimer,
     Started,
     TimerFired,
     ZooKeeperReplied,
 )
-from fencepost.impl.zookeeper import Exists
+from fencepost.impl.zookeeper.interface import Exists
 from fencepost.sim import host as host_module
 from fencepost.sim.disk import FileLoss, PowerLoss
 from fencepost.sim.scheduler import MILLISECOND, SECOND
@@ -67,8 +67,8 @@ def test_what_is_on_disk_is_told_though_the_process_died_before_its_effects_left
         file = core.files.open("log")
         file.append(b"x")
         file.sync()
-        on_disk = Record(Event(time=0, name=Name.MARK, cause="deleted"), on_disk=True)
-        return [on_disk, Record(Event(time=0, name=Name.MARK, cause="told")), Send(2, "told")]
+        on_disk = RecordEvent(Event(time=0, name=Name.MARK, cause="deleted"), on_disk=True)
+        return [on_disk, RecordEvent(Event(time=0, name=Name.MARK, cause="told")), Send(2, "told")]
 
     it.world.hosts[1].invoke(call)
     it.run(5 * MILLISECOND)
@@ -85,7 +85,7 @@ def test_effects_are_released_in_their_order(lab):
     order = []
     it.notes.recorded = lambda event: order.append(event.cause)
     it.notes.completed = lambda node, operation: order.append(operation)
-    it.do(1, Complete("a"), Record(Event(time=0, name=Name.MARK, cause="b")), Complete("c"))
+    it.do(1, Complete("a"), RecordEvent(Event(time=0, name=Name.MARK, cause="b")), Complete("c"))
     it.run()
     assert order == ["a", "b", "c"]
 
@@ -100,7 +100,7 @@ def test_a_record_is_stamped_with_the_worlds_time_and_the_node(lab):
         "zk_version": 6, "offset": 7, "end_offset": 8, "high_watermark": 9, "log_start_offset": 10,
         "isr": (11,), "replicas": (12,), "values": (13,), "cause": "c", "detail": "d",
     }  # fmt: skip
-    it.do(1, Record(Event(time=77, name=Name.APPENDED, node=9, **columns)))
+    it.do(1, RecordEvent(Event(time=77, name=Name.APPENDED, node=9, **columns)))
     assert it.notes.events == [Event(time=5, name=Name.APPENDED, node=1, **columns)]
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fencepost.impl.messages import MetadataRequest, ProduceRequest, TopicPartition
-from fencepost.impl.seam import MessageArrived
-from fencepost.impl.zookeeper import Create, Created, Exists
+from fencepost.impl.core.core_interface import MessageArrived
+from fencepost.impl.messages.broker_api import MetadataRequest, ProduceRequest, TopicPartition
+from fencepost.impl.zookeeper.interface import Create, Created, Exists
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MICROSECOND, MILLISECOND, SECOND
 from fencepost.sim.world import World

@@ -2,14 +2,14 @@
 
 import pytest
 
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     ZooKeeperConnected,
     ZooKeeperDisconnected,
     ZooKeeperReplied,
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.zookeeper import (
+from fencepost.impl.zookeeper.interface import (
     Create,
     Created,
     Data,

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     Effect,
     ZooKeeperConnected,
@@ -15,7 +15,15 @@ from fencepost.impl.seam import (
     ZooKeeperSessionExpired,
     ZooKeeperWatchFired,
 )
-from fencepost.impl.zookeeper import Create, Data, Failed, GetChildren, GetData, SetData, ZooKeeperError
+from fencepost.impl.zookeeper.interface import (
+    Create,
+    Data,
+    Failed,
+    GetChildren,
+    GetData,
+    SetData,
+    ZooKeeperError,
+)
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl.zookeeper import (
+from fencepost.impl.zookeeper.interface import (
     Check,
     Children,
     Create,

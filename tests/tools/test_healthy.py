@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from fencepost.campaign import driver
-from fencepost.campaign.results import CampaignResult, Job
+from fencepost.campaign.driver import driver
+from fencepost.campaign.workers.results import CampaignResult, Job
 from tools.healthy import __main__ as healthy
 from tools.healthy.ledger import Ledger, Slice, source_digest
 from tools.healthy.memory import children_memory

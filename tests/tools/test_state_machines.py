@@ -1,7 +1,7 @@
 """tools/state_machines: the page of the controller's state machines is drawn from the tables that the controller obeys."""
 
-from fencepost.impl.broker_states import BROKER_TRANSITIONS
 from fencepost.impl.controller.machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS
+from fencepost.impl.core.broker_states import BROKER_TRANSITIONS
 from tools.state_machines import PAGE, diagram, page
 
 

@@ -2,7 +2,7 @@
 
 from attrs import evolve
 
-from fencepost.cli.bugs import Hunt
+from fencepost.campaign.hunting.swarm_hunt import Hunt
 from tools.track_record import BEGIN, END, PAGE, RANGES, rows_of, updated
 
 HUNT = Hunt(

@@ -13,8 +13,8 @@ import msgspec
 import rich_click as click
 from attrs import asdict
 
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import jobs_option, json_option
+from fencepost.console.options import jobs_option, json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import EnvironmentError_, ExitCode, FencepostError
 from tools.exact.ledger import Ledger, Stretch, Sum, digest_of
 from tools.exact.subjects import SUBJECTS, TOP

@@ -113,7 +113,7 @@ SUBJECTS: dict[str, Subject] = {
             "the linear log judge, against every log that could explain a history",
             "tests/checkers/log/test_log_differential.py",
             "fencepost/checkers/log",
-            "fencepost/checkers/columns.py",
+            "fencepost/checkers/operation_columns.py",
         ),
         _sweep(
             "kafka",

@@ -12,11 +12,11 @@ import attrs
 import rich_click as click
 from attrs import define, field
 
-from fencepost.campaign.driver import Campaign, Progress, drive
-from fencepost.campaign.profiles import PROFILES
-from fencepost.campaign.results import CampaignResult, Job
-from fencepost.cli.console import Bar, Output, add_row, table
-from fencepost.cli.options import jobs_option, json_option
+from fencepost.campaign.driver.driver import Campaign, CampaignProgress, drive
+from fencepost.campaign.swarm.profiles import PROFILES
+from fencepost.campaign.workers.results import CampaignResult, Job
+from fencepost.console.options import jobs_option, json_option
+from fencepost.console.output import Bar, Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools.healthy.ledger import Ledger, Slice, Sum, source_digest
 from tools.healthy.memory import children_memory
@@ -44,7 +44,7 @@ class Sweep:
         self.memory.clear()
         every = max(1, len(seeds) // LOOKS)
 
-        def on_progress(progress: Progress) -> None:
+        def on_progress(progress: CampaignProgress) -> None:
             if progress.done % every == 0:
                 self.memory.append(children_memory())
             bar.to(done + progress.done, f"{profile}, {progress.findings} with findings")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.console import Output, add_row, table
-from fencepost.cli.options import jobs_option, json_option
+from fencepost.console.options import jobs_option, json_option
+from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools.mutation.checkers import CHECKERS, TOP, Checker
 from tools.mutation.faults import Fault, faults_of

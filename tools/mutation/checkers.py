@@ -51,7 +51,7 @@ CHECKERS: dict[str, Checker] = {
             tests=(
                 "tests/checkers/test_conformance*.py",
                 "tests/checkers/test_storage_events.py",
-                "tests/model/test_refinement_walks.py",
+                "tests/model/refinement/test_refinement_walks.py",
             ),
         ),
         Checker(

@@ -17,7 +17,7 @@ from typing import Self
 
 from attrs import define, field
 
-from fencepost.impl.runtime.zookeeper_server import HOST, free_ports
+from fencepost.impl.runtime.zookeeper.server import HOST, free_ports
 
 HERE = Path(__file__).parent
 START_S = 120.0

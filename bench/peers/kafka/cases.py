@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import define, field
 from brokers import Broker, Peer, PeerError
 
-from fencepost.impl.log.compression import CODECS
+from fencepost.impl.log.batch.compression import CODECS
 
 START_MS = 1_600_000_000_000
 SMALL = {"segment.bytes": "16384", "index.interval.bytes": "1024"}

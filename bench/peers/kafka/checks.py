@@ -14,13 +14,13 @@ from cases import CONSUMED, ISOLATIONS, copy
 from dump_lines import our_lines, their_lines
 from our_logs import consumed, open_all, partitions
 
+from fencepost.impl.log.batch.record_batch import read_headers
 from fencepost.impl.log.layout import EPOCH_CHECKPOINT
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.producer_snapshot import decode_snapshot
-from fencepost.impl.log.producer_state import Producer, ProducerState
-from fencepost.impl.log.record_batch import read_headers
+from fencepost.impl.log.producer.snapshot import decode_snapshot
+from fencepost.impl.log.producer.state import Producer, ProducerState
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.files import RealFiles
 
 FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")

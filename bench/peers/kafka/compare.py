@@ -23,7 +23,7 @@ from our_logs import partitions, write_own
 from rich.console import Console
 from rich.table import Table
 
-from fencepost.impl.runtime.zookeeper_server import ZooKeeperServer
+from fencepost.impl.runtime.zookeeper.server import ZooKeeperServer
 
 CONSOLE = Console(width=150)
 SHOWN = 5

@@ -7,14 +7,14 @@ import base64
 from collections.abc import Iterator
 from pathlib import Path
 
+from fencepost.impl.log.batch.compression import CODECS
+from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
+from fencepost.impl.log.batch.record_batch import Header, Record, TimestampType, encode_batch, read_records
 from fencepost.impl.log.cleaner import Cleaner
-from fencepost.impl.log.compression import CODECS
-from fencepost.impl.log.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.record_batch import Header, Record, TimestampType, encode_batch, read_records
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.runtime.files import RealFiles
 
 START_MS = 1_700_000_000_000

@@ -5,13 +5,19 @@ Owns the table. A bug is named by the protection that is missing; what it breaks
 
 from attrs import evolve, frozen
 
-from fencepost.campaign.bugs import (
-    groups,
+from fencepost.campaign.bugs import groups, producer
+from fencepost.campaign.bugs.controller import (
+    elections,
+    epochs,
     kafka_532,
-    kafka_1647,
-    kafka_3978,
     kafka_4443,
     kafka_6082,
+    procedures,
+)
+from fencepost.campaign.bugs.isr import membership
+from fencepost.campaign.bugs.replication import (
+    kafka_1647,
+    kafka_3978,
     kafka_7128,
     kafka_7415,
     kafka_9491,
@@ -19,12 +25,9 @@ from fencepost.campaign.bugs import (
     kip_207,
     kip_279,
     kip_320,
-    producer,
 )
-from fencepost.campaign.bugs.controller import elections, epochs, procedures
-from fencepost.campaign.bugs.isr import membership
 from fencepost.campaign.bugs.storage import appending, removing
-from fencepost.impl.parts import Parts
+from fencepost.impl.broker.parts import Parts
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.protections import BY_BUG, Protection
 

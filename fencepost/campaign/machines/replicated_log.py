@@ -1,4 +1,4 @@
-"""A machine for any replicated log behind the seam of system_under_test.py: yours.
+"""A machine for any replicated log behind the interface of system_under_test.py: yours.
 
     class Test(ReplicatedLogMachine):
         system_type = Mine
@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fencepost import __version__
-from fencepost.campaign.machines.found import error_of, made
+from fencepost.campaign.machines.cluster.found import error_of, made
 from fencepost.campaign.machines.system_under_test import (
     RefusedError,
     SystemUnderTest,

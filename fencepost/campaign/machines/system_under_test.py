@@ -1,4 +1,4 @@
-"""The seam to a replicated log of yours: what the machine asks of it (replicated_log.py has the machine).
+"""The interface to a replicated log of yours: what the machine asks of it (replicated_log.py has the machine).
 
 Owns the protocol and what its answers mean. Must not know Hypothesis, or any system.
 
@@ -35,7 +35,7 @@ class UnclearError(Exception):
 
 
 @frozen(kw_only=True)
-class Batch:
+class ReadResult:
     """What a read returned. values: of the records from the offset that was asked for on, without gaps, () at the end. end_offset: one above the last record
     that readers may see now (Kafka's high watermark), as this answer claims it."""
 
@@ -55,7 +55,7 @@ class SystemUnderTest(ABC):
         """Append one record and answer its offset once it is committed. Raises RefusedError, UnclearError."""
 
     @abstractmethod
-    def read(self, offset: int, most: int) -> Batch:
+    def read(self, offset: int, most: int) -> ReadResult:
         """At most so many records from this offset on. Raises RefusedError or UnclearError if nobody answers."""
 
     @abstractmethod

@@ -18,7 +18,7 @@ from fencepost.checkers.arrow_arrays import (
     struct_field,
     table_column,
 )
-from fencepost.checkers.events.columns import rows_by_trace
+from fencepost.checkers.events.event_columns import rows_by_trace
 from fencepost.checkers.invariants.commit_safe import TOMBSTONE
 from fencepost.traces.operations import Function
 from fencepost.traces.trace import Trace

@@ -22,7 +22,7 @@ from fencepost.checkers.arrow_arrays import (
     struct_field,
     table_column,
 )
-from fencepost.checkers.events.columns import claims_of, keys_of, rows_by_trace
+from fencepost.checkers.events.event_columns import claims_of, keys_of, rows_by_trace
 from fencepost.checkers.events.kernels.shown import MOST_TERMS, screen_shown
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace

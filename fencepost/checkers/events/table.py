@@ -12,18 +12,18 @@ from attrs import define, evolve, field
 
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.arrow_arrays import Array, arrow, slice_starts
-from fencepost.checkers.events.columns import EventColumns, columns_of_events
+from fencepost.checkers.columns_read import SHOWN_COLUMNS
+from fencepost.checkers.events.event_columns import EventColumns, columns_of_events
 from fencepost.checkers.events.kernels import conformance as conformance_kernel
 from fencepost.checkers.events.kernels import conformance_fields, invariants_fields
 from fencepost.checkers.events.kernels import invariants as invariants_kernel
 from fencepost.checkers.events.kernels.column import KEYED_AT, NAME, UNCLEAN_AT
 from fencepost.checkers.events.kernels.logs import Logs
-from fencepost.checkers.events.kernels.state import State
+from fencepost.checkers.events.kernels.state import TraceState
 from fencepost.checkers.events.kernels.words import NAME_CODES, OTHER, PARTITION_STATE
 from fencepost.checkers.events.keyed import keys_of_records
 from fencepost.checkers.events.shown import mark_regresses
 from fencepost.checkers.invariants.findings import CHECK
-from fencepost.checkers.judges import SHOWN_COLUMNS
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
@@ -195,7 +195,7 @@ def _unclean(trace: Trace, topics: Sequence[str]) -> list[int] | None:
     return [code for code, name in enumerate(topics) if name in names]
 
 
-def _state(columns: EventColumns, fields: Any, *, reach: int) -> State:
+def _state(columns: EventColumns, fields: Any, *, reach: int) -> TraceState:
     """Room for one trace after another. fields: a screen's first values; reach: its fields by list item and broker."""
     nodes, partitions = max(columns.nodes, 1), max(1, min(columns.keys, PARTITIONS))
     begins = [getattr(fields, f"{name}_NEW") for name in ("RUN", "HOST", "TOPIC", "KEY", "REPLICA", "ITEM")]
@@ -203,7 +203,7 @@ def _state(columns: EventColumns, fields: Any, *, reach: int) -> State:
     for row, values in enumerate(begins):
         new[row, : len(values)] = values
     run, host, topic, key, replica, item = map(len, begins)
-    return State(
+    return TraceState(
         run=np.empty(run, np.int64),
         host=np.empty((nodes, host), np.int64),
         topic=np.full((max(len(columns.topics), 1), topic), -1, np.int64),

@@ -11,34 +11,36 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from fencepost.checkers.columns import NEVER
 from fencepost.checkers.groups.findings import GroupFact, finding
 from fencepost.checkers.groups.history import (
     NO_EPOCH,
     NOTHING,
     Commit,
     Fetch,
-    Group,
     GroupHistory,
+    GroupOperations,
     Join,
     Partition,
 )
 from fencepost.checkers.groups.register import CommittedOffset, ReloadedOffset
 from fencepost.checkers.linearizability.judge import judge_counted
-from fencepost.checkers.linearizability.limits import Limits
+from fencepost.checkers.linearizability.limits import SearchLimits
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model
+from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
-LIMITS = Limits(timeout_s=20.0, memory_bytes=1 << 30)
+LIMITS = SearchLimits(timeout_s=20.0, memory_bytes=1 << 30)
 """For one partition of a group; beyond them it is unknown."""
 
 _LONG_AGO = -(1 << 62)
 """When "nothing is committed" was written."""
 
 
-def committed_findings(history: GroupHistory, group: Group, partition: Partition) -> Iterator[Finding]:
+def committed_findings(
+    history: GroupHistory, group: GroupOperations, partition: Partition
+) -> Iterator[Finding]:
     """The first fetch of a partition that a short proof convicts."""
     commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
     replaced = {
@@ -111,7 +113,7 @@ def _lost(
     )
 
 
-def exact(history: GroupHistory, group: Group, partition: Partition) -> tuple[Finding | None, str]:
+def exact(history: GroupHistory, group: GroupOperations, partition: Partition) -> tuple[Finding | None, str]:
     """Whether some order explains everything: a finding, or why it is not decided ("" if it is)."""
     operations = _operations(history, group, partition)
     if any(_legal(sorted(operations, key=order)) for order in (_by_completion, _by_invocation)):
@@ -136,7 +138,7 @@ def _judged(operations: list[Operation], model: Model) -> Verdict:
     return judge_counted(trace, model, LIMITS).verdict
 
 
-def _may_be_reloaded(group: Group, partition: Partition) -> bool:
+def _may_be_reloaded(group: GroupOperations, partition: Partition) -> bool:
     """Whether a commit of unknown outcome may have been loaded by another coordinator than the one that wrote it."""
     commits, fetches = group.commits.get(partition, []), group.fetches.get(partition, [])
     epochs = {commit.epoch for commit in commits} | {fetch.epoch for fetch in fetches}
@@ -145,7 +147,7 @@ def _may_be_reloaded(group: Group, partition: Partition) -> bool:
 
 
 def _operations(
-    history: GroupHistory, group: Group, partition: Partition, *, told: bool = False
+    history: GroupHistory, group: GroupOperations, partition: Partition, *, told: bool = False
 ) -> list[Operation]:
     """The commits, joins and fetches as operations of the model; op ids keep the original's above the lowest 32 bits. told: with the epochs of their
     coordinators and whether their outcome is unknown, as `ReloadedOffset` asks for."""
@@ -189,7 +191,7 @@ def _operations(
     return operations
 
 
-def _present(group: Group, partition: Partition, slack: int) -> Callable[[Join | Fetch], bool]:
+def _present(group: GroupOperations, partition: Partition, slack: int) -> Callable[[Join | Fetch], bool]:
     """Whether a join or a fetch was not answered by a coordinator of the past: none of a later epoch had answered before it began."""
     answered: tuple[Commit | Fetch | Join, ...] = (
         *(commit for commit in group.commits.get(partition, []) if commit.ok),
@@ -206,7 +208,9 @@ def _present(group: Group, partition: Partition, slack: int) -> Callable[[Join |
     return present
 
 
-def regressed_commits(history: GroupHistory, group: Group, partition: Partition) -> Iterator[Finding]:
+def regressed_commits(
+    history: GroupHistory, group: GroupOperations, partition: Partition
+) -> Iterator[Finding]:
     """A commit that a member sends again when a later one, of a higher offset, is acknowledged already (commitSync waits, commitAsync is sent once)."""
     newest: dict[tuple[tuple[int, int], str, int], Commit] = {}
     commits = group.commits.get(partition, [])
@@ -256,7 +260,7 @@ def _legal(ordered: list[Operation]) -> bool:
     return True
 
 
-def older_commits(group: Group, partition: Partition) -> Iterator[GroupFact]:
+def older_commits(group: GroupOperations, partition: Partition) -> Iterator[GroupFact]:
     """Fetches that returned less than an acknowledged newer commit's offset, because an older commit came to pass after it."""
     commits = group.commits.get(partition, [])
     before = _newest_before(commits, 0)

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from attrs import define, evolve, field, frozen
 
-from fencepost.checkers.columns import NEVER
+from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -81,7 +81,7 @@ class Got:
 
 
 @define
-class Group:
+class GroupOperations:
     """One group; relations in order of invocation, the last three by partition. known: (completion, generation, op id) of everything that proves a
     generation, in order of completion; highest: the highest generation so far, for each of them."""
 
@@ -109,7 +109,7 @@ class GroupHistory:
     """groups: by name. occupied: offsets that are known to hold a record, with an operation that proves it. ended: when an incarnation (process, session) was
     over. slack: what must lie between two moments of different clocks so that their order is certain."""
 
-    groups: dict[str, Group]
+    groups: dict[str, GroupOperations]
     occupied: dict[Partition, dict[int, int]]
     ended: dict[tuple[int, int], int]
     slack: int
@@ -118,12 +118,12 @@ class GroupHistory:
 def history_of(trace: Trace) -> GroupHistory:
     """The groups of a trace."""
     ordered = sorted(trace.operations, key=lambda operation: (operation.invoke_time, operation.op_id))
-    groups: dict[str, Group] = {}
+    groups: dict[str, GroupOperations] = {}
     for operation in ordered:
         if operation.group is None or operation.function not in _OF_GROUPS:
             continue
         if operation.outcome is not Outcome.FAIL:
-            _add(groups.setdefault(operation.group, Group(operation.group)), operation)
+            _add(groups.setdefault(operation.group, GroupOperations(operation.group)), operation)
     for group in groups.values():
         group.known.sort()
         group.highest = list(accumulate((generation for _, generation, _ in group.known), max))
@@ -137,7 +137,7 @@ def history_of(trace: Trace) -> GroupHistory:
     )
 
 
-def _add(group: Group, operation: Operation) -> None:
+def _add(group: GroupOperations, operation: Operation) -> None:
     completion = NEVER if operation.completion_time is None else operation.completion_time
     ok = operation.outcome is Outcome.OK and completion != NEVER
     generation = NO_GENERATION if operation.generation is None else operation.generation
@@ -199,7 +199,7 @@ def _offsets(operation: Operation) -> dict[Partition, tuple[int, ...]]:
     return {partition: tuple(offsets) for partition, offsets in found.items()}
 
 
-def _set_latest(group: Group) -> None:
+def _set_latest(group: GroupOperations) -> None:
     """An unknown commit of a generation cannot take effect once a higher one is known."""
     for partition, commits in group.commits.items():
         group.commits[partition] = [

@@ -12,7 +12,7 @@ from attrs import evolve
 from fencepost.checkers.arrow_arrays import arrow, table_column
 from fencepost.checkers.groups.committed import committed_findings, exact, older_commits, regressed_commits
 from fencepost.checkers.groups.findings import CHECK, GroupFact
-from fencepost.checkers.groups.history import Group, GroupHistory, history_of
+from fencepost.checkers.groups.history import GroupHistory, GroupOperations, history_of
 from fencepost.checkers.groups.membership import membership_findings
 from fencepost.checkers.groups.processing import processed
 from fencepost.checkers.verdict import Decision, Finding, Verdict
@@ -60,7 +60,7 @@ def judge_trace(trace: Trace) -> Verdict:
 
 
 def _offset_findings(
-    history: GroupHistory, group: Group, before: list[Finding]
+    history: GroupHistory, group: GroupOperations, before: list[Finding]
 ) -> tuple[list[Finding], list[str]]:
     """What the committed offsets of a group convict. The exact question is asked only where no short proof has answered it."""
     findings: list[Finding] = []

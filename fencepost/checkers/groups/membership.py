@@ -6,11 +6,11 @@ Owns partition_assigned_twice, generation_regressed, unassigned_poll and stale_c
 from collections.abc import Iterator
 
 from fencepost.checkers.groups.findings import finding
-from fencepost.checkers.groups.history import NO_EPOCH, Group, GroupHistory, Join, Partition
+from fencepost.checkers.groups.history import NO_EPOCH, GroupHistory, GroupOperations, Join, Partition
 from fencepost.checkers.verdict import Finding
 
 
-def membership_findings(history: GroupHistory, group: Group) -> Iterator[Finding]:
+def membership_findings(history: GroupHistory, group: GroupOperations) -> Iterator[Finding]:
     """At most one finding for each anomaly (and partition, where it concerns one)."""
     yield from _assigned_twice(group)
     yield from _regressed(history, group)
@@ -18,7 +18,7 @@ def membership_findings(history: GroupHistory, group: Group) -> Iterator[Finding
     yield from _stale_commits(history, group)
 
 
-def _assigned_twice(group: Group) -> Iterator[Finding]:
+def _assigned_twice(group: GroupOperations) -> Iterator[Finding]:
     owner: dict[tuple[int, Partition], Join] = {}
     told: set[Partition] = set()
     for join in group.joins:
@@ -36,7 +36,7 @@ def _assigned_twice(group: Group) -> Iterator[Finding]:
             )
 
 
-def _regressed(history: GroupHistory, group: Group) -> Iterator[Finding]:
+def _regressed(history: GroupHistory, group: GroupOperations) -> Iterator[Finding]:
     """Joins in order of invocation, against the highest generation that was known before each."""
     highest, op_id, at = -1, -1, 0
     epochs = {join.op_id: join.epoch for join in group.joins}
@@ -56,7 +56,7 @@ def _regressed(history: GroupHistory, group: Group) -> Iterator[Finding]:
             return
 
 
-def _unassigned(group: Group) -> Iterator[Finding]:
+def _unassigned(group: GroupOperations) -> Iterator[Finding]:
     assigned: dict[tuple[str, int], tuple[int, set[Partition]]] = {}
     for join in group.joins:
         assigned.setdefault((join.member, join.generation), (join.op_id, set()))[1].update(join.partitions)
@@ -88,7 +88,7 @@ def _unassigned(group: Group) -> Iterator[Finding]:
                 break
 
 
-def _stale_commits(history: GroupHistory, group: Group) -> Iterator[Finding]:
+def _stale_commits(history: GroupHistory, group: GroupOperations) -> Iterator[Finding]:
     for partition in sorted(group.commits):
         for commit in group.commits[partition]:
             if not commit.ok or commit.generation < 0:

@@ -14,10 +14,10 @@ from itertools import accumulate
 
 from attrs import define, field, frozen
 
-from fencepost.checkers.columns import NEVER
 from fencepost.checkers.groups.findings import GroupFact, finding
-from fencepost.checkers.groups.history import Commit, Got, Group, GroupHistory, Partition
+from fencepost.checkers.groups.history import Commit, Got, GroupHistory, GroupOperations, Partition
 from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.trace import Claims
 
@@ -58,7 +58,9 @@ class Processed:
     facts: tuple[GroupFact, ...]
 
 
-def processed(history: GroupHistory, group: Group, partition: Partition, claims: Claims) -> Processed:
+def processed(
+    history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
+) -> Processed:
     """What the group processed of one partition."""
     tally = Tally()
     findings = [
@@ -73,7 +75,7 @@ def processed(history: GroupHistory, group: Group, partition: Partition, claims:
 
 
 def _again(
-    history: GroupHistory, group: Group, partition: Partition, claims: Claims, tally: Tally
+    history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims, tally: Tally
 ) -> Finding | None:
     """Polls that returned what an earlier poll of the group had returned. Where records below a position may be lost, it may be beyond the log,
     and is reset."""
@@ -112,7 +114,7 @@ def _cause(history: GroupHistory, earlier: Got, later: Got) -> str:
 
 
 def _committed_beyond(
-    history: GroupHistory, group: Group, partition: Partition, got: Got, offset: int
+    history: GroupHistory, group: GroupOperations, partition: Partition, got: Got, offset: int
 ) -> Commit | None:
     """A commit above the offset that the poll's member must have started from: acknowledged before it joined, and not replaced by a lower one since.
 
@@ -132,7 +134,7 @@ def _committed_beyond(
 
 
 def _gaps(
-    history: GroupHistory, group: Group, partition: Partition, claims: Claims, tally: Tally
+    history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims, tally: Tally
 ) -> Finding | None:
     """Offsets that hold a record, and that the group passed without getting them."""
     if claims.retention or partition[0] in claims.compacted:

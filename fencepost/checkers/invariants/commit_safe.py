@@ -14,7 +14,7 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import FinalLog, Key, Replicas
-from fencepost.model.replica_log import UNKNOWN_EPOCH, ReplicaLog
+from fencepost.model.replication.replica_log import UNKNOWN_EPOCH, ReplicaLog
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function
 from fencepost.traces.trace import LossRange, Trace

@@ -24,7 +24,7 @@ from fencepost.traces.trace import Claims
 
 
 @frozen
-class Shown:
+class ShownEnd:
     """An end that a client was shown."""
 
     invoke_time: int
@@ -61,7 +61,7 @@ class HighWatermarkMono:
 
     def judge(self, operations: tuple[Operation, ...]) -> None:
         """All operations of the trace."""
-        partitions: dict[Key, list[Shown]] = {}
+        partitions: dict[Key, list[ShownEnd]] = {}
         for operation in operations:
             if operation.outcome is Outcome.OK and operation.function in (
                 Function.POLL,
@@ -72,12 +72,12 @@ class HighWatermarkMono:
         for key, all_shown in partitions.items():
             self._judge_partition(key, all_shown)
 
-    def _judge_partition(self, key: Key, all_shown: list[Shown]) -> None:
+    def _judge_partition(self, key: Key, all_shown: list[ShownEnd]) -> None:
         """Go through the invocations in time; before each, note what had completed: by any clock 2e earlier, by the same clock at all."""
         margin = 2 * self.claims.clock_uncertainty_ns
         by_completion = sorted(all_shown, key=lambda shown: shown.completion_time)
-        any_clock: dict[Term, Shown] = {}
-        same_clock: dict[int, dict[Term, Shown]] = {}
+        any_clock: dict[Term, ShownEnd] = {}
+        same_clock: dict[int, dict[Term, ShownEnd]] = {}
         noted_any = noted_same = 0
         for shown in sorted(all_shown, key=lambda shown: shown.invoke_time):
             while (
@@ -98,7 +98,7 @@ class HighWatermarkMono:
                 noted_same += 1
             self._compare(key, same_clock.get(shown.clock_id, {}), shown)
 
-    def _compare(self, key: Key, before: dict[Term, Shown], shown: Shown) -> None:
+    def _compare(self, key: Key, before: dict[Term, ShownEnd], shown: ShownEnd) -> None:
         """`before`: the highest end shown earlier, by term."""
         if not shown.listed:
             # a poll owes nothing to what was shown before its leader may have restarted
@@ -114,13 +114,13 @@ class HighWatermarkMono:
     def _times(self, key: Key, epoch: int) -> list[int]:
         return self.led_again.get((key, epoch), [])
 
-    def _note(self, key: Key, highest: dict[Term, Shown], shown: Shown) -> None:
+    def _note(self, key: Key, highest: dict[Term, ShownEnd], shown: ShownEnd) -> None:
         term = shown.leader_epoch, bisect_left(self._times(key, shown.leader_epoch), shown.invoke_time)
         before = highest.get(term)
         if before is None or shown.end_offset > before.end_offset:
             highest[term] = shown
 
-    def _regressed(self, key: Key, earlier: Shown, later: Shown) -> None:
+    def _regressed(self, key: Key, earlier: ShownEnd, later: ShownEnd) -> None:
         if end_of_loss(self.claims.loss, key, later.end_offset) >= earlier.end_offset:
             return  # exactly these offsets may be lost
         gap = later.invoke_time - earlier.completion_time
@@ -139,11 +139,11 @@ class HighWatermarkMono:
         )
 
 
-def _told(shown: Shown) -> str:
+def _told(shown: ShownEnd) -> str:
     return f"{'ListOffsets' if shown.listed else 'poll'} {shown.op_id}"
 
 
-def _shown(operation: Operation) -> Iterator[tuple[Key, Shown]]:
+def _shown(operation: Operation) -> Iterator[tuple[Key, ShownEnd]]:
     """The ends that an operation showed, one for each partition that named its leader epoch."""
     assert operation.completion_time is not None, operation
     listed = operation.function is Function.LIST_OFFSETS
@@ -160,7 +160,7 @@ def _shown(operation: Operation) -> Iterator[tuple[Key, Shown]]:
         if end is not None and epoch is not None and epoch >= 0:
             yield (
                 key,
-                Shown(
+                ShownEnd(
                     operation.invoke_time,
                     operation.completion_time,
                     end,

@@ -17,7 +17,7 @@ DELETED, FAILED_OVER = "replica_deleted", "failed_over"
 
 
 @define
-class State:
+class InSyncState:
     """ZooKeeper's state of a partition, written at `position`; versions: its ISR by version of the node, in this leader epoch."""
 
     leader: int
@@ -34,7 +34,7 @@ class InSync:
     deleting: topics that are to be deleted."""
 
     findings: Findings
-    states: dict[Key, State] = field(factory=dict)
+    states: dict[Key, InSyncState] = field(factory=dict)
     believed: dict[tuple[int, Key], tuple[int, ...]] = field(factory=dict)
     alive: dict[int, tuple[tuple[int, ...], int]] = field(factory=dict)
     registered: dict[int, int] = field(factory=dict)
@@ -67,7 +67,7 @@ class InSync:
         same = before is not None and before.leader_epoch == event.leader_epoch
         versions = before.versions if before is not None and same else {}
         versions[event.zk_version] = event.isr
-        self.states[key] = State(event.leader, event.leader_epoch, event.isr, position, versions)
+        self.states[key] = InSyncState(event.leader, event.leader_epoch, event.isr, position, versions)
         if not event.isr:
             self.findings.add(
                 "empty_isr",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
-from fencepost.model.replica_log import ReplicaLog
+from fencepost.model.replication.replica_log import ReplicaLog
 from fencepost.traces.events import Event, Name
 
 Key = tuple[str | None, int]

@@ -3,10 +3,10 @@
 `judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `measure_trace` counts what is no violation.
 """
 
-from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns_of_table, kafka_columns_of_traces
 from fencepost.checkers.kafka.judge import judge_operations, judge_table, judge_trace, judge_traces
 from fencepost.checkers.kafka.lags import Lags
 from fencepost.checkers.kafka.measurements import Measurements, Unseen, measure_columns, measure_trace
+from fencepost.checkers.kafka.relations import KafkaColumns, kafka_columns_of_table, kafka_columns_of_traces
 
 __all__ = [
     "KafkaColumns",

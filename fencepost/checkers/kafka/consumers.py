@@ -14,10 +14,9 @@ A consumer may go back without being moved when the log was cut behind its back 
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import NONE, Array, OperationColumns
-from fencepost.checkers.kafka.columns import ASSIGN, CRASH, FAIL, JOIN, OK, SUBSCRIBE, KafkaColumns
 from fencepost.checkers.kafka.findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, excused
+from fencepost.checkers.kafka.relations import ASSIGN, CRASH, FAIL, JOIN, OK, SUBSCRIBE, KafkaColumns
 from fencepost.checkers.kafka.walks import (
     ASSIGNED,
     CRASHED,
@@ -31,10 +30,11 @@ from fencepost.checkers.kafka.walks import (
     consumer_walk,
 )
 from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.operation_columns import NONE, Array, OperationColumns
 
 
 @frozen(kw_only=True, eq=False)
-class Steps:
+class ConsumerSteps:
     """From one poll of a consumer to its next poll of the same log: rows of the operations, the last offset of the one, the first of the other. how: of the
     walk; skipped: an occupied row between them (-1: none); back: the other began at or below the last."""
 
@@ -48,7 +48,7 @@ class Steps:
     back: Array
 
 
-def steps_of(columns: KafkaColumns, placements: Placements) -> Steps:
+def steps_of(columns: KafkaColumns, placements: Placements) -> ConsumerSteps:
     """All steps of all consumers, in no special order."""
     turns = _turns(columns)
     order = np.lexsort((turns.sub, turns.row, turns.invoke, turns.process))
@@ -79,7 +79,7 @@ def steps_of(columns: KafkaColumns, placements: Placements) -> Steps:
     log, before, first = turns.log[order][at], earlier[at], turns.first[order][at]
     last = turns.last[order][before]
     kept = ~((how[at] == WITHIN) & _rebalanced(columns, txn[at], log))
-    return Steps(
+    return ConsumerSteps(
         log=log[kept],
         row=row[at][kept],
         before=row[before][kept],
@@ -173,7 +173,7 @@ def _rebalanced(columns: KafkaColumns, txn: Array, log: Array) -> Array:
     return np.array([pair in excused_pairs or pair[0] in whole for pair in pairs], np.bool_)
 
 
-def consumer_findings(columns: KafkaColumns, placements: Placements, steps: Steps) -> Found:
+def consumer_findings(columns: KafkaColumns, placements: Placements, steps: ConsumerSteps) -> Found:
     """At most one finding for each log and anomaly."""
     for how, skip, back in (
         (NEXT, "poll_skip", "position_regressed"),
@@ -201,7 +201,9 @@ def consumer_findings(columns: KafkaColumns, placements: Placements, steps: Step
             )
 
 
-def _skips(columns: KafkaColumns, placements: Placements, steps: Steps, rows: Array, anomaly: str) -> Found:
+def _skips(
+    columns: KafkaColumns, placements: Placements, steps: ConsumerSteps, rows: Array, anomaly: str
+) -> Found:
     occupied, done = placements.occupied, set()
     for i in rows.tolist():
         g = int(steps.log[i])
@@ -234,7 +236,7 @@ def _unexcused(columns: KafkaColumns, placements: Placements, g: int, row: int, 
     return -1
 
 
-def _began_anew(columns: KafkaColumns, placements: Placements, steps: Steps, i: int) -> bool:
+def _began_anew(columns: KafkaColumns, placements: Placements, steps: ConsumerSteps, i: int) -> bool:
     """Whether step `i` went back because the last record that the consumer had read may be lost, so that its position lay beyond the log's end.
 
     It may then begin where the loss left the log's end, or above, or at the log's first record; anywhere between these it has no business.
@@ -251,7 +253,7 @@ def _began_anew(columns: KafkaColumns, placements: Placements, steps: Steps, i: 
     return _unexcused(columns, placements, g, lowest, first) < 0
 
 
-def allowed_steps(steps: Steps) -> tuple[Array, Array]:
+def allowed_steps(steps: ConsumerSteps) -> tuple[Array, Array]:
     """Logs in which a subscribed consumer skipped, and went back, between polls: rebalances may explain it, so it is only counted."""
     loose = steps.how == NEXT_SUBSCRIBED
     return steps.log[loose & (steps.skipped >= 0)], steps.log[loose & steps.back]

@@ -7,11 +7,11 @@ the log judge's.
 
 import numpy as np
 
-from fencepost.checkers.columns import NONE, Array
-from fencepost.checkers.kafka.columns import ASSIGN, OK, POLL, KafkaColumns
 from fencepost.checkers.kafka.consumers import positioned
 from fencepost.checkers.kafka.findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, excused, loss_allowed
+from fencepost.checkers.kafka.relations import ASSIGN, OK, POLL, KafkaColumns
+from fencepost.checkers.operation_columns import NONE, Array
 
 
 def coverage_findings(columns: KafkaColumns, placements: Placements) -> Found:

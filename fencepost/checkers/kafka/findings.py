@@ -5,7 +5,7 @@ Owns the making of findings. Must not know the rules.
 
 from collections.abc import Iterator
 
-from fencepost.checkers.kafka.columns import KafkaColumns
+from fencepost.checkers.kafka.relations import KafkaColumns
 from fencepost.checkers.verdict import Finding
 
 CHECK = "kafka"

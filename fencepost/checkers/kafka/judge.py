@@ -10,8 +10,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from fencepost.checkers.columns import Array, OperationColumns, columns_of_table, columns_of_traces
-from fencepost.checkers.kafka.columns import (
+from fencepost.checkers.kafka.consumers import consumer_findings, positioned, steps_of
+from fencepost.checkers.kafka.coverage import coverage_findings
+from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
+from fencepost.checkers.kafka.findings import CHECK, Found
+from fencepost.checkers.kafka.placements import placements_of
+from fencepost.checkers.kafka.producers import may_be_first, producer_findings
+from fencepost.checkers.kafka.relations import (
     ASSIGN,
     CRASH,
     JOIN,
@@ -21,13 +26,8 @@ from fencepost.checkers.kafka.columns import (
     KafkaColumns,
     kafka_columns,
 )
-from fencepost.checkers.kafka.consumers import consumer_findings, positioned, steps_of
-from fencepost.checkers.kafka.coverage import coverage_findings
-from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
-from fencepost.checkers.kafka.findings import CHECK, Found
-from fencepost.checkers.kafka.placements import placements_of
-from fencepost.checkers.kafka.producers import may_be_first, producer_findings
 from fencepost.checkers.kafka.transactions import transaction_findings
+from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_table, columns_of_traces
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
 

@@ -15,18 +15,9 @@ from itertools import pairwise
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import NEVER, Array
-from fencepost.checkers.kafka.columns import (
-    ASSIGN,
-    CRASH,
-    FAIL,
-    JOIN,
-    OK,
-    POLL,
-    SUBSCRIBE,
-    KafkaColumns,
-)
 from fencepost.checkers.kafka.placements import Placements
+from fencepost.checkers.kafka.relations import ASSIGN, CRASH, FAIL, JOIN, OK, POLL, SUBSCRIBE, KafkaColumns
+from fencepost.checkers.operation_columns import NEVER, Array
 
 _LONG_AGO = int(np.iinfo(np.int64).min) // 4
 

@@ -8,12 +8,12 @@ from collections import Counter
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import NEVER, Array
-from fencepost.checkers.kafka.columns import OK, KafkaColumns, kafka_columns_of_traces
 from fencepost.checkers.kafka.consumers import allowed_steps, steps_of
 from fencepost.checkers.kafka.lags import Lags, lags_of
 from fencepost.checkers.kafka.placements import placements_of
+from fencepost.checkers.kafka.relations import OK, KafkaColumns, kafka_columns_of_traces
 from fencepost.checkers.kafka.transactions import skipped_sends
+from fencepost.checkers.operation_columns import NEVER, Array
 from fencepost.traces.trace import Trace
 
 

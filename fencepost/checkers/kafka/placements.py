@@ -7,9 +7,9 @@ compaction). Must not know the rules that use them.
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import NONE, Array
-from fencepost.checkers.kafka.columns import FAIL, KafkaColumns
+from fencepost.checkers.kafka.relations import FAIL, KafkaColumns
 from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.operation_columns import NONE, Array
 
 
 @frozen(kw_only=True, eq=False)

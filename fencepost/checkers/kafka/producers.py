@@ -11,12 +11,12 @@ same (KAFKA-5494), acknowledged ones among themselves too, which the log judge t
 
 import numpy as np
 
-from fencepost.checkers.columns import Array, OperationColumns
-from fencepost.checkers.kafka.columns import APPEND, FAIL, OK, KafkaColumns
 from fencepost.checkers.kafka.extras import Extras
 from fencepost.checkers.kafka.findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, loss_allowed
+from fencepost.checkers.kafka.relations import APPEND, FAIL, OK, KafkaColumns
 from fencepost.checkers.kafka.walks import producer_walk
+from fencepost.checkers.operation_columns import Array, OperationColumns
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 
 

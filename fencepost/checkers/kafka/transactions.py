@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from fencepost.checkers.columns import NONE, Array
-from fencepost.checkers.kafka.columns import FAIL, KafkaColumns
 from fencepost.checkers.kafka.findings import Found, finding, op
 from fencepost.checkers.kafka.placements import Placements, loss_allowed
+from fencepost.checkers.kafka.relations import FAIL, KafkaColumns
+from fencepost.checkers.operation_columns import NONE, Array
 
 
 def transaction_findings(columns: KafkaColumns, placements: Placements) -> Found:

@@ -5,8 +5,8 @@ Owns the loops over turns in process order. Must not know offsets' occupants, cl
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled
+from fencepost.checkers.operation_columns import Array
 
 POLLED, ASSIGNED, SUBSCRIBED, KEPT, JOINED, CRASHED = range(6)
 """Kinds of turns. KEPT follows an assignment, once for each log that it names."""

@@ -4,6 +4,6 @@
 """
 
 from fencepost.checkers.linearizability.judge import CHECK, Judged, judge_counted, judge_trace
-from fencepost.checkers.linearizability.limits import Limits
+from fencepost.checkers.linearizability.limits import SearchLimits
 
-__all__ = ["CHECK", "Judged", "Limits", "judge_counted", "judge_trace"]
+__all__ = ["CHECK", "Judged", "SearchLimits", "judge_counted", "judge_trace"]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from fencepost.checkers.linearizability.deciders import Decided, decide
-from fencepost.checkers.linearizability.engine import Answer
+from fencepost.checkers.linearizability.engine import SearchAnswer
 from fencepost.checkers.linearizability.explain import Shrinking, bare_finding, cut, listed
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
@@ -80,8 +80,10 @@ def _minimal(
     shrinking = Shrinking(scope, needed, table, guard, relaxed=others)
     try:
         answer = shrinking.answer(others)
-        assert answer is not Answer.LINEARIZABLE, f"the decider convicts what has an order: {sorted(of)[:20]}"
-        shrinking.exact = answer is Answer.ILLEGAL
+        assert answer is not SearchAnswer.LINEARIZABLE, (
+            f"the decider convicts what has an order: {sorted(of)[:20]}"
+        )
+        shrinking.exact = answer is SearchAnswer.ILLEGAL
         if shrinking.exact:
             shrinking.without(1)
     except (LimitReached, MemoryError):

@@ -16,7 +16,7 @@ from fencepost.checkers.linearizability.kernel import arrays as kernel
 from fencepost.checkers.linearizability.kernel import search as loops
 from fencepost.checkers.linearizability.kernel.arrays import Work
 from fencepost.checkers.linearizability.kernel.memory import rehash
-from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
+from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models.base import Call
 from fencepost.checkers.models.containers import Counter
@@ -32,7 +32,7 @@ LOOK_EVERY = 256
 """Answers of the model between two looks at the clock; the watchdog looks in between."""
 
 
-class Answer(Enum):
+class SearchAnswer(Enum):
     """What a search says. GAVE_UP: its own bound of expansions was met."""
 
     LINEARIZABLE = "linearizable"
@@ -41,12 +41,12 @@ class Answer(Enum):
 
 
 @frozen(kw_only=True, eq=False)
-class Outcome:
+class SearchOutcome:
     """The answer of one search. path: operations (numbers of the part) in the order in which choices made them happen; to everything if
     linearizable, to the deepest configuration otherwise. level: completions that this satisfies. steps, nodes: how much was tried and
     remembered; effort: operations looked at, and QUESTION for each question to the model."""
 
-    answer: Answer
+    answer: SearchAnswer
     path: tuple[int, ...]
     level: int
     steps: int
@@ -54,11 +54,11 @@ class Outcome:
     effort: int
 
 
-def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | None = None) -> Outcome:
+def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | None = None) -> SearchOutcome:
     """Search one part. most_effort: give up after so much of it. Raises LimitReached."""
     levels = len(arrays.part.returns)
     if levels == 0:
-        return Outcome(answer=Answer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0, effort=0)
+        return SearchOutcome(answer=SearchAnswer.LINEARIZABLE, path=(), level=0, steps=0, nodes=0, effort=0)
     part = arrays.part if arrays.foresees else without_foresight(arrays.part)
     work = _work(arrays)
     first, filled = table.state(table.model.init()), table.filled
@@ -72,7 +72,7 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
         else:
             left = slice_ if most_effort is None else most_effort - effort
             if left < 0:
-                return _outcome(Answer.GAVE_UP, work, levels, effort)
+                return _outcome(SearchAnswer.GAVE_UP, work, levels, effort)
             status = loops.search(part, table.steps, work, min(slice_, left))
         control = work.control
         if status == kernel.ASKS:
@@ -85,7 +85,7 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
         elif status == kernel.PAUSED:
             guard.check()
         else:
-            answer = Answer.LINEARIZABLE if status == kernel.LINEARIZABLE else Answer.ILLEGAL
+            answer = SearchAnswer.LINEARIZABLE if status == kernel.LINEARIZABLE else SearchAnswer.ILLEGAL
             return _outcome(answer, work, levels, effort)
 
 
@@ -96,7 +96,7 @@ def ready() -> None:
     calls = [Call(function="add", argument=1), Call(function="read", result=1)]
     part = [Asked(operation=_NOTHING, call=call, invoke=at, complete=at) for at, call in enumerate(calls)]
     arrays = arrays_of(part, table)
-    search(arrays, table, Guard(Limits(timeout_s=math.inf)))
+    search(arrays, table, Guard(SearchLimits(timeout_s=math.inf)))
     rehash(_work(arrays), arrays.part)
 
 
@@ -105,11 +105,11 @@ _NOTHING = Operation(
 )
 
 
-def _outcome(answer: Answer, work: Work, levels: int, effort: int) -> Outcome:
+def _outcome(answer: SearchAnswer, work: Work, levels: int, effort: int) -> SearchOutcome:
     control = work.control
     path: list[int] = []
     node, level = int(control[kernel.BEST]), levels
-    if answer is Answer.LINEARIZABLE:
+    if answer is SearchAnswer.LINEARIZABLE:
         found = int(control[kernel.FOUND])
         node = -1 if found < 0 else found >> 32
         if found >= 0:
@@ -120,7 +120,7 @@ def _outcome(answer: Answer, work: Work, levels: int, effort: int) -> Outcome:
         if work.nodes[node, kernel.OPERATION] >= 0:
             path.append(int(work.nodes[node, kernel.OPERATION]))
         node = int(work.nodes[node, kernel.PARENT])
-    return Outcome(
+    return SearchOutcome(
         answer=answer,
         path=tuple(reversed(path)),
         level=level,

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 
 from attrs import define, evolve, field
 
-from fencepost.checkers.columns import NEVER
-from fencepost.checkers.linearizability.engine import Answer, Outcome, search
+from fencepost.checkers.linearizability.engine import SearchAnswer, SearchOutcome, search
 from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, relax, with_relaxed
 from fencepost.checkers.linearizability.limits import Guard, LimitReached
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models.base import Model
+from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.operations import Outcome as Told
 
@@ -33,7 +33,7 @@ SET_UP = 20
 """What preparing an attempt costs for each operation."""
 
 
-def prefix_order(arrays: Arrays, outcome: Outcome, table: Table) -> tuple[list[int], int]:
+def prefix_order(arrays: Arrays, outcome: SearchOutcome, table: Table) -> tuple[list[int], int]:
     """The operations (numbers) in the order in which they happen on the way to `outcome`, and the state they lead to.
 
     Replays the search's rule: open observers that are possible happen at once.
@@ -86,7 +86,7 @@ class Shrinking:
         size = 1
         while size < len(self.needed):
             trial = {one.operation.op_id for one in self.needed[:-size]}
-            if self.answer(trial) is Answer.ILLEGAL:
+            if self.answer(trial) is SearchAnswer.ILLEGAL:
                 self.relaxed, self.needed = trial, self.needed[-size:]
                 return
             size *= 2
@@ -98,18 +98,18 @@ class Shrinking:
             block = self.needed[begin : begin + size]
             trial = self.relaxed | {one.operation.op_id for one in block}
             answer = self.answer(trial)
-            if answer is Answer.ILLEGAL:
+            if answer is SearchAnswer.ILLEGAL:
                 self.relaxed = trial
             else:
-                self.exact &= answer is Answer.LINEARIZABLE or size > 1
+                self.exact &= answer is SearchAnswer.LINEARIZABLE or size > 1
                 kept += block
         self.needed = kept
 
-    def answer(self, relaxed: set[int]) -> Answer:
+    def answer(self, relaxed: set[int]) -> SearchAnswer:
         """Whether the rest is illegal while these are relaxed."""
         self.guard.check()
         if self.left <= 0:
-            return Answer.GAVE_UP
+            return SearchAnswer.GAVE_UP
         part = with_relaxed(self.table.model, self.everyone, relaxed)
         most = min(self.left, max(OF_ONE, OF_ONE_EACH * len(part)))
         outcome = search(arrays_of(part, self.table), self.table, self.guard, most_effort=most)
@@ -117,12 +117,12 @@ class Shrinking:
         return outcome.answer
 
 
-def shrunk(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard) -> tuple[list[Asked], bool]:
+def shrunk(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard) -> tuple[list[Asked], bool]:
     """The operations of a minimal set, the one that fits nowhere first, and whether no bound ended the shrinking."""
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])].operation.op_id
     # a search that gave up knows no illegal prefix; all operations are one
     end = arrays.asked[int(arrays.part.returns[outcome.level])].complete
-    part = cut(arrays.asked, end) if outcome.answer is Answer.ILLEGAL else list(arrays.asked)
+    part = cut(arrays.asked, end) if outcome.answer is SearchAnswer.ILLEGAL else list(arrays.asked)
     told = [one for one in part if one.operation.outcome is Told.OK]
     told.sort(key=lambda one: (one.operation.op_id == culprit, one.known, one.complete))
     shrinking = Shrinking(part, told, table, guard)
@@ -170,16 +170,16 @@ def listed(model: Model, proof: Sequence[Asked], exact: bool, given: str) -> str
     return f"{'' if exact else 'not further shrunk: '}{fits}, {given}: {words}{more}"
 
 
-def explain(arrays: Arrays, outcome: Outcome, table: Table, guard: Guard, name: str) -> Finding:
+def explain(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard, name: str) -> Finding:
     """The finding for a part that is not linearizable. May raise LimitReached, as every step may."""
     half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)))
     model = table.model
     if arrays.foresees:  # which knows early that it is over: how far an order goes is another question
         outcome = search(evolve(arrays, foresees=False), table, half, most_effort=PREFIX_EFFORT)
-        assert outcome.answer is not Answer.LINEARIZABLE, (
+        assert outcome.answer is not SearchAnswer.LINEARIZABLE, (
             f"rule 3 refused a history that is linearizable: {name}"
         )
-    least = "" if outcome.answer is Answer.ILLEGAL else "at least "
+    least = "" if outcome.answer is SearchAnswer.ILLEGAL else "at least "
     culprit = arrays.asked[int(arrays.part.returns[outcome.level])]
     _, state = prefix_order(arrays, outcome, table)
     proof, exact = shrunk(arrays, outcome, _wide(model, arrays.asked), half)

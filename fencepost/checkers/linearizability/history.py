@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable
 import numpy as np
 from attrs import evolve, frozen
 
-from fencepost.checkers.columns import NEVER
-from fencepost.checkers.linearizability.kernel.arrays import WORD, Part
+from fencepost.checkers.linearizability.kernel.arrays import WORD, SearchPart
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models.base import Call, Model
+from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
@@ -97,7 +97,7 @@ class Arrays:
     """A part in the order of its numbers, and its arrays. slots: of known operations; foresees: whether rule 3 is used."""
 
     asked: tuple[Asked, ...]
-    part: Part
+    part: SearchPart
     slots: int
     foresees: bool
 
@@ -124,7 +124,7 @@ def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
     for op in unknown.tolist():
         twin[op] = last.get(int(call[op]), -1)
         last[int(call[op])] = op
-    made = Part(
+    made = SearchPart(
         call=call,
         observes=observes,
         slot=slot,
@@ -140,7 +140,7 @@ def arrays_of(part: Iterable[Asked], table: Table) -> Arrays:
     return Arrays(asked=asked, part=made, slots=slots, foresees=bool(np.any(made.reach >= 0)))
 
 
-def without_foresight(part: Part) -> Part:
+def without_foresight(part: SearchPart) -> SearchPart:
     """The same part, rule 3 never used."""
     return part._replace(observer=np.full_like(part.observer, len(part.returns)))
 

@@ -10,10 +10,10 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.linearizability.convict import explain_decided
 from fencepost.checkers.linearizability.deciders import decide
-from fencepost.checkers.linearizability.engine import Answer, ready, search
+from fencepost.checkers.linearizability.engine import SearchAnswer, ready, search
 from fencepost.checkers.linearizability.explain import bare_finding, explain
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
-from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
+from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.screen import fits, screened
 from fencepost.checkers.linearizability.screen import ready as ready_to_screen
 from fencepost.checkers.linearizability.table import ModelError, Table
@@ -74,13 +74,18 @@ class _Way:
     screens: bool
 
 
-def judge_trace(trace: Trace, model: Model, limits: Limits | None = None) -> Verdict:
+def judge_trace(trace: Trace, model: Model, limits: SearchLimits | None = None) -> Verdict:
     """Is this trace linearizable with respect to `model`? Raises ModelError for a model that raises, nothing for bad traces."""
     return judge_counted(trace, model, limits).verdict
 
 
 def judge_counted(
-    trace: Trace, model: Model, limits: Limits | None = None, *, shrink: bool = True, deciders: bool = True
+    trace: Trace,
+    model: Model,
+    limits: SearchLimits | None = None,
+    *,
+    shrink: bool = True,
+    deciders: bool = True,
 ) -> Judged:
     """As `judge_trace`, with counts. shrink: find a minimal proof; without it a finding names all operations of its part. deciders: use them
     where they fit; without them the general search judges everything."""
@@ -89,7 +94,7 @@ def judge_counted(
     ready()
     if fits(model):
         ready_to_screen()
-    guard = Guard(limits or Limits(), at_once=False)
+    guard = Guard(limits or SearchLimits(), at_once=False)
     way = _Way(shrink=shrink, deciders=deciders, screens=deciders)
     uncertain = trace.claims.clock_uncertainty_ns
     several_clocks = uncertain > 0 and len({operation.clock_id for operation in trace.operations}) > 1
@@ -171,7 +176,7 @@ def _search(
     outcome = search(arrays, table, guard)
     progress.steps += outcome.steps
     progress.nodes += outcome.nodes
-    if outcome.answer is Answer.ILLEGAL:
+    if outcome.answer is SearchAnswer.ILLEGAL:
         return partial(explain, arrays, outcome, table, guard, name)
     return None
 

@@ -26,7 +26,7 @@ class LimitReached(BaseException):
 
 
 @frozen(kw_only=True)
-class Limits:
+class SearchLimits:
     """timeout_s: seconds of wall clock; memory_bytes: by which the process may grow; nodes: configurations that are remembered at most."""
 
     timeout_s: float = 60.0
@@ -57,7 +57,7 @@ class Guard:
     """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached: which limit, "" if none; at_once: the
     beginning is now, not only when it is first used. Asking the system for memory may take longer than judging a short history."""
 
-    limits: Limits
+    limits: SearchLimits
     deadline: float = field(init=False)
     _base: int | None = field(init=False)
     reached: str = ""

@@ -15,10 +15,10 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from fencepost.checkers.arrow_arrays import Array, Arrow, string_codes
-from fencepost.checkers.columns import NEVER
 from fencepost.checkers.linearizability.kernel.texts import APPEND, GET, PUT, Texts, legal_keys
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.models.registers import KeyValue
+from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 

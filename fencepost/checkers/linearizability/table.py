@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.linearizability.kernel.arrays import IMPOSSIBLE as NO_STATE
-from fencepost.checkers.linearizability.kernel.arrays import Steps
+from fencepost.checkers.linearizability.kernel.arrays import StepTable
 from fencepost.checkers.linearizability.kernel.steps import put_steps
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model, shown
+from fencepost.checkers.operation_columns import Array
 from fencepost.traces.errors import FencepostError
 
 
@@ -27,8 +27,8 @@ SMALLEST = 1 << 10
 """Entries of a new table."""
 
 
-def _empty(size: int) -> Steps:
-    return Steps(np.full(size, -1, np.int64), np.empty(size, np.int32))
+def _empty(size: int) -> StepTable:
+    return StepTable(np.full(size, -1, np.int64), np.empty(size, np.int32))
 
 
 def _exact(value: Any) -> tuple[str | None, str | None]:
@@ -44,7 +44,7 @@ class Table:
     model: Model
     states: list[Any] = field(factory=list)
     calls: list[Call] = field(factory=list)
-    steps: Steps = field(factory=lambda: _empty(SMALLEST))
+    steps: StepTable = field(factory=lambda: _empty(SMALLEST))
     filled: int = 0
     lens: Callable[[Any], Any] | None = None
     _numbers: dict[Any, int] = field(factory=dict)

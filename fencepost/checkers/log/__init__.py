@@ -3,9 +3,9 @@
 `judge_trace` judges one trace, `judge_columns` all traces of stacked columns, `StreamingLogCheck` one log while it happens.
 """
 
-from fencepost.checkers.log.columns import LogColumns, log_columns
+from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
 from fencepost.checkers.log.judge import judge_columns, judge_trace, judge_traces
-from fencepost.checkers.log.streaming import StreamingLogCheck, stream_trace
+from fencepost.checkers.log.streaming.streaming import StreamingLogCheck, stream_trace
 
 __all__ = [
     "LogColumns",

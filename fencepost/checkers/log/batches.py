@@ -5,19 +5,19 @@ Owns the anomaly `torn_batch` in its four forms. Must not know anything of time.
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
-from fencepost.checkers.log.columns import Kind
+from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.evidence import conflict, how_of, pair_finding
-from fencepost.checkers.log.group import Group
+from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 
 
-def torn_batch(group: Group) -> Finding | None:
+def torn_batch(group: PartitionLog) -> Finding | None:
     """A batch that is cut, overlapped or apart."""
     return _torn_below(group) or _torn_end(group) or _torn_apart(group) or _torn_over(group)
 
 
-def _torn_below(group: Group) -> Finding | None:
+def _torn_below(group: PartitionLog) -> Finding | None:
     """A batch whose first records would stand below offset 0."""
     placed, appends = group.placements, group.appends
     below = np.flatnonzero(placed.base < 0)
@@ -37,7 +37,7 @@ def _torn_below(group: Group) -> Finding | None:
     )
 
 
-def _torn_end(group: Group) -> Finding | None:
+def _torn_end(group: PartitionLog) -> Finding | None:
     """A claimed end inside a batch."""
     placed, reads = group.placements, group.reads
     batches = np.flatnonzero((placed.last > placed.base) & (placed.append >= 0))
@@ -59,7 +59,7 @@ def _torn_end(group: Group) -> Finding | None:
     )
 
 
-def _torn_apart(group: Group) -> Finding | None:
+def _torn_apart(group: PartitionLog) -> Finding | None:
     """Two records of one batch that do not stand as far apart as they were sent."""
     seen = group.evidence
     if group.duplicates or not group.unique:
@@ -88,7 +88,7 @@ def _differs(key: Array, what: Array) -> Array:
     return rows
 
 
-def _torn_over(group: Group) -> Finding | None:
+def _torn_over(group: PartitionLog) -> Finding | None:
     """A batch that was seen in part, and something else where the rest of it must stand."""
     seen, placed, appends = group.evidence, group.placements, group.appends
     plain = np.flatnonzero(~seen.keyed & ~seen.soft)

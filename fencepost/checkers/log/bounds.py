@@ -9,10 +9,10 @@ from two clocks is cleared by e >= (lower - upper) / 2.
 import numpy as np
 from attrs import evolve, frozen
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled
-from fencepost.checkers.log.columns import Kind
-from fencepost.checkers.log.group import Group
+from fencepost.checkers.log.appends_and_reads import Kind
+from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.operation_columns import Array
 
 
 @frozen(kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class Pair:
     uncertainty: int
 
 
-def appended(group: Group) -> Bounds:
+def appended(group: PartitionLog) -> Bounds:
     """Lower bounds: a record stands in no log before its append was invoked. Rows: appends."""
     placed = group.placements
     known = placed.append >= 0
@@ -50,7 +50,7 @@ def appended(group: Group) -> Bounds:
     )
 
 
-def acknowledgements(group: Group) -> Bounds:
+def acknowledgements(group: PartitionLog) -> Bounds:
     """Upper bounds: what a firm append was told stands in the log when it was told. Rows: appends."""
     appends = group.appends
     row = np.flatnonzero(appends.kind == Kind.FIRM)
@@ -59,7 +59,7 @@ def acknowledgements(group: Group) -> Bounds:
     return bounds.where(last >= 0)
 
 
-def claimed_ends(group: Group) -> Bounds:
+def claimed_ends(group: PartitionLog) -> Bounds:
     """Lower bounds: at some moment of a strong read, the offset at its end was not in the log yet. Rows: reads."""
     reads = group.reads
     row = np.flatnonzero(group.strong)
@@ -67,7 +67,7 @@ def claimed_ends(group: Group) -> Bounds:
     return bounds.where(~group.loss_allowed(bounds.index))
 
 
-def shows(group: Group, below_slot: bool = False) -> Bounds:
+def shows(group: PartitionLog, below_slot: bool = False) -> Bounds:
     """Upper bounds: offsets that a read showed to be in the log, by its last record or by its end (or log start, or last stable offset,
     neither of which is above the end). Rows: reads.
 

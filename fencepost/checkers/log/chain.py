@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.log.bounds import (
     Bounds,
     Pair,
@@ -19,12 +18,13 @@ from fencepost.checkers.log.bounds import (
     worst_pair,
 )
 from fencepost.checkers.log.extras import LONG_AGO, Fate
-from fencepost.checkers.log.group import Group
+from fencepost.checkers.log.group import PartitionLog
 from fencepost.checkers.log.skips import replaceable
+from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 
 
-def chain_findings(group: Group) -> Iterator[Finding]:
+def chain_findings(group: PartitionLog) -> Iterator[Finding]:
     """At most one finding, the hardest to clear, for each anomaly of real time."""
     sent, acknowledged = appended(group), acknowledgements(group)
     ended, shown = claimed_ends(group), shows(group)
@@ -38,7 +38,7 @@ def chain_findings(group: Group) -> Iterator[Finding]:
     yield from _regressed(group, worst_pair(ended, shown, group.uncertainty))
 
 
-def _lost(group: Group, ended: Bounds, acknowledged: Bounds) -> Array:
+def _lost(group: PartitionLog, ended: Bounds, acknowledged: Bounds) -> Array:
     """Of the acknowledgements, which are of records that no read shows once a strong read has ended at or before them, though neither
     retention, nor compaction, nor an abort may have removed them."""
     appends, seen = group.appends, group.evidence
@@ -57,7 +57,7 @@ def _lost(group: Group, ended: Bounds, acknowledged: Bounds) -> Array:
     return ~at_risk & (missing > last_shown[acknowledged.row])
 
 
-def _append_inversion(group: Group, pair: Pair | None) -> Iterator[Finding]:
+def _append_inversion(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
     if pair is None:
         return
     appends = group.appends
@@ -73,13 +73,13 @@ def _append_inversion(group: Group, pair: Pair | None) -> Iterator[Finding]:
     )
 
 
-def _offset_of(group: Group, append: int) -> int:
+def _offset_of(group: PartitionLog, append: int) -> int:
     """The lowest base at which an append stands."""
     placed = group.placements
     return int(placed.base[placed.append == append].min())
 
 
-def _read_before_sent(group: Group) -> Iterator[Finding]:
+def _read_before_sent(group: PartitionLog) -> Iterator[Finding]:
     appends, reads, seen = group.appends, group.reads, group.evidence
     rows = np.flatnonzero((seen.row >= 0) & (seen.sender >= 0))
     gap = appends.invoke[seen.sender[rows]] - reads.completion[seen.row[rows]]
@@ -101,7 +101,7 @@ def _read_before_sent(group: Group) -> Iterator[Finding]:
     )
 
 
-def _append_below(group: Group, pair: Pair | None) -> Iterator[Finding]:
+def _append_below(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
     if pair is None:
         return
     appends, reads = group.appends, group.reads
@@ -116,7 +116,7 @@ def _append_below(group: Group, pair: Pair | None) -> Iterator[Finding]:
     )
 
 
-def _showed(group: Group, read: int) -> str:
+def _showed(group: PartitionLog, read: int) -> str:
     """How far a read showed the log to reach."""
     reads = group.reads
     records = reads.offset[reads.start[read] : reads.start[read + 1]]
@@ -125,7 +125,7 @@ def _showed(group: Group, read: int) -> str:
     return f"the end {reach} that operation {reads.op_id[read]} had shown by {reads.completion[read]}"
 
 
-def _stale(group: Group, pair: Pair | None, anomaly: str) -> Iterator[Finding]:
+def _stale(group: PartitionLog, pair: Pair | None, anomaly: str) -> Iterator[Finding]:
     if pair is None:
         return
     appends, reads = group.appends, group.reads
@@ -142,7 +142,7 @@ def _stale(group: Group, pair: Pair | None, anomaly: str) -> Iterator[Finding]:
     )
 
 
-def _regressed(group: Group, pair: Pair | None) -> Iterator[Finding]:
+def _regressed(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
     if pair is None:
         return
     reads = group.reads

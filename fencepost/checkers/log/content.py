@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
+from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.batches import torn_batch
-from fencepost.checkers.log.columns import Kind
 from fencepost.checkers.log.evidence import conflict, how_of, pair_finding
 from fencepost.checkers.log.extras import Fate
-from fencepost.checkers.log.group import Group
+from fencepost.checkers.log.group import PartitionLog
 from fencepost.checkers.log.skips import skipped_offset
+from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.statements import READ_UNCOMMITTED
 from fencepost.checkers.verdict import Finding
 
 
-def content_findings(group: Group) -> Iterator[Finding]:
+def content_findings(group: PartitionLog) -> Iterator[Finding]:
     """At most one finding for each anomaly of content."""
     for rule in _RULES:
         finding = rule(group)
@@ -27,7 +27,7 @@ def content_findings(group: Group) -> Iterator[Finding]:
             yield finding
 
 
-def _conflicting_evidence(group: Group, key: str, what: str) -> tuple[int, int] | None:
+def _conflicting_evidence(group: PartitionLog, key: str, what: str) -> tuple[int, int] | None:
     """Two pieces of evidence that agree in `key` and differ in `what`: where loss is not allowed, or else within one leader epoch."""
     seen = group.evidence
     plain = np.flatnonzero(~seen.keyed & ~seen.soft)
@@ -39,19 +39,21 @@ def _conflicting_evidence(group: Group, key: str, what: str) -> tuple[int, int] 
     return (int(dated[pair[0]]), int(dated[pair[1]])) if pair else None
 
 
-def _inconsistent(group: Group) -> Finding | None:
+def _inconsistent(group: PartitionLog) -> Finding | None:
     pair = _conflicting_evidence(group, "offset", "value")
     return pair_finding(group, "inconsistent_offsets", pair, "one value at each offset")
 
 
-def _duplicate(group: Group) -> Finding | None:
+def _duplicate(group: PartitionLog) -> Finding | None:
     if group.duplicates or not group.unique:
         return None
     pair = _conflicting_evidence(group, "value", "offset")
     return pair_finding(group, "duplicate", pair, "each value at one offset")
 
 
-def _read_record(group: Group, anomaly: str, bad: Array, expected: str, appends: bool) -> Finding | None:
+def _read_record(
+    group: PartitionLog, anomaly: str, bad: Array, expected: str, appends: bool
+) -> Finding | None:
     """A finding about the first record read that is `bad` (a mask over evidence)."""
     seen = group.evidence
     rows = np.flatnonzero(bad & (seen.row >= 0))
@@ -69,13 +71,13 @@ def _read_record(group: Group, anomaly: str, bad: Array, expected: str, appends:
     )
 
 
-def _phantom(group: Group) -> Finding | None:
+def _phantom(group: PartitionLog) -> Finding | None:
     return _read_record(
         group, "phantom_record", group.evidence.sender < 0, "only records that some client sent", False
     )
 
 
-def _failed_visible(group: Group) -> Finding | None:
+def _failed_visible(group: PartitionLog) -> Finding | None:
     """Records of failed appends; of an aborted transaction only to those who did not ask for uncommitted ones."""
     seen = group.evidence
     bad = np.zeros(len(seen.sender), np.bool_)
@@ -87,7 +89,7 @@ def _failed_visible(group: Group) -> Finding | None:
     return _read_record(group, "failed_append_visible", bad, "no record of an append that failed", True)
 
 
-def _unordered(group: Group) -> Finding | None:
+def _unordered(group: PartitionLog) -> Finding | None:
     reads, row = group.reads, group.read_of_record
     inner = np.flatnonzero((row[1:] == row[:-1]) & (reads.offset[1:] <= reads.offset[:-1]))
     if not len(inner):
@@ -102,7 +104,7 @@ def _unordered(group: Group) -> Finding | None:
     )
 
 
-def _outside(group: Group) -> Finding | None:
+def _outside(group: PartitionLog) -> Finding | None:
     reads, row = group.reads, group.read_of_record
     no_end = np.iinfo(np.int64).max
     stable = np.where(group.committed & (group.stable >= 0), group.stable, no_end)
@@ -123,7 +125,7 @@ def _outside(group: Group) -> Finding | None:
     )
 
 
-def _epoch_regressed(group: Group) -> Finding | None:
+def _epoch_regressed(group: PartitionLog) -> Finding | None:
     seen = group.evidence
     rows = np.flatnonzero(~seen.keyed & ~seen.soft & (seen.epoch >= 0))
     rows = rows[np.lexsort((seen.epoch[rows], seen.offset[rows]))]
@@ -143,7 +145,7 @@ def _epoch_regressed(group: Group) -> Finding | None:
     )
 
 
-_RULES: tuple[Callable[[Group], Finding | None], ...] = (
+_RULES: tuple[Callable[[PartitionLog], Finding | None], ...] = (
     _inconsistent,
     _duplicate,
     _phantom,

@@ -4,17 +4,14 @@ Owns these two relations, which the rules of content and time share. Must not kn
 offset: everything is sorted, so any offsets will do.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import Array
-from fencepost.checkers.log.columns import Kind
+from fencepost.checkers.log.appends_and_reads import Appends, Kind, Reads
+from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
-
-if TYPE_CHECKING:
-    from fencepost.checkers.log.group import Group
 
 
 @frozen(kw_only=True, eq=False)
@@ -53,7 +50,56 @@ class Placements:
         return np.where(inside, self.base[at], offset), np.where(inside, self.last[at], offset)
 
 
-def evidence_of(group: "Group") -> Evidence:
+class LogRows(Protocol):
+    """One log's rows, as group.py takes them out of the columns."""
+
+    @property
+    def appends(self) -> Appends:
+        """Its appends."""
+        ...
+
+    @property
+    def reads(self) -> Reads:
+        """Its reads."""
+        ...
+
+    @property
+    def append_of_value(self) -> Array:
+        """The append row of each value."""
+        ...
+
+    @property
+    def read_of_record(self) -> Array:
+        """The read row of each record that was read."""
+        ...
+
+    @property
+    def standing(self) -> Array:
+        """By append: whether its records may be in the log."""
+        ...
+
+    @property
+    def unique(self) -> bool:
+        """Whether each value was sent once."""
+        ...
+
+    @property
+    def evidence(self) -> Evidence:
+        """What its rows say of offsets."""
+        ...
+
+    def loss_allowed(self, offset: Array) -> Array:
+        """Which offsets may be lost."""
+        ...
+
+    def finding(
+        self, anomaly: str, *, offset: int, operations: tuple[int, ...], expected: str, seen: str
+    ) -> Finding:
+        """A finding about this log."""
+        ...
+
+
+def evidence_of(group: LogRows) -> Evidence:
     """What acknowledgements and reads say of a log."""
     appends, reads = group.appends, group.reads
     told = np.flatnonzero((appends.kind != Kind.FAILED) & (appends.base >= 0))
@@ -77,7 +123,7 @@ def evidence_of(group: "Group") -> Evidence:
     )
 
 
-def _senders(group: "Group", by: Array, told_offset: Array, told_value: Array) -> tuple[Array, Array]:
+def _senders(group: LogRows, by: Array, told_offset: Array, told_value: Array) -> tuple[Array, Array]:
     """Who sent each record that was read: the earliest append of that value that did not fail (else one that did); where values repeat,
     rather the firm append that was told that very offset."""
     appends, values = group.appends, group.reads.value
@@ -99,7 +145,7 @@ def _senders(group: "Group", by: Array, told_offset: Array, told_value: Array) -
     return sender, nth
 
 
-def placements_of(group: "Group") -> Placements:
+def placements_of(group: LogRows) -> Placements:
     """Where batches stand, by the evidence."""
     seen = group.evidence
     appends = group.appends
@@ -146,7 +192,7 @@ def conflict(keys: tuple[Array, ...], what: Array) -> tuple[int, int] | None:
     return (int(order[found[0]]), int(order[found[0] + 1])) if len(found) else None
 
 
-def how_of(group: "Group", i: int) -> str:
+def how_of(group: LogRows, i: int) -> str:
     """Evidence `i` in words."""
     seen = group.evidence
     verb = "was told that value" if seen.row[i] < 0 else "read value"
@@ -154,7 +200,7 @@ def how_of(group: "Group", i: int) -> str:
     return f"operation {seen.op_id[i]} {verb} {seen.value[i]} {'is ' if seen.row[i] < 0 else ''}at offset {seen.offset[i]}{epoch}"
 
 
-def pair_finding(group: "Group", anomaly: str, pair: tuple[int, int] | None, expected: str) -> Finding | None:
+def pair_finding(group: LogRows, anomaly: str, pair: tuple[int, int] | None, expected: str) -> Finding | None:
     """A finding about two pieces of evidence; None where there is no pair."""
     if pair is None:
         return None

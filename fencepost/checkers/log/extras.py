@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.checkers.columns import FUNCTIONS, NEVER, NONE, OUTCOMES, Array, OperationColumns
+from fencepost.checkers.operation_columns import FUNCTIONS, NEVER, NONE, OUTCOMES, Array, OperationColumns
 from fencepost.checkers.statements import READ_COMMITTED, Statements
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace

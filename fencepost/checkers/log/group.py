@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from fencepost.checkers.columns import NONE, Array
-from fencepost.checkers.log.columns import Appends, Kind, LogColumns, Reads
+from fencepost.checkers.log.appends_and_reads import Appends, Kind, LogColumns, Reads
 from fencepost.checkers.log.evidence import Evidence, Placements, evidence_of, placements_of
 from fencepost.checkers.log.extras import LONG_AGO, PER_APPEND, PER_READ, Extras, Fate
 from fencepost.checkers.log.rules import Profile, Rules, loss_ranges
+from fencepost.checkers.operation_columns import NONE, Array
 from fencepost.checkers.statements import READ_COMMITTED
 from fencepost.checkers.verdict import Finding
 
@@ -20,7 +20,7 @@ CHECK = "log"
 
 
 @frozen(kw_only=True, eq=False)
-class Group:
+class PartitionLog:
     """The log of one partition in one trace."""
 
     topic: str
@@ -126,7 +126,7 @@ class Group:
         )
 
 
-def group_of(columns: LogColumns, rules: Rules, g: int) -> Group:
+def group_of(columns: LogColumns, rules: Rules, g: int) -> PartitionLog:
     """Group `g`, its rows numbered from 0."""
     a, b = columns.appends.first[g : g + 2].tolist()
     r, s = columns.reads.first[g : g + 2].tolist()
@@ -134,7 +134,7 @@ def group_of(columns: LogColumns, rules: Rules, g: int) -> Group:
     v, w = appends.start[a], appends.start[b]
     i, j = reads.start[r], reads.start[s]
     flat = {"offset", "value", "record_epoch"}
-    return Group(
+    return PartitionLog(
         extras=_extras_of(columns.extras, g, slice(a, b), slice(r, s)),
         topic=columns.topics[columns.topic[g]],
         partition=int(columns.partition[g]),
@@ -183,7 +183,7 @@ def _extras_of(extras: Extras, g: int, appends: slice, reads: slice) -> Extras:
     return Extras(**values)
 
 
-def value_sent_twice(group: Group) -> str:
+def value_sent_twice(group: PartitionLog) -> str:
     """Where values are unique: which one two appends sent ("" if none)."""
     values = group.appends.value
     order = np.argsort(values, kind="stable")

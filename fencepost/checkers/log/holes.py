@@ -11,10 +11,10 @@ from collections.abc import Callable
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import Array
+from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.bounds import Bounds, acknowledgements, shows
-from fencepost.checkers.log.columns import Kind
-from fencepost.checkers.log.group import Group
+from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 
 FIT_STEPS = 20_000
@@ -38,17 +38,17 @@ class Holes:
     clock: Array
 
 
-def accounted(group: Group) -> bool:
+def accounted(group: PartitionLog) -> bool:
     """Is every offset below the known end to be accounted for?"""
     return group.dense and not group.duplicates and group.unique and not group.loss
 
 
-def hole_finding(group: Group) -> tuple[Finding | None, str]:
+def hole_finding(group: PartitionLog) -> tuple[Finding | None, str]:
     """A finding if the holes cannot be filled, and why this stayed open ("" if it did not)."""
     return unfilled(group, _holes(group)) if accounted(group) else (None, "")
 
 
-def unfilled(group: Group, holes: Holes) -> tuple[Finding | None, str]:
+def unfilled(group: PartitionLog, holes: Holes) -> tuple[Finding | None, str]:
     """The same of these holes. group: of whose operations only those matter that bound the moment at which the log grew beyond a run."""
     if not len(holes.start):
         return None, ""
@@ -61,7 +61,7 @@ def unfilled(group: Group, holes: Holes) -> tuple[Finding | None, str]:
     return _finding(group, holes, reach), ""
 
 
-def _holes(group: Group) -> Holes:
+def _holes(group: PartitionLog) -> Holes:
     appends, placed, reads = group.appends, group.placements, group.reads
     ends = reads.end[group.strong]
     beside = max(group.log_start.max(initial=0), group.stable.max(initial=0))  # neither is above the end
@@ -102,7 +102,7 @@ def _parted(start: Array, stop: Array, cuts: Array) -> tuple[Array, Array]:
     return starts, stops
 
 
-def _reach(group: Group, holes: Holes) -> Callable[[int], Array]:
+def _reach(group: PartitionLog, holes: Holes) -> Callable[[int], Array]:
     """For an uncertainty, the first run of holes that each candidate can fill in time."""
     if not group.timed:
         return lambda uncertainty: np.zeros(len(holes.size), np.int64)
@@ -182,7 +182,7 @@ def _search(holes: Holes, first: Array) -> bool | None:
     return None if stack else False
 
 
-def _finding(group: Group, holes: Holes, reach: Callable[[int], Array]) -> Finding:
+def _finding(group: PartitionLog, holes: Holes, reach: Callable[[int], Array]) -> Finding:
     first = reach(group.uncertainty)
     supply = np.cumsum(np.bincount(first, weights=holes.size, minlength=len(holes.start) + 1))[
         : len(holes.start)
@@ -202,7 +202,7 @@ def _finding(group: Group, holes: Holes, reach: Callable[[int], Array]) -> Findi
     )
 
 
-def _witness(group: Group, offset: int) -> tuple[int, ...]:
+def _witness(group: PartitionLog, offset: int) -> tuple[int, ...]:
     """The operation that proved first that the log reaches beyond `offset`."""
     candidates = []
     for bounds, relation in ((acknowledgements(group), group.appends), (shows(group), group.reads)):
@@ -213,7 +213,7 @@ def _witness(group: Group, offset: int) -> tuple[int, ...]:
     return (min(candidates)[1],) if candidates else ()
 
 
-def _clears(group: Group, holes: Holes, reach: Callable[[int], Array]) -> int:
+def _clears(group: PartitionLog, holes: Holes, reach: Callable[[int], Array]) -> int:
     """The smallest uncertainty with which the holes can be filled, by bisection; -1 if there is none."""
     low = group.uncertainty
     times = np.concatenate((holes.invoke, group.appends.invoke, group.reads.completion))

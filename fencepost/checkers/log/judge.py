@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fencepost.checkers.columns import columns_of_traces
+from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
 from fencepost.checkers.log.chain import chain_findings
-from fencepost.checkers.log.columns import LogColumns, log_columns
 from fencepost.checkers.log.content import content_findings
 from fencepost.checkers.log.group import CHECK, group_of, value_sent_twice
 from fencepost.checkers.log.holes import hole_finding
 from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
-from fencepost.checkers.log.screen import screen
+from fencepost.checkers.log.screen.screen import screen
 from fencepost.checkers.log.session import session_findings
 from fencepost.checkers.log.side_chains import side_findings
+from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
 

@@ -6,7 +6,7 @@ Owns which position, end, log start and last stable offset a reply states about 
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import FUNCTIONS, NONE, Array, OperationColumns
+from fencepost.checkers.operation_columns import FUNCTIONS, NONE, Array, OperationColumns
 from fencepost.checkers.statements import READ_COMMITTED
 from fencepost.traces.operations import Function
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.checkers.columns import NEVER, Array
-from fencepost.checkers.log.columns import LogColumns
+from fencepost.checkers.log.appends_and_reads import LogColumns
+from fencepost.checkers.operation_columns import NEVER, Array
 from fencepost.traces.errors import TraceError
 from fencepost.traces.trace import Claims
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fencepost.checkers.columns import NONE, Array
 from fencepost.checkers.compiled import compiled
-from fencepost.checkers.log.columns import LogColumns
+from fencepost.checkers.log.appends_and_reads import LogColumns
 from fencepost.checkers.log.group import CHECK
 from fencepost.checkers.log.rules import Profile, Rules
+from fencepost.checkers.operation_columns import NONE, Array
 from fencepost.checkers.verdict import Finding
 
 

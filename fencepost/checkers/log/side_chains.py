@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.log.bounds import Bounds, Pair, worst_pair
 from fencepost.checkers.log.extras import Fate
-from fencepost.checkers.log.group import Group
+from fencepost.checkers.log.group import PartitionLog
 from fencepost.checkers.log.rules import Profile
+from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
 
 
-def side_findings(group: Group) -> Iterator[Finding]:
+def side_findings(group: PartitionLog) -> Iterator[Finding]:
     """At most one finding for each anomaly of log start and last stable offset."""
     if not group.special:
         return
@@ -36,7 +36,7 @@ def side_findings(group: Group) -> Iterator[Finding]:
     yield from _open_transaction(group)
 
 
-def _claims(group: Group, claimed: Array, *, passed: bool) -> Bounds:
+def _claims(group: PartitionLog, claimed: Array, *, passed: bool) -> Bounds:
     """Bounds by trusted claims of an offset x: x - 1 is passed at completion (upper bounds); or x is not passed at invocation (lower ones)."""
     reads = group.reads
     row = np.flatnonzero(claimed >= 0)
@@ -48,7 +48,7 @@ def _claims(group: Group, claimed: Array, *, passed: bool) -> Bounds:
     return bounds.where(~group.loss_allowed(bounds.index))
 
 
-def _stable_shown(group: Group) -> Bounds:
+def _stable_shown(group: PartitionLog) -> Bounds:
     """Upper bounds of the last stable offset: trusted claims, and the last record of each read_committed read."""
     reads = group.reads
     claims = _claims(group, group.stable, passed=True)
@@ -63,7 +63,7 @@ def _stable_shown(group: Group) -> Bounds:
     return Bounds(**{n: np.concatenate((getattr(claims, n), getattr(shown, n))) for n in names})
 
 
-def _above_end(group: Group, name: str, claimed: Array, anomaly: str) -> Iterator[Finding]:
+def _above_end(group: PartitionLog, name: str, claimed: Array, anomaly: str) -> Iterator[Finding]:
     reads = group.reads
     above = np.flatnonzero((reads.end >= 0) & (claimed > reads.end))
     if len(above):
@@ -77,18 +77,20 @@ def _above_end(group: Group, name: str, claimed: Array, anomaly: str) -> Iterato
         )
 
 
-def _log_start_regressed(group: Group) -> Iterator[Finding]:
+def _log_start_regressed(group: PartitionLog) -> Iterator[Finding]:
     low, high = (_claims(group, group.log_start, passed=passed) for passed in (False, True))
     pair = worst_pair(low, high, group.uncertainty)
     yield from _regressed(group, pair, group.log_start, "log start", "log_start_regressed")
 
 
-def _last_stable_regressed(group: Group) -> Iterator[Finding]:
+def _last_stable_regressed(group: PartitionLog) -> Iterator[Finding]:
     pair = worst_pair(_claims(group, group.stable, passed=False), _stable_shown(group), group.uncertainty)
     yield from _regressed(group, pair, group.stable, "last stable offset", "last_stable_offset_regressed")
 
 
-def _regressed(group: Group, pair: Pair | None, claimed: Array, name: str, anomaly: str) -> Iterator[Finding]:
+def _regressed(
+    group: PartitionLog, pair: Pair | None, claimed: Array, name: str, anomaly: str
+) -> Iterator[Finding]:
     if pair is None:
         return
     reads, later, earlier = group.reads, pair.low, pair.high
@@ -103,14 +105,14 @@ def _regressed(group: Group, pair: Pair | None, claimed: Array, name: str, anoma
     )
 
 
-def _reach(group: Group, read: int, claimed: Array) -> int:
+def _reach(group: PartitionLog, read: int, claimed: Array) -> int:
     """How far a read showed the log start or last stable offset to be."""
     records = group.reads.offset[group.reads.start[read] : group.reads.start[read + 1]]
     shown = [int(o) + 1 for o in records] if claimed is group.stable and group.committed[read] else []
     return max([int(claimed[read]), *shown])
 
 
-def _read_below_log_start(group: Group) -> Iterator[Finding]:
+def _read_below_log_start(group: PartitionLog) -> Iterator[Finding]:
     """In the strong profile: a read that began after a log start was shown returned a record below it."""
     reads = group.reads
     row = np.flatnonzero(np.diff(reads.start) > 0)
@@ -136,7 +138,7 @@ def _read_below_log_start(group: Group) -> Iterator[Finding]:
     )
 
 
-def _open_transaction(group: Group) -> Iterator[Finding]:
+def _open_transaction(group: PartitionLog) -> Iterator[Finding]:
     """A read_committed read, or a claimed last stable offset, beyond a record whose transaction was still being written."""
     placed, extras, appends = group.placements, group.extras, group.appends
     known = np.flatnonzero(placed.append >= 0)

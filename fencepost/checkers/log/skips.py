@@ -9,11 +9,11 @@ append of the key that nobody saw excuses from its invocation on, wherever it st
 import numpy as np
 from attrs import frozen
 
-from fencepost.checkers.columns import NEVER, NONE, Array
+from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.bounds import Bounds, appended, claimed_ends
-from fencepost.checkers.log.columns import Kind
 from fencepost.checkers.log.extras import LONG_AGO, Fate
-from fencepost.checkers.log.group import Group
+from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.operation_columns import NEVER, NONE, Array
 from fencepost.checkers.verdict import Finding
 
 INFINITE = float("inf")
@@ -41,7 +41,7 @@ class Excuses:
     loose: Array
 
 
-def skipped_offset(group: Group) -> Finding | None:
+def skipped_offset(group: PartitionLog) -> Finding | None:
     """A read that jumped over an offset that holds a record, without an excuse."""
     before, told = _steps(group)
     gap = np.flatnonzero(told & (group.reads.offset > before + 1))
@@ -60,7 +60,7 @@ def skipped_offset(group: Group) -> Finding | None:
     return _skip(group, int(gap[0]), int(before[gap[0]]) + 1, ()) if group.dense else None
 
 
-def replaceable(group: Group) -> Array:
+def replaceable(group: PartitionLog) -> Array:
     """Which appends wrote records that compaction may remove: tombstones, and those with another append of their key."""
     if not group.compacted:
         return np.zeros(len(group.appends.kind), np.bool_)
@@ -70,7 +70,7 @@ def replaceable(group: Group) -> Array:
     return others
 
 
-def _written(group: Group) -> Array:
+def _written(group: PartitionLog) -> Array:
     """Appends whose records may stand in the log and delete older ones of their key."""
     written: Array = (group.appends.kind != Kind.FAILED) & (group.extras.fate != Fate.ABORTED)
     return written
@@ -82,7 +82,7 @@ def _of(column: Array, append: Array, default: object) -> Array:
     return extended
 
 
-def _steps(group: Group) -> tuple[Array, Array]:
+def _steps(group: PartitionLog) -> tuple[Array, Array]:
     """Pairs (before, at): for each record read, the offset that the read stood at before it (retention may have moved it from where it began);
     no pair for a first record whose read does not say where it began."""
     reads = group.reads
@@ -97,7 +97,7 @@ def _steps(group: Group) -> tuple[Array, Array]:
     return before, told
 
 
-def occupied_of(group: Group) -> Occupied:
+def occupied_of(group: PartitionLog) -> Occupied:
     """What the evidence says to be occupied."""
     seen, placed, appends = group.evidence, group.placements, group.appends
     plain = np.flatnonzero(~seen.keyed & ~seen.soft)
@@ -112,7 +112,12 @@ def occupied_of(group: Group) -> Occupied:
 
 
 def _skip(
-    group: Group, record: int, offset: int, witness: tuple[int, ...], excuse: str = "", clears: int = NONE
+    group: PartitionLog,
+    record: int,
+    offset: int,
+    witness: tuple[int, ...],
+    excuse: str = "",
+    clears: int = NONE,
 ) -> Finding:
     """The finding that the read of flat record `record` passed over `offset`."""
     reads, r = group.reads, group.read_of_record[record]
@@ -137,7 +142,7 @@ def _skip(
     )
 
 
-def _unexcused(group: Group, occupied: Occupied, gap: Array, at: Array, stop: Array) -> Finding | None:
+def _unexcused(group: PartitionLog, occupied: Occupied, gap: Array, at: Array, stop: Array) -> Finding | None:
     """Of the gaps (records at their upper ends; slices of `occupied` within), the worst one that nothing excuses."""
     if not len(gap) or not group.unique:  # where values repeat, whose record it was cannot be told
         return None
@@ -170,7 +175,7 @@ def _unexcused(group: Group, occupied: Occupied, gap: Array, at: Array, stop: Ar
     return _skip(group, record, int(occupied.offset[i]), (int(occupied.by[i]),), excuse, clears_at)
 
 
-def _excuses(group: Group, occupied: Occupied) -> Excuses:
+def _excuses(group: PartitionLog, occupied: Occupied) -> Excuses:
     extras, count = group.extras, len(occupied.offset)
     fate = _of(extras.fate, occupied.append, Fate.PLAIN)
     hidden = (fate == Fate.ABORTED) | (
@@ -209,7 +214,7 @@ def _excuses(group: Group, occupied: Occupied) -> Excuses:
     )
 
 
-def _shown_committed(group: Group) -> Array:
+def _shown_committed(group: PartitionLog) -> Array:
     """Appends of a transaction of which a read_committed read showed a record: it was committed."""
     seen = group.evidence
     by = seen.sender[(seen.row >= 0) & (seen.sender >= 0) & group.committed[seen.row]]
@@ -217,7 +222,7 @@ def _shown_committed(group: Group) -> Array:
     return np.isin(group.extras.transaction, transactions[transactions >= 0])
 
 
-def _lower(group: Group) -> Bounds:
+def _lower(group: PartitionLog) -> Bounds:
     """All lower bounds on the moments at which the log grew, in order of offset."""
     parts = (appended(group), claimed_ends(group))
     names = ("index", "time", "clock", "row")
@@ -225,7 +230,7 @@ def _lower(group: Group) -> Bounds:
     return low.where(np.argsort(low.index, kind="stable"))
 
 
-def _standing(group: Group, offset: Array) -> Array:
+def _standing(group: PartitionLog, offset: Array) -> Array:
     """The earliest moment at which each offset may have stood, if clocks are exact; NEVER for NEVER."""
     if not group.timed:
         return np.where(offset == NEVER, NEVER, LONG_AGO)
@@ -234,7 +239,7 @@ def _standing(group: Group, offset: Array) -> Array:
     return np.where(offset == NEVER, NEVER, latest[np.searchsorted(low.index, offset, side="right")])
 
 
-def _clearing(group: Group, excuses: Excuses, read: int, wrong: Array) -> Array:
+def _clearing(group: PartitionLog, excuses: Excuses, read: int, wrong: Array) -> Array:
     """The smallest uncertainty that excuses each of these occupied offsets to a read; infinite where none does."""
     clock, bound = group.reads.clock[read], group.reads.completion[read]
     if not group.timed or not group.compacted:

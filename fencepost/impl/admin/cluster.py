@@ -1,6 +1,6 @@
 """What an admin command must know of a cluster before it writes, and how it refuses. Owns the reading; must not know what is asked.
 
-A command is a procedure of ZooKeeper requests (impl/procedures.py): whoever runs it hands it the replies.
+A command is a procedure of ZooKeeper requests (impl/core/procedures.py): whoever runs it hands it the replies.
 """
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
@@ -8,12 +8,12 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from fencepost.impl import znodes
 from fencepost.impl.controller.grouped_reads import read_nodes
-from fencepost.impl.procedures import Steps
-from fencepost.impl.topic_partition import TopicPartition
-from fencepost.impl.zookeeper import Children, Create, Data, GetChildren, GetData, SetData
-from fencepost.impl.zookeeper_groups import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
+from fencepost.impl.zookeeper.interface import Children, Create, Data, GetChildren, GetData, SetData
 from fencepost.traces.errors import FencepostError
 
 Assignment = Mapping[int, tuple[int, ...]]
@@ -79,7 +79,7 @@ class ClusterTopics:
         )
 
 
-def read_cluster(names: Collection[str] | None = None) -> Steps:
+def read_cluster(names: Collection[str] | None = None) -> ZooKeeperSteps:
     """A ClusterTopics with these topics, or all."""
     brokers, listed, deleting, reassigning, electing = yield (
         GetChildren(znodes.BROKER_IDS),
@@ -110,7 +110,7 @@ def _names(reply: object) -> tuple[str, ...]:
     return reply.names if isinstance(reply, Children) else ()
 
 
-def read_states(keys: Collection[TopicPartition]) -> Steps:
+def read_states(keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """The LeaderAndIsr of each partition that has one."""
     nodes = {znodes.state_path(key): znodes.state_bytes(8) for key in keys}
     replies = yield from read_nodes(GROUPED, nodes)

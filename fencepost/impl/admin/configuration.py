@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Mapping
 
-from fencepost.impl import znodes
 from fencepost.impl.admin.cluster import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
+from fencepost.impl.broker.topic_config import SETTINGS
 from fencepost.impl.controller.grouped_reads import read_nodes
-from fencepost.impl.procedures import Steps
-from fencepost.impl.topic_config import SETTINGS
-from fencepost.impl.zookeeper import Create, Data, Failed, GetData, Multi, SetData
-from fencepost.impl.zookeeper_groups import GROUPED
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import GROUPED
+from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
 
 CHANGE_PARENTS = (Create(znodes.CONFIG), Create(znodes.TOPIC_CONFIGS), Create(znodes.CONFIG_CHANGES))
 CONFIG_BYTES = 512
@@ -39,7 +39,7 @@ def _check_name(topic: str, name: str) -> None:
         raise AdminError(expected=f"one of the settings {names}", seen=repr(name), where=f"topic {topic}")
 
 
-def alter_config(topic: str, added: Mapping[str, str], removed: Collection[str]) -> Steps:
+def alter_config(topic: str, added: Mapping[str, str], removed: Collection[str]) -> ZooKeeperSteps:
     """Write the topic's configuration with these overrides and without those, and notify the brokers; returns it. Raises AdminError."""
     where = f"topic {topic}"
     check_config(topic, added)
@@ -77,7 +77,7 @@ def _decoded(node: Data, where: str) -> dict[str, str]:
         raise AdminError(expected="a configuration in JSON", seen=str(error), where=where) from None
 
 
-def describe_configurations(topics: Collection[str]) -> Steps:
+def describe_configurations(topics: Collection[str]) -> ZooKeeperSteps:
     """The overrides of these topics, of those that have any."""
     names = sorted(topics)
     replies = yield from read_nodes(GROUPED, {znodes.config_path(name): CONFIG_BYTES for name in names})

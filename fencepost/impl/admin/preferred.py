@@ -2,11 +2,11 @@
 
 import msgspec
 
-from fencepost.impl import znodes
 from fencepost.impl.admin.cluster import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
-from fencepost.impl.procedures import Steps
-from fencepost.impl.topic_partition import TopicPartition
-from fencepost.impl.zookeeper import Create, Failed
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Failed
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
@@ -32,7 +32,7 @@ def decode_partitions(data: bytes, where: str) -> list[TopicPartition]:
     return keys
 
 
-def elect_preferred(keys: list[TopicPartition] | None, where: str) -> Steps:
+def elect_preferred(keys: list[TopicPartition] | None, where: str) -> ZooKeeperSteps:
     """Ask the controller to let the preferred replicas of these partitions lead, or of all. Returns the partitions."""
     cluster: ClusterTopics = yield from read_cluster(None if keys is None else {key.topic for key in keys})
     for key in keys or ():

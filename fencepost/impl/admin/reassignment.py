@@ -6,13 +6,13 @@ from enum import StrEnum
 import msgspec
 from attrs import frozen
 
-from fencepost.impl import znodes
 from fencepost.impl.admin.cluster import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
 from fencepost.impl.admin.topics import Draw, check_replicas
 from fencepost.impl.controller.placement import place_replicas
-from fencepost.impl.procedures import Steps
-from fencepost.impl.topic_partition import TopicPartition
-from fencepost.impl.zookeeper import Create, Failed
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Failed
 
 Targets = dict[TopicPartition, tuple[int, ...]]
 ANY_LOG_DIRECTORY = "any"
@@ -112,7 +112,7 @@ class Proposal:
     proposed: Targets
 
 
-def generate(topics: Collection[str], brokers: Collection[int], draw: Draw, where: str) -> Steps:
+def generate(topics: Collection[str], brokers: Collection[int], draw: Draw, where: str) -> ZooKeeperSteps:
     """Place the partitions of these topics anew on these brokers, each with as many replicas as it has. Returns a Proposal; nothing is written."""
     cluster: ClusterTopics = yield from read_cluster(topics)
     targets = tuple(sorted(brokers))
@@ -138,7 +138,7 @@ def generate(topics: Collection[str], brokers: Collection[int], draw: Draw, wher
 # ---- execute
 
 
-def execute(targets: Targets, where: str) -> Steps:
+def execute(targets: Targets, where: str) -> ZooKeeperSteps:
     """Check everything, then ask the controller with one write, which fails if a reassignment is in progress. Returns the current assignment, for a
     rollback."""
     cluster: ClusterTopics = yield from read_cluster({key.topic for key in targets})
@@ -174,7 +174,7 @@ def _in_progress(where: str) -> AdminError:
 # ---- verify
 
 
-class Progress(StrEnum):
+class ReassignmentProgress(StrEnum):
     """What became of the reassignment of a partition."""
 
     COMPLETED = "completed successfully"
@@ -187,14 +187,14 @@ class Verified:
     """assigned: the replicas that the partition has now, empty if it does not exist."""
 
     partition: TopicPartition
-    progress: Progress
+    progress: ReassignmentProgress
     assigned: tuple[int, ...]
     target: tuple[int, ...]
 
     def sentences(self) -> list[str]:
         """In Kafka's words."""
         told = []
-        if self.progress is Progress.FAILED:
+        if self.progress is ReassignmentProgress.FAILED:
             told.append(
                 f"ERROR: Assigned replicas ({_listed(self.assigned)}) don't match the list of replicas for reassignment"
                 f" ({_listed(self.target)}) for partition {self.partition}"
@@ -206,7 +206,7 @@ def _listed(replicas: tuple[int, ...]) -> str:
     return ",".join(str(broker) for broker in replicas)
 
 
-def verify(targets: Targets) -> Steps:
+def verify(targets: Targets) -> ZooKeeperSteps:
     """What became of each: in progress as long as the node names this target, completed if the replicas are the target in its order, else failed."""
     cluster: ClusterTopics = yield from read_cluster({key.topic for key in targets})
     verified = []
@@ -214,8 +214,12 @@ def verify(targets: Targets) -> Steps:
         topic = cluster.topics.get(key.topic)
         assigned = topic.assignment.get(key.partition, ()) if topic else ()
         if key in cluster.reassigning:
-            progress = Progress.IN_PROGRESS if cluster.reassigning[key] == target else Progress.FAILED
+            progress = (
+                ReassignmentProgress.IN_PROGRESS
+                if cluster.reassigning[key] == target
+                else ReassignmentProgress.FAILED
+            )
         else:
-            progress = Progress.COMPLETED if assigned == target else Progress.FAILED
+            progress = ReassignmentProgress.COMPLETED if assigned == target else ReassignmentProgress.FAILED
         verified.append(Verified(partition=key, progress=progress, assigned=assigned, target=target))
     return verified

@@ -6,7 +6,6 @@ from typing import cast
 
 from attrs import frozen
 
-from fencepost.impl import znodes
 from fencepost.impl.admin.cluster import (
     AdminError,
     Assignment,
@@ -17,10 +16,11 @@ from fencepost.impl.admin.cluster import (
 )
 from fencepost.impl.admin.configuration import CHANGE_PARENTS, change_of, check_config
 from fencepost.impl.controller.placement import place_replicas
-from fencepost.impl.procedures import Steps
-from fencepost.impl.topic_partition import TopicPartition
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import Create, Failed, Multi, SetData, ZooKeeperError
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Failed, Multi, SetData, ZooKeeperError
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 Draw = Callable[[int], int]
@@ -51,7 +51,7 @@ def create_topic(
     draw: Draw,
     assignment: Assignment | None = None,
     config: Mapping[str, str] | None = None,
-) -> Steps:
+) -> ZooKeeperSteps:
     """Place the replicas, or take an assignment, and create the topic's nodes; returns the assignment. config: overrides, which brokers are told of
     before there is a replica. Raises AdminError, ReplicationFactorError."""
     config = config or {}
@@ -137,7 +137,7 @@ def check_replicas(
         )
 
 
-def delete_topic(name: str) -> Steps:
+def delete_topic(name: str) -> ZooKeeperSteps:
     """Mark it for deletion; the controller deletes the replicas and then its nodes."""
     cluster: ClusterTopics = yield from read_cluster({name})
     cluster.topic(name, "delete")
@@ -145,7 +145,7 @@ def delete_topic(name: str) -> Steps:
     _done(reply, f"topic {name}", "a topic that is not marked for deletion yet")
 
 
-def add_partitions(name: str, partitions: int) -> Steps:
+def add_partitions(name: str, partitions: int) -> ZooKeeperSteps:
     """Let the topic have so many; replicas are placed as if all had been placed at once. Returns the assignment."""
     cluster: ClusterTopics = yield from read_cluster({name})
     topic = cluster.topic(name, "alter")
@@ -186,7 +186,7 @@ def _start(brokers: tuple[int, ...], assignment: Assignment) -> int:
     return next((place for place, broker in enumerate(brokers) if broker >= first), 0)
 
 
-def describe_topics(names: Collection[str] | None = None) -> Steps:
+def describe_topics(names: Collection[str] | None = None) -> ZooKeeperSteps:
     """PartitionDescriptions of these topics, or all, sorted. Raises AdminError for one that does not exist."""
     cluster: ClusterTopics = yield from read_cluster(names)
     for name in names or ():

@@ -7,9 +7,9 @@ what the answers are used for.
 from attrs import define, field
 
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.messages import InitProducerIdRequest, MetadataRequest
-from fencepost.impl.seam import CancelTimer, Effect, Send, SetTimer, TimerKey
-from fencepost.impl.shell import CAUSE_BUCKET, MILLISECOND
+from fencepost.impl.core.broker_context import CAUSE_BUCKET, MILLISECOND
+from fencepost.impl.core.core_interface import CancelTimer, Effect, Send, SetTimer, TimerKey
+from fencepost.impl.messages.broker_api import InitProducerIdRequest, MetadataRequest
 from fencepost.traces.plan import ClientOptions
 
 NONE = -1

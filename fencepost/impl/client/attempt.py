@@ -2,8 +2,8 @@
 
 from attrs import define
 
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import Complete
+from fencepost.impl.core.core_interface import Complete
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.operations import ACKS_NONE, Function, Outcome, Record, make_operation, make_record
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import PlannedOperation

@@ -7,13 +7,10 @@ as unknown, unless the client was told to retry such attempts; reads are retried
 
 from attrs import define, field
 
-from fencepost.impl import messages as kafka
 from fencepost.impl.client.attempt import Attempt, complete
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.log.batch_header import CorruptBatchError, read_headers
-from fencepost.impl.log.values import batch_of, runs_in_batch
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import (
+from fencepost.impl.core.broker_context import MILLISECOND
+from fencepost.impl.core.core_interface import (
     CancelTimer,
     Effect,
     Input,
@@ -24,7 +21,10 @@ from fencepost.impl.seam import (
     Started,
     TimerFired,
 )
-from fencepost.impl.shell import MILLISECOND
+from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
+from fencepost.impl.log.values import batch_of, runs_in_batch
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.operations import ACKS_NONE, Outcome, make_record
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
 from fencepost.traces.plan import ClientOptions, PlannedOperation

@@ -3,7 +3,7 @@
 from attrs import define, field
 
 from fencepost.impl.client.partitioners import TopicView
-from fencepost.impl.messages import MetadataResponse, TopicPartition
+from fencepost.impl.messages.broker_api import MetadataResponse, TopicPartition
 
 
 @define

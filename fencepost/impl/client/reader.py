@@ -9,13 +9,9 @@ from collections import deque
 
 from attrs import define, field, frozen
 
-from fencepost.impl import messages as kafka
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.log.batch_header import CorruptBatchError, read_headers
-from fencepost.impl.log.record_batch import read_records
-from fencepost.impl.log.values import value_of
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import (
+from fencepost.impl.core.broker_context import MILLISECOND
+from fencepost.impl.core.core_interface import (
     CancelTimer,
     Complete,
     Effect,
@@ -25,7 +21,11 @@ from fencepost.impl.seam import (
     SetTimer,
     TimerFired,
 )
-from fencepost.impl.shell import MILLISECOND
+from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
+from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.log.values import value_of
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import ClientOptions

@@ -11,7 +11,8 @@ from attrs import define, field
 from msgspec.structs import replace
 
 from fencepost.impl.controller.context import ControllerContext
-from fencepost.impl.messages import (
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.messages.broker_api import (
     LEADER_DURING_DELETE,
     ControlRequest,
     ControlResponse,
@@ -21,8 +22,7 @@ from fencepost.impl.messages import (
     TopicPartition,
     UpdateMetadataRequest,
 )
-from fencepost.impl.shell import Shell
-from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 TIMER = "control_request"
 _NO_STATE = LeaderAndIsr(leader=-1, leader_epoch=-1, controller_epoch=-1, isr=())
@@ -43,7 +43,7 @@ class Channels:
     """channels: by broker id. leader_and_isr: partitions of the batch that is being built, per broker; metadata: for all brokers;
     stop_replicas: per broker, leader epoch and whether to delete."""
 
-    shell: Shell
+    broker_context: BrokerContext
     channels: dict[int, Channel] = field(factory=dict)
     leader_and_isr: dict[int, dict[TopicPartition, None]] = field(factory=dict)
     metadata: dict[TopicPartition, None] = field(factory=dict)
@@ -55,7 +55,7 @@ class Channels:
         """Have a channel to each live incarnation, and to no other."""
         for broker, channel in list(self.channels.items()):
             if live_brokers.get(broker) != channel.broker_epoch:
-                self.shell.cancel_timer((TIMER, broker))
+                self.broker_context.cancel_timer((TIMER, broker))
                 del self.channels[broker]
         for broker, broker_epoch in sorted(live_brokers.items()):
             self.channels.setdefault(broker, Channel(broker, broker_epoch))
@@ -133,7 +133,7 @@ class Channels:
     def _addressed(self, context: ControllerContext, broker: int) -> dict[str, Any]:
         return {
             "correlation_id": 0,
-            "controller_id": self.shell.node,
+            "controller_id": self.broker_context.node,
             "controller_epoch": context.epoch,
             "broker_epoch": self.channels[broker].broker_epoch,
         }
@@ -147,10 +147,12 @@ class Channels:
             self._send(channel)
 
     def _send(self, channel: Channel) -> None:
-        request = replace(channel.queue[0], correlation_id=self.shell.next_correlation_id())
+        request = replace(channel.queue[0], correlation_id=self.broker_context.next_correlation_id())
         channel.in_flight = request.correlation_id
-        self.shell.send_periodic(channel.broker, request)
-        self.shell.set_timer((TIMER, channel.broker), self.shell.options.controller_request_timeout_ms)
+        self.broker_context.send_periodic(channel.broker, request)
+        self.broker_context.set_timer(
+            (TIMER, channel.broker), self.broker_context.options.controller_request_timeout_ms
+        )
 
     def on_timer(self, broker: int) -> None:
         """Not answered in time: send again."""
@@ -169,7 +171,7 @@ class Channels:
             return None
         answered = channel.queue.popleft()
         channel.in_flight = 0
-        self.shell.cancel_timer((TIMER, broker))
+        self.broker_context.cancel_timer((TIMER, broker))
         if channel.queue:
             self._send(channel)
         return answered

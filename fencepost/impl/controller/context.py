@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 
 from attrs import define, field, frozen
 
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 
 @frozen(kw_only=True)

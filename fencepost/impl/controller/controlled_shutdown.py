@@ -2,7 +2,7 @@
 
 Owns steps 2 to 4 of five:
 
-    1. SIGTERM: the broker asks the controller (impl/controlled_shutdown.py)
+    1. SIGTERM: the broker asks the controller (impl/broker/controlled_shutdown.py)
     2. the controller moves leaders to other ISR members and stores them, in few ZooKeeper round trips; followers leave their ISRs likewise
     3. it tells everybody: LeaderAndIsr, UpdateMetadata, and StopReplica to the one that leaves, one request of each per broker
     4. it answers with the partitions that could not be moved (3 and 4 may overlap)
@@ -14,14 +14,18 @@ import json
 from fencepost.impl.controller import elections
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import Choice
-from fencepost.impl.messages import ControlledShutdownRequest, ControlledShutdownResponse, TopicPartition
-from fencepost.impl.procedures import Steps
-from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    TopicPartition,
+)
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 
-def controlled_shutdown(controller: ControllerState, request: ControlledShutdownRequest) -> Steps:
+def controlled_shutdown(controller: ControllerState, request: ControlledShutdownRequest) -> ZooKeeperSteps:
     """Returns the answer."""
     context, broker = controller.context, request.broker_id
     live_epoch = context.live_brokers.get(broker)
@@ -40,7 +44,7 @@ def controlled_shutdown(controller: ControllerState, request: ControlledShutdown
         controller.channels.add_stop_replica(broker, key, context.states[key].leader_epoch, delete=False)
     controller.channels.flush(context, metadata_always=True)
     remaining = tuple(key for key in keys if context.states[key].leader == broker)
-    controller.shell.record(
+    controller.broker_context.record(
         Name.MARK,
         controller_epoch=context.epoch,
         broker_epoch=request.broker_epoch,
@@ -70,7 +74,7 @@ def _movable(controller: ControllerState, key: TopicPartition) -> bool:
     return key in context.states and len(context.assignments[key]) > 1 and context.in_service(key)
 
 
-def _move_leaders(controller: ControllerState, keys: list[TopicPartition]) -> Steps:
+def _move_leaders(controller: ControllerState, keys: list[TopicPartition]) -> ZooKeeperSteps:
     context = controller.context
 
     def strategy(key: TopicPartition, state: LeaderAndIsr) -> Choice | None:
@@ -83,7 +87,7 @@ def _move_leaders(controller: ControllerState, keys: list[TopicPartition]) -> St
     yield from elections.elect_together(controller, keys, strategy)
 
 
-def _leave_isrs(controller: ControllerState, keys: list[TopicPartition], broker: int) -> Steps:
+def _leave_isrs(controller: ControllerState, keys: list[TopicPartition], broker: int) -> ZooKeeperSteps:
     def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:
         if broker not in state.isr or state.leader == broker:
             return None

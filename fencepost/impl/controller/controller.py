@@ -10,8 +10,6 @@ from functools import partial
 
 from attrs import define, field
 
-from fencepost.impl import znodes
-from fencepost.impl.broker_states import controls
 from fencepost.impl.controller import listeners, loading, reassignment, topic_deletion
 from fencepost.impl.controller.channels import TIMER as CONTROL_TIMER
 from fencepost.impl.controller.controlled_shutdown import controlled_shutdown, refusal
@@ -20,21 +18,23 @@ from fencepost.impl.controller.failover import fail_over
 from fencepost.impl.controller.preferred_election import preferred_election_requested
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.writer import ControllerMovedError
-from fencepost.impl.messages import (
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.broker_states import controls
+from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
+from fencepost.impl.messages.broker_api import (
     ControlledShutdownRequest,
     ControlResponse,
     StopReplicaRequest,
     TopicPartition,
 )
-from fencepost.impl.procedures import Procedure, Procedures, Steps
-from fencepost.impl.shell import Shell
-from fencepost.impl.zookeeper import WatchEvent
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import WatchEvent
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 BALANCE_TIMER = ("leader_balance",)
 
-Event = Callable[[], Steps]
+Event = Callable[[], ZooKeeperSteps]
 
 
 @define
@@ -43,7 +43,7 @@ class Controller:
     looks at them all was queued. beside: a procedure that starts at the end of the step,
     behind the first request of the one that is under way."""
 
-    shell: Shell
+    broker_context: BrokerContext
     procedures: Procedures
     elector: ControllerElector
     state: ControllerState
@@ -51,7 +51,7 @@ class Controller:
     running: bool = False
     changed_states: dict[TopicPartition, None] = field(factory=dict)
     changed_topics: dict[str, None] = field(factory=dict)
-    beside: Steps | None = None
+    beside: ZooKeeperSteps | None = None
 
     # ---- what happens
 
@@ -96,11 +96,11 @@ class Controller:
                 self.queue.append(self._look_at_topics)
             self.changed_topics[topic] = None
 
-    def _look_at_states(self) -> Steps:
+    def _look_at_states(self) -> ZooKeeperSteps:
         keys, self.changed_states = list(self.changed_states), {}
         yield from self._if_active(partial(reassignment.states_changed, keys=keys))
 
-    def _look_at_topics(self) -> Steps:
+    def _look_at_topics(self) -> ZooKeeperSteps:
         topics, self.changed_topics = list(self.changed_topics), {}
         yield from self._if_active(partial(listeners.topics_written, topics=topics))
 
@@ -151,7 +151,7 @@ class Controller:
             self.queue.append(self._reelect)
         self.running = False
 
-    def _in_this_reign(self, steps: Steps) -> Steps:
+    def _in_this_reign(self, steps: ZooKeeperSteps) -> ZooKeeperSteps:
         """Carry the steps on, unless the controller resigned while they waited for a reply: what they know was of a reign that is over (KAFKA-4447)."""
         reply = None
         while True:
@@ -165,25 +165,25 @@ class Controller:
                 steps.close()
                 return
 
-    def _if_active(self, procedure: Callable[[ControllerState], Steps]) -> Steps:
+    def _if_active(self, procedure: Callable[[ControllerState], ZooKeeperSteps]) -> ZooKeeperSteps:
         if self.state.active:
             yield from procedure(self.state)
 
-    def _shut_down(self, source: int, request: ControlledShutdownRequest) -> Steps:
+    def _shut_down(self, source: int, request: ControlledShutdownRequest) -> ZooKeeperSteps:
         if self.state.active:
             response = yield from controlled_shutdown(self.state, request)
         else:
             response = refusal(request, ErrorCode.STALE_CONTROLLER_EPOCH)
-        self.shell.send_periodic(source, response)
+        self.broker_context.send_periodic(source, response)
 
-    def _balance(self, state: ControllerState) -> Steps:
+    def _balance(self, state: ControllerState) -> ZooKeeperSteps:
         """Then again an interval after it is done, so that at most one waits however long ZooKeeper is away."""
         yield from listeners.balance_leaders(state)
-        self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_interval_ms)
+        self.broker_context.set_timer(BALANCE_TIMER, self.broker_context.options.leader_imbalance_interval_ms)
 
     # ---- the two transitions
 
-    def _reelect(self) -> Steps:
+    def _reelect(self) -> ZooKeeperSteps:
         won = yield from self.elector.run()
         context = self.state.context
         if self.state.active and (won is None or won[0] != context.epoch):
@@ -192,23 +192,27 @@ class Controller:
             return
         self.state.active = True
         self.state.context.epoch, self.state.context.epoch_version = won
-        self.shell.record(Name.CONTROLLER_ELECTED, controller_epoch=won[0])
-        controls(self.shell, active=True)
-        if self.shell.options.leader_imbalance_check_ms:
-            self.shell.set_timer(BALANCE_TIMER, self.shell.options.leader_imbalance_check_ms)
+        self.broker_context.record(Name.CONTROLLER_ELECTED, controller_epoch=won[0])
+        controls(self.broker_context, active=True)
+        if self.broker_context.options.leader_imbalance_check_ms:
+            self.broker_context.set_timer(
+                BALANCE_TIMER, self.broker_context.options.leader_imbalance_check_ms
+            )
         self.beside = loading.read_admin(self.state)
         yield from fail_over(self.state)
 
-    def _expire(self) -> Steps:
+    def _expire(self) -> ZooKeeperSteps:
         if self.state.active:
             self._resign("session expired")
         yield from ()
 
     def _resign(self, why: str) -> None:
         if self.state.active:
-            self.shell.record(Name.CONTROLLER_RESIGNED, controller_epoch=self.state.context.epoch, cause=why)
-            controls(self.shell, active=False)
-        self.shell.cancel_timer(BALANCE_TIMER)
+            self.broker_context.record(
+                Name.CONTROLLER_RESIGNED, controller_epoch=self.state.context.epoch, cause=why
+            )
+            controls(self.broker_context, active=False)
+        self.broker_context.cancel_timer(BALANCE_TIMER)
         self.state.reset()
 
 

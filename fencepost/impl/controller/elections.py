@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection
 from fencepost.impl.controller.machines import PartitionPhase
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import NO_LEADER, Choice
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.procedures import Steps
-from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 ATTEMPTS = 16
 """Rounds of one CAS: each is lost to an ISR change of the leader, of which there are few."""
@@ -19,7 +19,7 @@ Strategy = Callable[[LeaderAndIsr], Choice | None]
 KeyedStrategy = Callable[[TopicPartition, LeaderAndIsr], Choice | None]
 
 
-def create(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def create(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Give new partitions their first leaders: the first live replica; all live ones are in sync, since all are empty."""
     context = controller.context
     electable = context.electable()
@@ -47,7 +47,7 @@ def create(controller: ControllerState, keys: Collection[TopicPartition]) -> Ste
     yield from elect_offline_together(controller, stood)
 
 
-def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) -> Steps:
+def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) -> ZooKeeperSteps:
     """Apply a strategy to one partition; nothing is written if it has no candidate. Returns whether a leader was written."""
     written = yield from elect_together(controller, (key,), lambda _, state: strategy(state))
     return key in written
@@ -55,7 +55,7 @@ def elect(controller: ControllerState, key: TopicPartition, strategy: Strategy) 
 
 def elect_together(
     controller: ControllerState, keys: Collection[TopicPartition], strategy: KeyedStrategy
-) -> Steps:
+) -> ZooKeeperSteps:
     """As `elect`, for many partitions in few round trips. Those whose write met a conflict are chosen for anew. Returns the partitions written."""
     context = controller.context
     written: dict[TopicPartition, None] = {}
@@ -89,12 +89,12 @@ def _written(controller: ControllerState, states: dict[TopicPartition, LeaderAnd
         controller.channels.add_leader_and_isr(controller.context.alive(replicas), keys)
 
 
-def elect_offline(controller: ControllerState, key: TopicPartition) -> Steps:
+def elect_offline(controller: ControllerState, key: TopicPartition) -> ZooKeeperSteps:
     """As `elect_offline_together`, of one."""
     yield from elect_offline_together(controller, (key,))
 
 
-def elect_offline_together(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def elect_offline_together(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Find leaders for partitions whose leader is gone; one without a candidate is left without a leader, its last ISR member kept."""
     context, election = controller.context, controller.election
     electable, live = context.electable(), context.live_brokers
@@ -102,7 +102,7 @@ def elect_offline_together(controller: ControllerState, keys: Collection[TopicPa
     def strategy(key: TopicPartition, state: LeaderAndIsr) -> Choice | None:
         if state.leader in live:
             return None
-        unclean = controller.shell.topic_options(key.topic).unclean_leader_election
+        unclean = controller.broker_context.topic_options(key.topic).unclean_leader_election
         choice = election.offline(context.assignments[key], state.isr, electable, unclean=unclean)
         if choice is None and state.leader != NO_LEADER:
             gone = [member for member in state.isr if member not in live]
@@ -112,7 +112,7 @@ def elect_offline_together(controller: ControllerState, keys: Collection[TopicPa
     yield from elect_together(controller, keys, strategy)
 
 
-def re_elect(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def re_elect(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Raise the epochs of partitions whose leader came back as another incarnation: what it exposed before may be ahead of what it knows now."""
     context = controller.context
 
@@ -123,7 +123,7 @@ def re_elect(controller: ControllerState, keys: Collection[TopicPartition]) -> S
     yield from elect_together(controller, keys, strategy)
 
 
-def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Move leaderships to the preferred replicas, where they may lead."""
     context = controller.context
     electable = context.electable()
@@ -137,7 +137,7 @@ def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition
 
 def remove_from_isrs(
     controller: ControllerState, keys: Collection[TopicPartition], gone: Collection[int]
-) -> Steps:
+) -> ZooKeeperSteps:
     """Take dead followers out of the ISRs of partitions whose leader lives."""
 
     def strategy(_: TopicPartition, state: LeaderAndIsr) -> Choice | None:

@@ -8,9 +8,19 @@ from typing import Any
 
 from attrs import define
 
-from fencepost.impl import znodes
-from fencepost.impl.shell import MILLISECOND, Shell
-from fencepost.impl.zookeeper import Create, Data, Exists, Failed, GetData, Multi, MultiDone, Request, SetData
+from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import (
+    Create,
+    Data,
+    Exists,
+    Failed,
+    GetData,
+    Multi,
+    MultiDone,
+    SetData,
+    ZooKeeperRequest,
+)
 
 ATTEMPTS = 16
 """Rounds of one election before it gives up until the next trigger: each round is lost to another write only."""
@@ -20,9 +30,9 @@ ATTEMPTS = 16
 class ControllerElector:
     """Runs for controller."""
 
-    shell: Shell
+    broker_context: BrokerContext
 
-    def run(self) -> Generator[Request | tuple[Request, ...], Any, tuple[int, int] | None]:
+    def run(self) -> Generator[ZooKeeperRequest | tuple[ZooKeeperRequest, ...], Any, tuple[int, int] | None]:
         """Returns (controller epoch, version of /controller_epoch) if this broker is the controller, None if another one is.
         A watch on /controller is left behind in any case."""
         for _ in range(ATTEMPTS):
@@ -41,7 +51,9 @@ class ControllerElector:
                 (
                     Create(
                         znodes.CONTROLLER,
-                        znodes.encode_controller(self.shell.node, self.shell.now // MILLISECOND),
+                        znodes.encode_controller(
+                            self.broker_context.node, self.broker_context.now // MILLISECOND
+                        ),
                         ephemeral=True,
                     ),
                     SetData(znodes.CONTROLLER_EPOCH, str(int(epoch.data) + 1).encode(), epoch.stat.version),
@@ -54,7 +66,7 @@ class ControllerElector:
             # lost the race, or the reply of an earlier attempt was lost: what stands there decides
         return None
 
-    def still_names_me(self) -> Generator[Request, Any, bool]:
+    def still_names_me(self) -> Generator[ZooKeeperRequest, Any, bool]:
         """Whether the epoch that was read after /controller is mine: while I hold that node nobody else raises it, so it must not have changed hands.
         A broker that stood still between the two reads would adopt its successor's epoch (KAFKA-1096)."""
         current = yield GetData(znodes.CONTROLLER, watch=True)
@@ -63,4 +75,7 @@ class ControllerElector:
     def names_me(self, controller: Data) -> bool:
         """Protection KAFKA-13407: /controller may name me because my own multi was done and its reply lost; then I am the controller."""
         named = znodes.decode_controller(controller.data)
-        return named == self.shell.node and controller.stat.ephemeral_owner == self.shell.session_id
+        return (
+            named == self.broker_context.node
+            and controller.stat.ephemeral_owner == self.broker_context.session_id
+        )

@@ -4,17 +4,17 @@ One addition to Kafka's order: a leader that registered after its partition's st
 may know a lower high watermark than it exposed before, so its epoch is raised (docs/decisions/0001-restarted-leader.md).
 """
 
-from fencepost.impl import znodes
 from fencepost.impl.controller import elections, listeners, loading, reassignment, topic_deletion
 from fencepost.impl.controller.machines import PartitionPhase, ReplicaPhase
 from fencepost.impl.controller.preferred_election import preferred_election_requested
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.procedures import Steps
-from fencepost.impl.zookeeper import Children, GetChildren
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, GetChildren
 from fencepost.traces.events import Name
 
 
-def fail_over(controller: ControllerState) -> Steps:
+def fail_over(controller: ControllerState) -> ZooKeeperSteps:
     """Take over from whoever was controller before."""
     context = controller.context
     context.set_live((yield from loading.read_brokers(controller)))
@@ -29,11 +29,11 @@ def fail_over(controller: ControllerState) -> Steps:
     yield from _put_dead_replicas_offline(controller)
     yield from listeners.elect_all_offline(controller)
     controller.channels.flush(context)
-    controller.shell.record(Name.MARK, controller_epoch=context.epoch, cause="failed_over")
+    controller.broker_context.record(Name.MARK, controller_epoch=context.epoch, cause="failed_over")
     yield from _resume(controller)
 
 
-def _take_up_deletions(controller: ControllerState) -> Steps:
+def _take_up_deletions(controller: ControllerState) -> ZooKeeperSteps:
     """What the predecessor was asked to delete is out of service from the start."""
     context = controller.context
     if context.admin is None:
@@ -63,7 +63,7 @@ def _start_state_machines(controller: ControllerState) -> None:
             controller.replicas[broker].update(dict.fromkeys(keys, phase))
 
 
-def _resume(controller: ControllerState) -> Steps:
+def _resume(controller: ControllerState) -> ZooKeeperSteps:
     """What stood below /admin when this reign began; what came since has its watch."""
     admin = controller.context.admin
     assert admin is not None
@@ -75,21 +75,21 @@ def _resume(controller: ControllerState) -> Steps:
         yield from preferred_election_requested(controller)
 
 
-def _delete_stale_notifications(controller: ControllerState) -> Steps:
+def _delete_stale_notifications(controller: ControllerState) -> ZooKeeperSteps:
     listed = yield GetChildren(znodes.ISR_CHANGES, watch=True)
     assert isinstance(listed, Children), listed
     stale = [f"{znodes.ISR_CHANGES}/{name}" for name in listed.names]
     yield from controller.writer.delete_all(controller.context, stale)
 
 
-def _load_states(controller: ControllerState) -> Steps:
+def _load_states(controller: ControllerState) -> ZooKeeperSteps:
     """Read every partition's state; returns those whose leader registered after its state was written."""
     context = controller.context
     states = yield from controller.writer.read_states(context, sorted(context.assignments))
     return [key for key, state in states.items() if context.live_brokers.get(state.leader, -1) > state.mzxid]
 
 
-def _put_dead_replicas_offline(controller: ControllerState) -> Steps:
+def _put_dead_replicas_offline(controller: ControllerState) -> ZooKeeperSteps:
     """Brokers that died while nobody watched leave the ISRs now."""
     context = controller.context
     live = context.live_brokers

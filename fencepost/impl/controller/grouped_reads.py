@@ -3,9 +3,17 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.impl.procedures import Pipelined, Steps
-from fencepost.impl.zookeeper import Data, Failed, GetData, MultiRead, MultiReadDone, Reply, SetWatches
-from fencepost.impl.zookeeper_groups import Grouping, read_groups
+from fencepost.impl.core.procedures import Pipelined, ZooKeeperSteps
+from fencepost.impl.zookeeper.grouping import Grouping, read_groups
+from fencepost.impl.zookeeper.interface import (
+    Data,
+    Failed,
+    GetData,
+    MultiRead,
+    MultiReadDone,
+    Reply,
+    SetWatches,
+)
 
 NOT_MULTI = -1
 """Instead of a transaction: the read was no multi-read and has set its watch itself."""
@@ -21,7 +29,7 @@ def read_nodes(
     *,
     watch: bool = False,
     read: Callable[[Data], Any] = _as_it_is,
-) -> Steps:
+) -> ZooKeeperSteps:
     """Returns what `read`, a pure function, makes of each node, or Failed, in order of the paths. nodes: paths, and how many bytes each is believed to hold.
     watch: each that is there is watched.
 

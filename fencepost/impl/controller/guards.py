@@ -3,7 +3,7 @@
 Owns small decisions that would otherwise stand in the midst of a procedure. Must not ask ZooKeeper nor tell a broker: a procedure does.
 """
 
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
 Targets = dict[TopicPartition, tuple[int, ...]]

@@ -2,23 +2,23 @@
 
 from collections.abc import Sequence
 
-from fencepost.impl import znodes
 from fencepost.impl.controller import elections, reassignment, topic_deletion
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.controller.loading import list_topics, read_assignments, read_brokers
 from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.controller.preferred_election import balance_leaders
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.procedures import Steps
-from fencepost.impl.zookeeper import Children, Data, GetChildren
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, Data, GetChildren
 from fencepost.traces.outcomes import ErrorCode
 
 ISR_CHANGE_BYTES = 64 * 1024
 """What a notification is believed to hold: a thousand partitions."""
 
 
-def brokers_changed(controller: ControllerState) -> Steps:
+def brokers_changed(controller: ControllerState) -> ZooKeeperSteps:
     """Brokers came, went, or bounced (same id, another epoch: gone, then new)."""
     context = controller.context
     before = context.live_brokers
@@ -40,7 +40,7 @@ def brokers_changed(controller: ControllerState) -> Steps:
     controller.channels.flush(context)
 
 
-def _went_offline(controller: ControllerState, gone: set[int]) -> Steps:
+def _went_offline(controller: ControllerState, gone: set[int]) -> ZooKeeperSteps:
     context = controller.context
     ineligible = ReplicaPhase.DELETION_INELIGIBLE
     for broker in sorted(gone):
@@ -59,7 +59,7 @@ def _went_offline(controller: ControllerState, gone: set[int]) -> Steps:
     yield from elections.remove_from_isrs(controller, followed, gone)
 
 
-def _came_online(controller: ControllerState, new: list[int]) -> Steps:
+def _came_online(controller: ControllerState, new: list[int]) -> ZooKeeperSteps:
     context = controller.context
     controller.channels.add_metadata(context.states)
     controller.channels.flush(context, metadata_always=True)  # before any LeaderAndIsr (KAFKA-4443)
@@ -73,7 +73,7 @@ def _came_online(controller: ControllerState, new: list[int]) -> Steps:
     controller.channels.flush(context)
 
 
-def unclean_enabled(controller: ControllerState, topic: str) -> Steps:
+def unclean_enabled(controller: ControllerState, topic: str) -> ZooKeeperSteps:
     """An unclean election of the topic's partitions that are without a leader."""
     context = controller.context
     keys = [key for key in context.partitions_of(topic) if key in context.states and context.in_service(key)]
@@ -81,7 +81,7 @@ def unclean_enabled(controller: ControllerState, topic: str) -> Steps:
     controller.channels.flush(context)
 
 
-def elect_all_offline(controller: ControllerState) -> Steps:
+def elect_all_offline(controller: ControllerState) -> ZooKeeperSteps:
     """Every partition without a live leader gets one if it can."""
     context = controller.context
     keys = context.without_leader()
@@ -90,7 +90,7 @@ def elect_all_offline(controller: ControllerState) -> Steps:
     yield from elections.create(controller, new)
 
 
-def topics_changed(controller: ControllerState) -> Steps:
+def topics_changed(controller: ControllerState) -> ZooKeeperSteps:
     """Topics came or went: the new ones get leaders."""
     names = yield from list_topics()
     known = {key.topic for key in controller.context.assignments}
@@ -98,7 +98,7 @@ def topics_changed(controller: ControllerState) -> Steps:
     yield from _take_up_partitions(controller, assignments)
 
 
-def topics_written(controller: ControllerState, topics: Sequence[str]) -> Steps:
+def topics_written(controller: ControllerState, topics: Sequence[str]) -> ZooKeeperSteps:
     """Topics' nodes were written: partitions may have been added."""
     assignments = yield from read_assignments(controller, topics)
     yield from _take_up_partitions(controller, assignments)
@@ -106,7 +106,7 @@ def topics_written(controller: ControllerState, topics: Sequence[str]) -> Steps:
 
 def _take_up_partitions(
     controller: ControllerState, assignments: dict[TopicPartition, tuple[int, ...]]
-) -> Steps:
+) -> ZooKeeperSteps:
     """Partitions that are new get leaders; those added to a topic that is being deleted are refused."""
     context = controller.context
     refused: dict[str, None] = {}
@@ -127,7 +127,7 @@ def _take_up_partitions(
 
 def replicas_stopped(
     controller: ControllerState, broker: int, results: tuple[tuple[TopicPartition, ErrorCode], ...]
-) -> Steps:
+) -> ZooKeeperSteps:
     """A broker answered a StopReplica: a deletion or a reassignment may go on."""
     for key, error in results:
         if key in controller.context.stopping:
@@ -139,13 +139,15 @@ def replicas_stopped(
     controller.channels.flush(controller.context)
 
 
-def isr_changed(controller: ControllerState) -> Steps:
+def isr_changed(controller: ControllerState) -> ZooKeeperSteps:
     """Leaders changed ISRs: read them, tell everybody, remove the notifications."""
     context = controller.context
     listed = yield GetChildren(znodes.ISR_CHANGES, watch=True)
     assert isinstance(listed, Children), listed
     paths = [f"{znodes.ISR_CHANGES}/{name}" for name in listed.names]
-    replies = yield from read_nodes(controller.shell.grouping, dict.fromkeys(paths, ISR_CHANGE_BYTES))
+    replies = yield from read_nodes(
+        controller.broker_context.grouping, dict.fromkeys(paths, ISR_CHANGE_BYTES)
+    )
     changed = {
         key: None
         for reply in replies

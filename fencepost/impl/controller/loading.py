@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from fencepost.impl import znodes
 from fencepost.impl.controller.context import AdminNodes
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.procedures import Steps
-from fencepost.impl.zookeeper import Children, Data, Done, Exists, GetChildren
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, Data, Done, Exists, GetChildren
 
 BROKER_BYTES = 512
 """What a broker's registration holds at most."""
@@ -16,12 +16,12 @@ WAVE = 5_000
 """Topics that are read before the largest of them says what to believe of the next."""
 
 
-def read_brokers(controller: ControllerState) -> Steps:
+def read_brokers(controller: ControllerState) -> ZooKeeperSteps:
     """The live brokers with their epochs, watched."""
     listed = yield GetChildren(znodes.BROKER_IDS, watch=True)
     assert isinstance(listed, Children), listed
     paths = [znodes.broker_path(int(name)) for name in listed.names]
-    replies = yield from read_nodes(controller.shell.grouping, dict.fromkeys(paths, BROKER_BYTES))
+    replies = yield from read_nodes(controller.broker_context.grouping, dict.fromkeys(paths, BROKER_BYTES))
     return {
         int(name): reply.stat.czxid
         for name, reply in zip(listed.names, replies, strict=True)
@@ -29,20 +29,20 @@ def read_brokers(controller: ControllerState) -> Steps:
     }
 
 
-def list_topics() -> Steps:
+def list_topics() -> ZooKeeperSteps:
     """The names of all topics, watched."""
     listed = yield GetChildren(znodes.TOPICS, watch=True)
     assert isinstance(listed, Children), listed
     return listed.names
 
 
-def read_topics(controller: ControllerState) -> Steps:
+def read_topics(controller: ControllerState) -> ZooKeeperSteps:
     """The assignments of all topics, watched: topics that come and go, and partitions that are added."""
     names = yield from list_topics()
     return (yield from read_assignments(controller, names))
 
 
-def read_assignments(controller: ControllerState, names: Sequence[str]) -> Steps:
+def read_assignments(controller: ControllerState, names: Sequence[str]) -> ZooKeeperSteps:
     """The assignments of these topics, as far as they exist, watched."""
     assignments = {}
     shared: dict[tuple[int, ...], tuple[int, ...]] = {}
@@ -50,7 +50,7 @@ def read_assignments(controller: ControllerState, names: Sequence[str]) -> Steps
     for begin in range(0, len(names), WAVE):
         topics = names[begin : begin + WAVE]
         nodes = {znodes.topic_path(topic): largest for topic in topics}
-        replies = yield from read_nodes(controller.shell.grouping, nodes, watch=True)
+        replies = yield from read_nodes(controller.broker_context.grouping, nodes, watch=True)
         for topic, reply in zip(topics, replies, strict=True):
             if isinstance(reply, Data):
                 largest = max(largest, len(reply.data))
@@ -59,7 +59,7 @@ def read_assignments(controller: ControllerState, names: Sequence[str]) -> Steps
     return assignments
 
 
-def read_admin(controller: ControllerState) -> Steps:
+def read_admin(controller: ControllerState) -> ZooKeeperSteps:
     """What there is to resume below /admin, watched, into the context of this reign. It runs beside the fail-over: its requests go out right behind
     the first one, and since ZooKeeper answers in order, its answers are here before those to whatever is asked later."""
     context = controller.context

@@ -1,18 +1,18 @@
 """Preferred leader election (C15): by request through /admin/preferred_replica_election, and by the balance task."""
 
-from fencepost.impl import znodes
 from fencepost.impl.controller import elections
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.procedures import Steps
-from fencepost.impl.zookeeper import Data, Delete, Exists, GetData, SetData
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Data, Delete, Exists, GetData, SetData
 from fencepost.traces.events import Name
 
 IMBALANCE_PERCENT = 10
 """leader.imbalance.per.broker.percentage"""
 
 
-def preferred_election_requested(controller: ControllerState) -> Steps:
+def preferred_election_requested(controller: ControllerState) -> ZooKeeperSteps:
     """Elect what the node asks for, then remove it. A new controller finds the node and does it again, which changes nothing that is done.
 
     A node as it was made, of version 0, is emptied before it is removed: a removal that is sent again because its reply was lost then meets another
@@ -36,7 +36,7 @@ def _asked_for(controller: ControllerState, data: bytes) -> list[TopicPartition]
     try:
         keys = znodes.decode_partitions(data)
     except (ValueError, KeyError, TypeError) as error:
-        controller.shell.record(Name.MARK, cause="preferred_election_refused", detail=repr(error))
+        controller.broker_context.record(Name.MARK, cause="preferred_election_refused", detail=repr(error))
         return []
     return [key for key in keys if _eligible(controller, key)]
 
@@ -47,7 +47,7 @@ def _eligible(controller: ControllerState, key: TopicPartition) -> bool:
     return key in context.states and context.in_service(key) and key not in context.reassigning
 
 
-def balance_leaders(controller: ControllerState) -> Steps:
+def balance_leaders(controller: ControllerState) -> ZooKeeperSteps:
     """Give leadership back to preferred replicas where too many partitions of a broker are led elsewhere."""
     context = controller.context
     for broker in sorted(context.live_brokers):

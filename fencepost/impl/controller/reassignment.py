@@ -17,16 +17,15 @@ Kafka does not wait for the answers of step 6, so that a controller that dies th
 
 from collections.abc import Collection
 
-from fencepost.impl import znodes
 from fencepost.impl.controller import elections, topic_deletion
 from fencepost.impl.controller.guards import Targets
 from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import Choice
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.procedures import Steps
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import (
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import (
     Data,
     Delete,
     Exists,
@@ -36,6 +35,7 @@ from fencepost.impl.zookeeper import (
     SetData,
     ZooKeeperError,
 )
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
@@ -45,7 +45,7 @@ ATTEMPTS = 16
 # ---- step 1
 
 
-def reassignments_requested(controller: ControllerState, *, resuming: bool = False) -> Steps:
+def reassignments_requested(controller: ControllerState, *, resuming: bool = False) -> ZooKeeperSteps:
     """Take up the entries that are new. KAFKA-6193: all are known before any is removed, so that a removal keeps the others. resuming: at fail-over."""
     yield Exists(znodes.REASSIGN, watch=True)
     reply = yield GetData(znodes.REASSIGN)
@@ -59,7 +59,7 @@ def reassignments_requested(controller: ControllerState, *, resuming: bool = Fal
         reason = why_not(controller, key, target, resuming=resuming)
         if reason:
             refused[key] = target
-            controller.shell.record(Name.MARK, key, cause="reassignment_refused", detail=reason)
+            controller.broker_context.record(Name.MARK, key, cause="reassignment_refused", detail=reason)
         else:
             context.reassigning[key] = target
     if refused or _asks_for_nothing(reply.data):
@@ -80,7 +80,7 @@ def _decode(controller: ControllerState, data: bytes) -> Targets:
             raise TypeError("broker ids are integers")
         return targets
     except (ValueError, KeyError, TypeError) as error:
-        controller.shell.record(Name.MARK, cause="reassignment_refused", detail=repr(error))
+        controller.broker_context.record(Name.MARK, cause="reassignment_refused", detail=repr(error))
         return {}
 
 
@@ -107,7 +107,7 @@ def why_not(
     return f"brokers {dead} are not alive" if dead and not begun else ""
 
 
-def remove_entries(controller: ControllerState, done: Targets) -> Steps:
+def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps:
     """Take these entries out of the node, if they still ask for these targets; the last ones take the node with them. A node as it was made, of version 0, is
     emptied before it is removed:
 
@@ -139,7 +139,7 @@ def remove_entries(controller: ControllerState, done: Targets) -> Steps:
 # ---- steps 2 to 4
 
 
-def begin(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def begin(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Begin, or go on under a new controller or with a broker that returned. A partition without a state had no live replica ever: its first leader will
     be elected first."""
     states = yield from controller.writer.read_states(controller.context, keys, watch=True)
@@ -152,7 +152,7 @@ def _caught_up(controller: ControllerState, key: TopicPartition, state: LeaderAn
     return set(controller.context.reassigning[key]) <= set(state.isr)
 
 
-def grow(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def grow(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Steps 2 and 3."""
     context = controller.context
     both = {}
@@ -173,7 +173,7 @@ def grow(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps
     yield from elections.elect_offline_together(controller, [key for key in written if key not in raised])
 
 
-def states_changed(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def states_changed(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Step 4: the states of partitions that are reassigned were written: is the target in the ISR?"""
     context = controller.context
     waiting = [key for key in keys if key in context.reassigning and key not in context.stopping]
@@ -186,7 +186,7 @@ def states_changed(controller: ControllerState, keys: Collection[TopicPartition]
 # ---- steps 5 and 6
 
 
-def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]) -> Steps:
+def move_to_target(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
     """Step 5, then ask for step 6."""
     context = controller.context
     both = {key: context.assignments[key] for key in keys}
@@ -233,7 +233,7 @@ def on_stopped(controller: ControllerState, key: TopicPartition, broker: int, er
         del controller.context.stopping[key][broker]
 
 
-def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) -> Steps:
+def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) -> ZooKeeperSteps:
     """Old replicas whose brokers died are not waited for; one that returned is told again; a target that returned goes on catching up."""
     context = controller.context
     again = []
@@ -250,7 +250,7 @@ def brokers_changed(controller: ControllerState, gone: set[int], new: set[int]) 
 # ---- steps 7 and 8
 
 
-def retire_stopped(controller: ControllerState) -> Steps:
+def retire_stopped(controller: ControllerState) -> ZooKeeperSteps:
     """Steps 7 and 8, of those of which no old replica is left. A deletion of the topic that waited for them goes on."""
     context = controller.context
     targets = {key: context.reassigning[key] for key, left in context.stopping.items() if not left}
@@ -262,7 +262,7 @@ def retire_stopped(controller: ControllerState) -> Steps:
         context.assignments[key] = target
         del context.reassigning[key], context.stopping[key]
         controller.channels.add_metadata((key,))
-        controller.shell.record(
+        controller.broker_context.record(
             Name.MARK, key, controller_epoch=context.epoch, isr=target, cause="reassigned"
         )
     yield from topic_deletion.resume(controller)

@@ -15,8 +15,8 @@ from fencepost.impl.controller.machines import (
 )
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.shell import Shell
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.events import Name
 
 
@@ -25,7 +25,7 @@ class ControllerState:
     """active: between the end of an election won and resignation. phases, replicas: the state machines, of replicas by broker; refused: illegal transitions
     that were met."""
 
-    shell: Shell
+    broker_context: BrokerContext
     writer: ControllerWriter
     channels: Channels
     election: LeaderElection
@@ -88,7 +88,7 @@ class ControllerState:
 
     def _refuse(self, key: TopicPartition, current: str, phase: str, broker: int = -1) -> None:
         self.refused += 1
-        self.shell.record(
+        self.broker_context.record(
             Name.MARK,
             key,
             controller_epoch=self.context.epoch,

@@ -10,20 +10,20 @@ Owns the order. A replica goes Offline -> DeletionStarted -> DeletionSuccessful,
 Whichever step a controller dies at, the node of step 1 is still there, and its successor begins again (KAFKA-1681): each step may be done twice.
 """
 
-from fencepost.impl import znodes
 from fencepost.impl.controller.loading import read_topics
 from fencepost.impl.controller.machines import PartitionPhase, ReplicaPhase
 from fencepost.impl.controller.state import ControllerState
-from fencepost.impl.messages import EPOCH_DURING_DELETE, TopicPartition
-from fencepost.impl.procedures import Steps
-from fencepost.impl.zookeeper import Children, Data, GetChildren, GetData, MultiDone, SetData
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, Data, GetChildren, GetData, MultiDone, SetData
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 UNDER_WAY = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL)
 
 
-def deletions_requested(controller: ControllerState) -> Steps:
+def deletions_requested(controller: ControllerState) -> ZooKeeperSteps:
     """Topics are to be deleted: take them up; a request for a topic that does not exist is removed."""
     context = controller.context
     listed = yield GetChildren(znodes.DELETE_TOPICS, watch=True)
@@ -33,7 +33,7 @@ def deletions_requested(controller: ControllerState) -> Steps:
     controller.channels.flush(context)
 
 
-def take_up(controller: ControllerState, topics: tuple[str, ...]) -> Steps:
+def take_up(controller: ControllerState, topics: tuple[str, ...]) -> ZooKeeperSteps:
     """From now on these topics are to be deleted."""
     context = controller.context
     unknown = {topic for topic in topics if not context.partitions_of(topic)}
@@ -48,7 +48,7 @@ def take_up(controller: ControllerState, topics: tuple[str, ...]) -> Steps:
             yield from controller.writer.delete(context, znodes.delete_topic_path(topic))
 
 
-def resume(controller: ControllerState) -> Steps:
+def resume(controller: ControllerState) -> ZooKeeperSteps:
     """Begin what may begin, ask again where a broker returned, and complete what is done. Doing it once more than needed changes nothing."""
     context = controller.context
     for topic in list(context.deleting):
@@ -108,7 +108,7 @@ def on_stopped(controller: ControllerState, key: TopicPartition, broker: int, er
         )
 
 
-def _complete(controller: ControllerState, topic: str, keys: list[TopicPartition]) -> Steps:
+def _complete(controller: ControllerState, topic: str, keys: list[TopicPartition]) -> ZooKeeperSteps:
     context, writer = controller.context, controller.writer
     partitions = f"{znodes.topic_path(topic)}/partitions"
     listed = yield GetChildren(partitions)
@@ -126,10 +126,12 @@ def _complete(controller: ControllerState, topic: str, keys: list[TopicPartition
         controller.move(key, PartitionPhase.NON_EXISTENT)
         controller.forget_partition(key)
     del context.deleting[topic], context.out_of_service[topic]
-    controller.shell.record(Name.MARK, controller_epoch=context.epoch, cause="topic_deleted", detail=topic)
+    controller.broker_context.record(
+        Name.MARK, controller_epoch=context.epoch, cause="topic_deleted", detail=topic
+    )
 
 
-def restore_assignment(controller: ControllerState, topic: str) -> Steps:
+def restore_assignment(controller: ControllerState, topic: str) -> ZooKeeperSteps:
     """Protection KAFKA-6612: partitions added to a topic that is being deleted are taken out of its node again; else they would outlive it."""
     context = controller.context
     path = znodes.topic_path(topic)
@@ -141,6 +143,6 @@ def restore_assignment(controller: ControllerState, topic: str) -> Steps:
         context, SetData(path, znodes.encode_topic(known), reply.stat.version)
     )
     if isinstance(written, MultiDone):
-        controller.shell.record(
+        controller.broker_context.record(
             Name.MARK, controller_epoch=context.epoch, cause="partitions_refused", detail=topic
         )

@@ -16,14 +16,14 @@ from typing import Any
 
 from attrs import define
 
-from fencepost.impl import znodes
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.grouped_reads import read_nodes
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.procedures import Pipelined, Steps
-from fencepost.impl.shell import Shell
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import (
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.procedures import Pipelined, ZooKeeperSteps
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import Size, groups, write_size
+from fencepost.impl.zookeeper.interface import (
     Check,
     Create,
     Data,
@@ -36,7 +36,7 @@ from fencepost.impl.zookeeper import (
     WriteOperation,
     ZooKeeperError,
 )
-from fencepost.impl.zookeeper_groups import Size, groups, write_size
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 
 ASSIGNMENT_ATTEMPTS = 16
@@ -53,25 +53,25 @@ class ControllerMovedError(Exception):
 class ControllerWriter:
     """Writes on behalf of the controller whose epoch the context holds."""
 
-    shell: Shell
+    broker_context: BrokerContext
 
     def fenced_zookeeper_write(self, context: ControllerContext) -> tuple[WriteOperation, ...]:
         """Protection KAFKA-6082: what every controller write carries in the same transaction."""
         return (Check(znodes.CONTROLLER_EPOCH, context.epoch_version),)
 
-    def write(self, context: ControllerContext, *operations: WriteOperation) -> Steps:
+    def write(self, context: ControllerContext, *operations: WriteOperation) -> ZooKeeperSteps:
         """Do all operations or none. Returns MultiDone, or Failed with `index` counted among `operations`. Raises ControllerMovedError."""
         (reply,) = yield from self.write_all(context, (operations,))
         return reply
 
-    def write_all(self, context: ControllerContext, members: Sequence[Member]) -> Steps:
+    def write_all(self, context: ControllerContext, members: Sequence[Member]) -> ZooKeeperSteps:
         """Do each member or not, whatever becomes of the others, in few round trips. No member may depend on another. Returns for each what `write`
         returns. Raises ControllerMovedError."""
         assert context.epoch_version >= 0, (
             "a controller that was never elected writes nothing: its fence would fit any version"
         )
         fence = self.fenced_zookeeper_write(context)
-        grouping, sizes = self.shell.grouping, [_size(member) for member in members]
+        grouping, sizes = self.broker_context.grouping, [_size(member) for member in members]
         made = groups(range(len(members)), sizes.__getitem__, grouping, _size(fence))
         replies: list[Any] = [None] * len(members)
         alone: list[list[int]] = []
@@ -98,12 +98,12 @@ class ControllerWriter:
         fence: tuple[WriteOperation, ...],
         members: Sequence[Member],
         made: list[list[int]],
-    ) -> Steps:
+    ) -> ZooKeeperSteps:
         """One multi for each group of members. Returns their replies, without what the fence adds."""
         requests = tuple(
             Multi((*fence, *chain.from_iterable(members[place] for place in group))) for group in made
         )
-        replies = (yield Pipelined(requests, self.shell.grouping.window)) if requests else []
+        replies = (yield Pipelined(requests, self.broker_context.grouping.window)) if requests else []
         return [self._without_fence(context, reply, len(fence)) for reply in replies]
 
     def _without_fence(
@@ -113,7 +113,7 @@ class ControllerWriter:
             return MultiDone(reply.replies[fence:])
         assert isinstance(reply, Failed), reply
         if reply.index < fence:
-            self.shell.record(
+            self.broker_context.record(
                 Name.CONTROLLER_WRITE_REFUSED, controller_epoch=context.epoch, detail=reply.error.value
             )
             raise ControllerMovedError(f"/controller_epoch is no longer at version {context.epoch_version}")
@@ -123,12 +123,12 @@ class ControllerWriter:
 
     def read_states(
         self, context: ControllerContext, keys: Collection[TopicPartition], *, watch: bool = False
-    ) -> Steps:
+    ) -> ZooKeeperSteps:
         """Read partitions' states into the context, in groups. Returns those of the partitions that have one. Raises ControllerMovedError if a later
         controller wrote one of them."""
         replicas = max((len(context.assignments.get(key, ())) for key in keys), default=0)
         nodes = dict.fromkeys(znodes.state_paths(keys), znodes.state_bytes(replicas))
-        found = yield from read_nodes(self.shell.grouping, nodes, watch=watch, read=_decoded)
+        found = yield from read_nodes(self.broker_context.grouping, nodes, watch=watch, read=_decoded)
         states = {key: state for key, state in zip(keys, found, strict=True) if type(state) is LeaderAndIsr}
         for state in states.values():
             if state.controller_epoch > context.epoch:
@@ -139,7 +139,7 @@ class ControllerWriter:
 
     def create_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
-    ) -> Steps:
+    ) -> ZooKeeperSteps:
         """Write the first states of new partitions, in groups. Returns those of which the context now holds a state of this controller's making."""
         parents = dict.fromkeys(znodes.partition_paths(key)[0] for key in states)
         yield from self.write_all(context, [(Create(path),) for path in parents])
@@ -152,7 +152,7 @@ class ControllerWriter:
 
     def update_states(
         self, context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
-    ) -> Steps:
+    ) -> ZooKeeperSteps:
         """Replace states by CAS on the versions that the context holds, in groups. A conflict fails no other partition; what stands there is read.
         Returns the partitions written."""
         replies = yield from self.write_all(
@@ -169,7 +169,7 @@ class ControllerWriter:
         context: ControllerContext,
         states: Mapping[TopicPartition, LeaderAndIsr],
         replies: Sequence[MultiDone | Failed],
-    ) -> Steps:
+    ) -> ZooKeeperSteps:
         """What was written is known with its version; of the rest what stands there is read: it may be ours, by an attempt whose reply was lost."""
         written: dict[TopicPartition, None] = {}
         conflicts = []
@@ -191,7 +191,7 @@ class ControllerWriter:
 
     def update_assignments(
         self, context: ControllerContext, assignments: Mapping[TopicPartition, tuple[int, ...]]
-    ) -> Steps:
+    ) -> ZooKeeperSteps:
         """Write assigned replicas into their topics' nodes, of which others write other partitions. Returns the partitions that stand there so."""
         written: dict[TopicPartition, None] = {}
         topics: dict[str, dict[int, tuple[int, ...]]] = {}
@@ -199,7 +199,7 @@ class ControllerWriter:
             topics.setdefault(key.topic, {})[key.partition] = replicas
         for _ in range(ASSIGNMENT_ATTEMPTS):
             nodes = {znodes.topic_path(topic): znodes.TOPIC_BYTES for topic in topics}
-            replies = yield from read_nodes(self.shell.grouping, nodes)
+            replies = yield from read_nodes(self.broker_context.grouping, nodes)
             changes = {}
             for topic, reply in zip(list(topics), replies, strict=True):
                 current = znodes.decode_topic(reply.data) if isinstance(reply, Data) else {}
@@ -223,14 +223,16 @@ class ControllerWriter:
 
     # ---- removal
 
-    def delete_all(self, context: ControllerContext, paths: Sequence[str]) -> Steps:
+    def delete_all(self, context: ControllerContext, paths: Sequence[str]) -> ZooKeeperSteps:
         """Remove nodes in this order, in groups; those that are gone already are fine. Children come before parents: a group waits for the one before."""
-        for group in groups(paths, lambda path: write_size(Delete(path)), self.shell.grouping, FENCE_SIZE):
+        for group in groups(
+            paths, lambda path: write_size(Delete(path)), self.broker_context.grouping, FENCE_SIZE
+        ):
             replies = yield from self.write_all(context, [(Delete(path),) for path in group])
             for reply in replies:
                 assert isinstance(reply, MultiDone) or reply.error is ZooKeeperError.NO_NODE, reply
 
-    def delete(self, context: ControllerContext, path: str) -> Steps:
+    def delete(self, context: ControllerContext, path: str) -> ZooKeeperSteps:
         """Remove a node; one that is gone already is fine."""
         yield from self.delete_all(context, (path,))
 

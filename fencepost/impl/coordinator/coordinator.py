@@ -8,8 +8,6 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.impl import group_messages as kafka
-from fencepost.impl import znodes
 from fencepost.impl.coordinator.group_log import APPEND_TIMER, GroupLog
 from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER, GroupLoading
 from fencepost.impl.coordinator.membership import GroupMembership
@@ -18,11 +16,13 @@ from fencepost.impl.coordinator.rebalance import JOIN_TIMER, SESSION_TIMER, SYNC
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
-from fencepost.impl.metadata_cache import MetadataCache
-from fencepost.impl.procedures import Procedure, Procedures
+from fencepost.impl.core.metadata_cache import MetadataCache
+from fencepost.impl.core.procedures import Procedure, Procedures
+from fencepost.impl.messages import group_api as kafka
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.topic_partition import TopicPartition
-from fencepost.impl.zookeeper import Create
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 REPLICAS = 3
@@ -93,10 +93,10 @@ class GroupCoordinator:
             error=error,
             node=leader if error is NO_ERROR else -1,
         )
-        self.table.shell.reply(source, response, request.correlation_id)
+        self.table.broker_context.reply(source, response, request.correlation_id)
 
     def _create_topic(self) -> None:
-        named = any(topic.name == OFFSETS_TOPIC for topic in self.table.shell.options.topics)
+        named = any(topic.name == OFFSETS_TOPIC for topic in self.table.broker_context.options.topics)
         if self.creating or named or not self.table.count or not self.metadata.live_brokers:
             return
         self.creating = True
@@ -126,7 +126,7 @@ class GroupCoordinator:
         loading = any(place.load is not None for place in self.table.places.values())
         error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else NO_ERROR
         response = kafka.ListGroupsResponse(correlation_id=request.correlation_id, error=error, groups=groups)
-        self.table.shell.reply(source, response, request.correlation_id)
+        self.table.broker_context.reply(source, response, request.correlation_id)
 
     def describe(self, source: int, request: kafka.DescribeGroupRequest) -> None:
         """All about one group."""
@@ -134,7 +134,7 @@ class GroupCoordinator:
         response = kafka.DescribeGroupResponse(correlation_id=request.correlation_id, error=error)
         if error is NO_ERROR:
             response = self._description(request)
-        self.table.shell.reply(source, response, request.correlation_id)
+        self.table.broker_context.reply(source, response, request.correlation_id)
 
     def _description(self, request: kafka.DescribeGroupRequest) -> kafka.DescribeGroupResponse:
         group = self.table.groups.get(request.group_id)

@@ -5,10 +5,10 @@ Owns the state and its small rules: who leads, which protocol is chosen, who has
 
 from attrs import define, field, frozen
 
-from fencepost.impl.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from fencepost.impl.coordinator.records import GroupValue, MemberValue, OffsetValue
 from fencepost.impl.coordinator.states import GROUP_TRANSITIONS, GroupPhase
-from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.messages.consumer_protocol import PROTOCOL_TYPE, decode_subscription
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Protocols = tuple[tuple[str, bytes], ...]

@@ -12,12 +12,12 @@ from attrs import define, field, frozen
 from fencepost.impl.coordinator.group import Group
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC, GroupKey, encode_group, encode_key
 from fencepost.impl.coordinator.table import GroupTable
-from fencepost.impl.log.record_batch import Record, encode_batch
+from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.impl.log.values import NO_VALUE
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.shell import MILLISECOND, Shell
-from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
@@ -50,9 +50,9 @@ class GroupLog:
     _last_id: int = 0
 
     @property
-    def shell(self) -> Shell:
+    def broker_context(self) -> BrokerContext:
         """Of the broker."""
-        return self.table.shell
+        return self.table.broker_context
 
     def not_coordinator(self, number: int) -> ErrorCode:
         """Protection KAFKA-4362: a broker answers for a group only while it leads the group's offsets partition, and in the epoch in which it loaded it."""
@@ -70,17 +70,17 @@ class GroupLog:
         if partition is None or not partition.is_leader or partition.leader_epoch != epoch:
             self.not_leading(done)
             return
-        if len(partition.isr) < self.shell.topic_options(OFFSETS_TOPIC).min_insync_replicas:
+        if len(partition.isr) < self.broker_context.topic_options(OFFSETS_TOPIC).min_insync_replicas:
             done(ErrorCode.NOT_ENOUGH_REPLICAS, -1)
             return
-        now_ms = self.shell.now // MILLISECOND
+        now_ms = self.broker_context.now // MILLISECOND
         batch = encode_batch(
             [Record(nth, now_ms, name, value) for nth, (name, value) in enumerate(records)],
             base_offset=0,
             leader_epoch=-1,
         )
         appended = partition.log.append_as_leader(batch, epoch, now_ms=now_ms)
-        self.shell.record(
+        self.broker_context.record(
             Name.APPENDED,
             key,
             offset=appended.base_offset,
@@ -91,8 +91,8 @@ class GroupLog:
         self._last_id += 1
         end = partition.log.log_end_offset
         self.pending[self._last_id] = Pending(self._last_id, key, appended.base_offset, end, epoch, done)
-        self.shell.set_timer(
-            (APPEND_TIMER, self._last_id), self.shell.options.groups.offsets_commit_timeout_ms
+        self.broker_context.set_timer(
+            (APPEND_TIMER, self._last_id), self.broker_context.options.groups.offsets_commit_timeout_ms
         )
         self.leader.high_watermark.advance(partition)
         self.leader.complete(partition)
@@ -119,7 +119,7 @@ class GroupLog:
                 self._end(waiting, self._enough(partition))
 
     def _enough(self, partition: Partition) -> ErrorCode:
-        minimum = self.shell.topic_options(OFFSETS_TOPIC).min_insync_replicas
+        minimum = self.broker_context.topic_options(OFFSETS_TOPIC).min_insync_replicas
         return NO_ERROR if len(partition.isr) >= minimum else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def expire(self, append_id: int) -> None:
@@ -130,7 +130,7 @@ class GroupLog:
 
     def _end(self, waiting: Pending, error: ErrorCode) -> None:
         del self.pending[waiting.append_id]
-        self.shell.cancel_timer((APPEND_TIMER, waiting.append_id))
+        self.broker_context.cancel_timer((APPEND_TIMER, waiting.append_id))
         waiting.done(error, waiting.base_offset)
 
 

@@ -22,12 +22,12 @@ from fencepost.impl.coordinator.records import (
     decode_offset,
 )
 from fencepost.impl.coordinator.table import NOT_OWNED, GroupTable, Load, Place
-from fencepost.impl.log.batch_header import BatchHeader, read_headers
-from fencepost.impl.log.record_batch import read_records
+from fencepost.impl.core.broker_context import MILLISECOND
+from fencepost.impl.core.core_interface import SetTimer
+from fencepost.impl.log.batch.header import BatchHeader, read_headers
+from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.seam import SetTimer
-from fencepost.impl.shell import MILLISECOND
-from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.events import Name
 
 LOAD_TIMER, UNLOAD_TIMER = "group_load", "group_unload"
@@ -50,17 +50,17 @@ class GroupLoading:
         if role != place.seen:
             led, place.seen = place.seen[0], role
             if partition.is_leader:
-                self._later(LOAD_TIMER, place, self.table.shell.options.groups.load_step_ms)
+                self._later(LOAD_TIMER, place, self.table.broker_context.options.groups.load_step_ms)
             elif led or place.owned_epoch != NOT_OWNED:
-                self._later(UNLOAD_TIMER, place, self.table.shell.options.groups.unload_ms)
+                self._later(UNLOAD_TIMER, place, self.table.broker_context.options.groups.unload_ms)
         if place.load is not None and place.load.read:
             self._finish(place, place.load, partition)
 
     def _later(self, kind: str, place: Place, delay_ms: int) -> None:
         leads, epoch = place.seen
         order = 2 * epoch + (not leads)
-        at = self.table.shell.now + delay_ms * MILLISECOND
-        self.table.shell.outbox.append(SetTimer((kind, place.number, order), at))
+        at = self.table.broker_context.now + delay_ms * MILLISECOND
+        self.table.broker_context.outbox.append(SetTimer((kind, place.number, order), at))
 
     def coordinator_epoch_order(self, place: Place, order: int) -> bool:
         """Protection KAFKA-10614: a load or an unload does nothing once one of a later leader epoch has run."""
@@ -103,7 +103,7 @@ class GroupLoading:
         partition = self.table.partitions.get(TopicPartition(OFFSETS_TOPIC, place.number))
         if partition is None or load.read:
             return
-        options = self.table.shell.options.groups
+        options = self.table.broker_context.options.groups
         data = b""
         if load.next_offset < load.end_offset:
             data = partition.log.read(
@@ -117,8 +117,8 @@ class GroupLoading:
             load.read = True
             self._finish(place, load, partition)
             return
-        at = self.table.shell.now + options.load_step_ms * MILLISECOND
-        self.table.shell.outbox.append(SetTimer((LOAD_TIMER, place.number, load.order), at))
+        at = self.table.broker_context.now + options.load_step_ms * MILLISECOND
+        self.table.broker_context.outbox.append(SetTimer((LOAD_TIMER, place.number, load.order), at))
 
     def stop_on_empty_read(self, load: Load, headers: Sequence[BatchHeader]) -> bool:
         """Protection KAFKA-9065: compaction may have taken the last records below the end, so that there is nothing more to read although it is not reached."""
@@ -172,4 +172,4 @@ class GroupLoading:
 
     def _tell(self, name: Name, place: Place, epoch: int, offset: int = -1, detail: str = "") -> None:
         key = TopicPartition(OFFSETS_TOPIC, place.number)
-        self.table.shell.record(name, key, leader_epoch=epoch, offset=offset, detail=detail)
+        self.table.broker_context.record(name, key, leader_epoch=epoch, offset=offset, detail=detail)

@@ -13,10 +13,10 @@ from functools import partial
 
 from attrs import define
 
-from fencepost.impl import group_messages as kafka
 from fencepost.impl.coordinator.group import Group, Member, Waiting, member_id_of
 from fencepost.impl.coordinator.rebalance import STORE_ERRORS, Rebalances
 from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.messages import group_api as kafka
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 
@@ -43,7 +43,7 @@ class GroupMembership(Rebalances):
             self._join_again(group, waiting, request)
 
     def _joinable(self, request: kafka.JoinGroupRequest) -> tuple[Group | None, ErrorCode]:
-        options = self.table.shell.options.groups
+        options = self.table.broker_context.options.groups
         if not request.group_id:
             return None, ErrorCode.INVALID_GROUP_ID
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
@@ -65,17 +65,17 @@ class GroupMembership(Rebalances):
     def _join_without_id(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest) -> None:
         instance = request.group_instance_id
         self.last_member += 1
-        shell = self.table.shell
+        broker_context = self.table.broker_context
         member_id = member_id_of(
             instance or request.client_id,
-            node=shell.node,
-            broker_epoch=shell.broker_epoch,
+            node=broker_context.node,
+            broker_epoch=broker_context.broker_epoch,
             number=self.last_member,
         )
         if instance is None:
             # KIP-394: an id first, so that a request whose answer is lost leaves no member behind that nobody knows of
             group.pending[member_id] = None
-            shell.set_timer(self.session_timer(group, member_id), request.session_timeout_ms)
+            broker_context.set_timer(self.session_timer(group, member_id), request.session_timeout_ms)
             self.refuse_join(waiting, ErrorCode.MEMBER_ID_REQUIRED, member_id)
         elif instance in group.static and self.replace_static_member(group):
             self._replace(group, waiting, request, member_id)
@@ -83,7 +83,7 @@ class GroupMembership(Rebalances):
             self._add(group, waiting, request, member_id)
 
     def _add(self, group: Group, waiting: Waiting, request: kafka.JoinGroupRequest, member_id: str) -> None:
-        self.table.shell.cancel_timer(self.session_timer(group, member_id))
+        self.table.broker_context.cancel_timer(self.session_timer(group, member_id))
         member = Member(
             member_id,
             request.group_instance_id,
@@ -131,7 +131,7 @@ class GroupMembership(Rebalances):
         before = group.static[instance]
         member = group.members[before]
         self._answer_waiting(member, ErrorCode.FENCED_INSTANCE_ID)
-        self.table.shell.cancel_timer(self.session_timer(group, before))
+        self.table.broker_context.cancel_timer(self.session_timer(group, before))
         leader = group.leader
         group.rename(member, member_id)
         same = member.subscription(group.protocol or "") == dict(request.protocols).get(group.protocol or "")
@@ -204,7 +204,7 @@ class GroupMembership(Rebalances):
                 if group.phase is GroupPhase.PREPARING:
                     error = ErrorCode.REBALANCE_IN_PROGRESS
         response = kafka.HeartbeatResponse(correlation_id=request.correlation_id, error=error)
-        self.table.shell.reply(source, response, request.correlation_id)
+        self.table.broker_context.reply(source, response, request.correlation_id)
 
     def leave(self, source: int, request: kafka.LeaveGroupRequest) -> None:
         """A member goes; the others need not wait for its session."""
@@ -216,4 +216,4 @@ class GroupMembership(Rebalances):
         elif group is not None and error is NO_ERROR:
             member = group.members[request.member_id]
             self.remove(group, member, f"{request.member_id} leaves")
-        self.table.shell.reply(source, response, request.correlation_id)
+        self.table.broker_context.reply(source, response, request.correlation_id)

@@ -9,7 +9,6 @@ from functools import partial
 import msgspec
 from attrs import define
 
-from fencepost.impl import group_messages as kafka
 from fencepost.impl.coordinator.group import Group, StoredOffset
 from fencepost.impl.coordinator.group_log import GroupLog
 from fencepost.impl.coordinator.membership import GroupMembership
@@ -24,7 +23,8 @@ from fencepost.impl.coordinator.records import (
 )
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
-from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.messages import group_api as kafka
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
@@ -133,7 +133,7 @@ class GroupOffsets:
             appended=appended,
             coordinator_epoch=self._epoch(request.group_id),
         )
-        self.table.shell.reply(source, response, request.correlation_id)
+        self.table.broker_context.reply(source, response, request.correlation_id)
 
     def _epoch(self, group_id: str) -> int:
         return self.table.place(self.table.number_of(group_id)).owned_epoch
@@ -155,7 +155,7 @@ class GroupOffsets:
             offsets=offsets,
             coordinator_epoch=self._epoch(request.group_id),
         )
-        self.table.shell.reply(source, response, request.correlation_id)
+        self.table.broker_context.reply(source, response, request.correlation_id)
 
     @staticmethod
     def _committed_offset(key: TopicPartition, stored: StoredOffset | None) -> kafka.CommittedOffset:
@@ -177,7 +177,9 @@ class GroupOffsets:
 
     def start(self) -> None:
         """Look again later."""
-        self.table.shell.set_timer(EXPIRY_TIMER, self.table.shell.options.groups.offsets_retention_check_ms)
+        self.table.broker_context.set_timer(
+            EXPIRY_TIMER, self.table.broker_context.options.groups.offsets_retention_check_ms
+        )
 
     def _expire(self, group: Group) -> None:
         keys = [key for key in self.expired(group) if key not in group.expiring]
@@ -208,7 +210,7 @@ class GroupOffsets:
         if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
             del self.table.groups[group.group_id]
             key = TopicPartition(OFFSETS_TOPIC, group.number)
-            self.table.shell.record(
+            self.table.broker_context.record(
                 Name.GROUP_REMOVED, key, leader_epoch=self.table.epoch_of(group), detail=group.group_id
             )
 
@@ -236,7 +238,7 @@ class GroupOffsets:
         if value.expires_at_ms != NO_EXPIRY:
             return value.expires_at_ms
         begins = since_ms if since_ms >= 0 else value.commit_timestamp_ms
-        return begins + self.table.shell.options.groups.offsets_retention_ms
+        return begins + self.table.broker_context.options.groups.offsets_retention_ms
 
     def _expired(self, group: Group, keys: list[TopicPartition], error: ErrorCode, base_offset: int) -> None:
         for nth, key in enumerate(keys):
@@ -247,7 +249,7 @@ class GroupOffsets:
 
     def _tell(self, group: Group, key: TopicPartition) -> None:
         told = {"group": group.group_id, "topic": key.topic, "partition": key.partition}
-        self.table.shell.record(
+        self.table.broker_context.record(
             Name.GROUP_OFFSET_EXPIRED,
             TopicPartition(OFFSETS_TOPIC, group.number),
             leader_epoch=self.table.epoch_of(group),

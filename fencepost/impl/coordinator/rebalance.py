@@ -8,11 +8,11 @@ from functools import partial
 
 from attrs import define
 
-from fencepost.impl import group_messages as kafka
 from fencepost.impl.coordinator.group import Group, Member, Waiting
 from fencepost.impl.coordinator.group_log import GroupLog, nobody_waits
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.messages import group_api as kafka
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 JOIN_TIMER, SYNC_TIMER, SESSION_TIMER = "group_join", "group_sync", "group_session"
@@ -43,7 +43,9 @@ class Rebalances:
         """A member is alive."""
         member = group.members.get(member_id)
         if member is not None:
-            self.table.shell.set_timer(self.session_timer(group, member_id), member.session_timeout_ms)
+            self.table.broker_context.set_timer(
+                self.session_timer(group, member_id), member.session_timeout_ms
+            )
 
     def on_session(self, group_id: str, member_id: str) -> None:
         """A session has ended in silence. Who waits for an answer cannot speak, and is not silent."""
@@ -65,7 +67,7 @@ class Rebalances:
     def remove(self, group: Group, member: Member, why: str) -> None:
         """A member is gone: the others rebalance."""
         self._answer_waiting(member, ErrorCode.UNKNOWN_MEMBER_ID)
-        self.table.shell.cancel_timer(self.session_timer(group, member.member_id))
+        self.table.broker_context.cancel_timer(self.session_timer(group, member.member_id))
         group.remove(member)
         if group.phase in (GroupPhase.STABLE, GroupPhase.COMPLETING):
             self.prepare(group, why)
@@ -76,21 +78,21 @@ class Rebalances:
 
     def prepare(self, group: Group, why: str) -> None:
         """Everybody has to join again; if a rebalance is being prepared already, it waits for one more."""
-        shell = self.table.shell
+        broker_context = self.table.broker_context
         if group.phase is GroupPhase.PREPARING:
             group.newcomer = True
             self._complete_if_all_have_joined(group)
             return
         if group.phase is GroupPhase.COMPLETING:
             self._void_assignment(group, ErrorCode.REBALANCE_IN_PROGRESS)
-        delay_ms = shell.options.groups.initial_rebalance_delay_ms
+        delay_ms = broker_context.options.groups.initial_rebalance_delay_ms
         group.delaying = group.phase is GroupPhase.EMPTY and delay_ms > 0
         wait_ms = group.rebalance_timeout_ms()
         if group.delaying:
             group.newcomer, group.remaining_ms = False, max(0, wait_ms - delay_ms)
             wait_ms = min(delay_ms, wait_ms)
         self.table.move(group, GroupPhase.PREPARING, why)
-        shell.set_timer((JOIN_TIMER, group.group_id), wait_ms)
+        broker_context.set_timer((JOIN_TIMER, group.group_id), wait_ms)
         self._complete_if_all_have_joined(group)
 
     def _complete_if_all_have_joined(self, group: Group) -> None:
@@ -103,9 +105,11 @@ class Rebalances:
         if group is None or group.phase is not GroupPhase.PREPARING:
             return
         if group.delaying and group.newcomer and group.remaining_ms > 0:
-            wait_ms = min(self.table.shell.options.groups.initial_rebalance_delay_ms, group.remaining_ms)
+            wait_ms = min(
+                self.table.broker_context.options.groups.initial_rebalance_delay_ms, group.remaining_ms
+            )
             group.newcomer, group.remaining_ms = False, group.remaining_ms - wait_ms
-            self.table.shell.set_timer((JOIN_TIMER, group_id), wait_ms)
+            self.table.broker_context.set_timer((JOIN_TIMER, group_id), wait_ms)
             return
         self.complete_join(group)
 
@@ -114,12 +118,12 @@ class Rebalances:
         group.delaying = False
         for member in list(group.members.values()):
             if member.join is None and member.group_instance_id is None:
-                self.table.shell.cancel_timer(self.session_timer(group, member.member_id))
+                self.table.broker_context.cancel_timer(self.session_timer(group, member.member_id))
                 group.remove(member)
         if group.members and not group.elect_joined_leader():
-            self.table.shell.set_timer((JOIN_TIMER, group.group_id), group.rebalance_timeout_ms())
+            self.table.broker_context.set_timer((JOIN_TIMER, group.group_id), group.rebalance_timeout_ms())
             return
-        self.table.shell.cancel_timer((JOIN_TIMER, group.group_id))
+        self.table.broker_context.cancel_timer((JOIN_TIMER, group.group_id))
         group.generation += 1
         if not group.members:
             group.protocol = None
@@ -136,7 +140,7 @@ class Rebalances:
 
     def await_assignment(self, group: Group) -> None:
         """Protection KAFKA-12890: the assignment is not waited for longer than the rebalance time-out."""
-        self.table.shell.set_timer((SYNC_TIMER, group.group_id), group.rebalance_timeout_ms())
+        self.table.broker_context.set_timer((SYNC_TIMER, group.group_id), group.rebalance_timeout_ms())
 
     def answer_join(self, group: Group, member: Member, leader: str | None = None) -> None:
         """JoinGroup's answer: the leader is told who is in the generation."""
@@ -152,7 +156,7 @@ class Rebalances:
             member_id=member.member_id,
             members=group.subscriptions() if leads else (),
         )
-        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+        self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 
     # ---- the assignment
 
@@ -172,7 +176,7 @@ class Rebalances:
             self._void_assignment(group, STORE_ERRORS.get(error, error))
             self.prepare(group, f"the assignment was not written: {error}")
             return
-        self.table.shell.cancel_timer((SYNC_TIMER, group.group_id))
+        self.table.broker_context.cancel_timer((SYNC_TIMER, group.group_id))
         self.table.move(group, GroupPhase.STABLE, "assigned")
         for member in group.members.values():
             member.assignment = assignments.get(member.member_id, b"")
@@ -190,22 +194,22 @@ class Rebalances:
             assignment=member.assignment,
             coordinator_epoch=self.table.epoch_of(group),
         )
-        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+        self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 
     def refuse_sync(self, waiting: Waiting, error: ErrorCode) -> None:
         """A SyncGroup's answer that says no."""
         response = kafka.SyncGroupResponse(correlation_id=waiting.correlation_id, error=error)
-        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+        self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 
     def refuse_join(self, waiting: Waiting, error: ErrorCode, member_id: str = "") -> None:
         """A JoinGroup's answer that says no."""
         response = kafka.JoinGroupResponse(
             correlation_id=waiting.correlation_id, error=error, member_id=member_id
         )
-        self.table.shell.reply(waiting.source, response, waiting.correlation_id)
+        self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 
     def _void_assignment(self, group: Group, error: ErrorCode) -> None:
-        self.table.shell.cancel_timer((SYNC_TIMER, group.group_id))
+        self.table.broker_context.cancel_timer((SYNC_TIMER, group.group_id))
         for member in group.members.values():
             member.assignment = b""
             if member.sync is not None:
@@ -219,7 +223,7 @@ class Rebalances:
             return
         for member in list(group.members.values()):
             if member.sync is None:
-                self.table.shell.cancel_timer(self.session_timer(group, member.member_id))
+                self.table.broker_context.cancel_timer(self.session_timer(group, member.member_id))
                 group.remove(member)
         self.prepare(group, "the assignment did not come")
 
@@ -240,11 +244,11 @@ class Rebalances:
 
     def unloaded(self, group: Group) -> None:
         """This broker does not coordinate the group any more: who waits has to ask another one."""
-        shell = self.table.shell
+        broker_context = self.table.broker_context
         for member in group.members.values():
             self._answer_waiting(member, ErrorCode.NOT_COORDINATOR)
-            shell.cancel_timer(self.session_timer(group, member.member_id))
+            broker_context.cancel_timer(self.session_timer(group, member.member_id))
         for member_id in group.pending:
-            shell.cancel_timer(self.session_timer(group, member_id))
-        shell.cancel_timer((JOIN_TIMER, group.group_id))
-        shell.cancel_timer((SYNC_TIMER, group.group_id))
+            broker_context.cancel_timer(self.session_timer(group, member_id))
+        broker_context.cancel_timer((JOIN_TIMER, group.group_id))
+        broker_context.cancel_timer((SYNC_TIMER, group.group_id))

@@ -9,7 +9,7 @@ import struct
 
 from attrs import frozen
 
-from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.messages.topic_partition import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
 NO_EXPIRY = -1

@@ -9,9 +9,9 @@ from attrs import define, field
 from fencepost.impl.coordinator.group import Group
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC, partition_of
 from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.shell import MILLISECOND, Shell
-from fencepost.impl.topic_partition import TopicPartition
 from fencepost.traces.events import Name
 
 NOT_OWNED = -1
@@ -48,7 +48,7 @@ class Place:
 class GroupTable:
     """groups: by id; those of partitions that this broker coordinates, or has not unloaded yet. places: by number of the offsets partition."""
 
-    shell: Shell
+    broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]
     groups: dict[str, Group] = field(factory=dict)
     places: dict[int, Place] = field(factory=dict)
@@ -56,15 +56,15 @@ class GroupTable:
     @property
     def now_ms(self) -> int:
         """Host time."""
-        return self.shell.now // MILLISECOND
+        return self.broker_context.now // MILLISECOND
 
     @property
     def count(self) -> int:
         """Partitions of __consumer_offsets; 0 if there is no such topic."""
-        for topic in self.shell.options.topics:
+        for topic in self.broker_context.options.topics:
             if topic.name == OFFSETS_TOPIC:
                 return topic.partitions
-        return self.shell.options.groups.offsets_topic_partitions
+        return self.broker_context.options.groups.offsets_topic_partitions
 
     def number_of(self, group_id: str) -> int:
         """The offsets partition of a group."""
@@ -102,7 +102,7 @@ class GroupTable:
             "leader": group.leader or "",
             "why": why,
         }
-        self.shell.record(
+        self.broker_context.record(
             Name.GROUP_PHASE,
             TopicPartition(OFFSETS_TOPIC, group.number),
             leader_epoch=self.place(group.number).owned_epoch,

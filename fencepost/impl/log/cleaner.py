@@ -20,15 +20,15 @@ from itertools import pairwise
 
 from attrs import define, field, frozen
 
-from fencepost.impl.log.batch_header import BatchHeader
-from fencepost.impl.log.control_records import end_transaction_of
+from fencepost.impl.log.batch.control_records import end_transaction_of
+from fencepost.impl.log.batch.header import BatchHeader
+from fencepost.impl.log.batch.record_batch import Record, TimestampType, encode_batch, read_records
+from fencepost.impl.log.index.segment_indexes import LARGEST_RELATIVE_OFFSET
+from fencepost.impl.log.index.transaction_index import TransactionIndex
 from fencepost.impl.log.layout import CLEANED, INDEXES, LOG, SWAP, TRANSACTION_INDEX, segment_path
-from fencepost.impl.log.record_batch import Record, TimestampType, encode_batch, read_records
 from fencepost.impl.log.recovery import finish_swap
-from fencepost.impl.log.segment import Segment
-from fencepost.impl.log.segment_indexes import LARGEST_RELATIVE_OFFSET
+from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.log.transaction_index import TransactionIndex
 
 MOST_KEYS = 5_000_000
 """Bound on the map of one pass (log.cleaner.dedupe.buffer.size in Kafka); the rest of the dirty part waits for the next one."""

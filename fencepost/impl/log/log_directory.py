@@ -12,20 +12,20 @@ from typing import Self
 
 from attrs import define, field
 
-from fencepost.impl.files import FileSystem
-from fencepost.impl.log.epochs import LeaderEpochCache
-from fencepost.impl.log.layout import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
-from fencepost.impl.log.log_checkpoints import (
+from fencepost.impl.core.files import FileSystem
+from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
+from fencepost.impl.log.checkpoint.log_checkpoints import (
     put_clean_shutdown_marker,
     read_offsets,
     take_clean_shutdown_marker,
     write_offsets,
 )
+from fencepost.impl.log.layout import CLEANER_OFFSETS, LOG_STARTS, RECOVERY_POINTS
 from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.readable_log import offline_error
 from fencepost.impl.log.recovery import LogRecovery
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.errors import FencepostError
 
 

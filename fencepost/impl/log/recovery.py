@@ -12,8 +12,9 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
-from fencepost.impl.files import FileSystem
-from fencepost.impl.log.batch_file import Frame, checked_frames, chunks
+from fencepost.impl.core.files import FileSystem
+from fencepost.impl.log.batch.batch_file import Frame, checked_frames, chunks
+from fencepost.impl.log.batch.record_batch import CorruptBatchError
 from fencepost.impl.log.layout import (
     CLEANED,
     DELETED,
@@ -29,8 +30,7 @@ from fencepost.impl.log.layout import (
     segment_path,
 )
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.record_batch import CorruptBatchError
-from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segment.segment import Segment
 
 
 @frozen(kw_only=True)

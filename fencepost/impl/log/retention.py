@@ -7,7 +7,7 @@ Segments go whole and the oldest first, so that what stays is a log without a ho
 from attrs import define
 
 from fencepost.impl.log.log_options import UNLIMITED
-from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 

@@ -15,12 +15,14 @@ from typing import Self
 
 from attrs import define, frozen
 
-from fencepost.impl.files import FileSystem
-from fencepost.impl.log.batch_header import BatchHeader, read_header, read_headers
-from fencepost.impl.log.epoch_recovery import restore_epochs
-from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.core.files import FileSystem
+from fencepost.impl.log.batch.header import BatchHeader, read_header, read_headers
+from fencepost.impl.log.batch.record_batch import CorruptBatchError, Damage, with_leader_fields
+from fencepost.impl.log.batch.stamping import with_append_time
+from fencepost.impl.log.checkpoint.epoch_recovery import restore_epochs
+from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.producer_files import (
+from fencepost.impl.log.producer.files import (
     load_producers,
     marker_of,
     note_aborted,
@@ -29,13 +31,11 @@ from fencepost.impl.log.producer_files import (
     settle_aborted,
     write_snapshot,
 )
-from fencepost.impl.log.producer_state import ProducerState
+from fencepost.impl.log.producer.state import ProducerState
 from fencepost.impl.log.readable_log import LogOfflineError, ReadableLog, offline_error
-from fencepost.impl.log.record_batch import CorruptBatchError, Damage, with_leader_fields
 from fencepost.impl.log.recovery import LogRecovery, create_segment, remove_all, remove_segment_files
-from fencepost.impl.log.segment import Segment
-from fencepost.impl.log.segments import SegmentList
-from fencepost.impl.log.stamping import with_append_time
+from fencepost.impl.log.segment.segment import Segment
+from fencepost.impl.log.segment.segments import SegmentList
 from fencepost.traces.errors import FencepostError
 
 __all__ = ["CLOSED", "Appended", "LogOfflineError", "SegmentedLog", "UnexpectedOffsetError"]

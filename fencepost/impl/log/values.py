@@ -7,7 +7,7 @@ header. Records that some other producer wrote have no value id: NO_VALUE.
 from collections.abc import Iterator
 from functools import lru_cache
 
-from fencepost.impl.log.batch_header import (
+from fencepost.impl.log.batch.header import (
     CRC_START,
     BatchHeader,
     CorruptBatchError,
@@ -16,7 +16,7 @@ from fencepost.impl.log.batch_header import (
     read_headers,
     unchecked_header,
 )
-from fencepost.impl.log.record_batch import Header, Record, encode_batch, read_records
+from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, read_records
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_VALUE = -1

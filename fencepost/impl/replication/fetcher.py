@@ -7,11 +7,13 @@ answer counts only if the partition still follows the same leader in the same ep
 
 from attrs import define, field
 
-from fencepost.impl.log.batch_header import BatchHeader, CorruptBatchError
-from fencepost.impl.log.producer_state import OutOfOrderSequenceError
+from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.core.core_interface import SetTimer
+from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
+from fencepost.impl.log.producer.state import OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import UnexpectedOffsetError
 from fencepost.impl.log.values import runs_in_batch
-from fencepost.impl.messages import (
+from fencepost.impl.messages.broker_api import (
     EARLIEST,
     EpochQuery,
     FetchedPartition,
@@ -26,8 +28,6 @@ from fencepost.impl.messages import (
 )
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.truncation import FollowerTruncation
-from fencepost.impl.seam import SetTimer
-from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
@@ -67,14 +67,14 @@ class Conversation:
 class ReplicaFetcher:
     """conversations: by leader broker id. max_wait: how long a leader may hold a fetch back, nanoseconds; patience: how long its answer may take."""
 
-    shell: Shell
+    broker_context: BrokerContext
     truncation: FollowerTruncation
     conversations: dict[int, Conversation] = field(factory=dict)
     max_wait: int = field(init=False)
     patience: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        options = self.shell.options
+        options = self.broker_context.options
         self.max_wait = options.replica_fetch_wait_max_ms * MILLISECOND
         self.patience = self.max_wait + options.controller_request_timeout_ms * MILLISECOND
 
@@ -97,13 +97,13 @@ class ReplicaFetcher:
     def _go_on(self, conversation: Conversation) -> None:
         if conversation.in_flight or not conversation.followings:
             return
-        now = self.shell.now
+        now = self.broker_context.now
         ready = [
             following for following in conversation.followings.values() if following.delayed_until <= now
         ]
         if not ready:
             earliest = min(following.delayed_until for following in conversation.followings.values())
-            self.shell.set_timer(
+            self.broker_context.set_timer(
                 (BACKOFF_TIMER, conversation.leader), (earliest - now + MILLISECOND - 1) // MILLISECOND
             )
             return
@@ -139,8 +139,8 @@ class ReplicaFetcher:
 
     def _ask(self, conversation: Conversation, queries: list[EpochQuery]) -> None:
         request = OffsetsForLeaderEpochRequest(
-            correlation_id=self.shell.next_correlation_id(),
-            replica_id=self.shell.node,
+            correlation_id=self.broker_context.next_correlation_id(),
+            replica_id=self.broker_context.node,
             queries=tuple(queries),
         )
         asked = {query.partition: query.current_leader_epoch for query in queries}
@@ -148,11 +148,11 @@ class ReplicaFetcher:
 
     def _ask_start(self, conversation: Conversation, following: Following) -> None:
         request = ListOffsetsRequest(
-            correlation_id=self.shell.next_correlation_id(),
+            correlation_id=self.broker_context.next_correlation_id(),
             partition=following.partition.key,
             leader_epoch=following.leader_epoch,
             timestamp=EARLIEST,
-            replica_id=self.shell.node,
+            replica_id=self.broker_context.node,
         )
         self._send(conversation, request, {following.partition.key: following.leader_epoch})
 
@@ -171,8 +171,8 @@ class ReplicaFetcher:
                 )
             )
         request = FetchRequest(
-            correlation_id=self.shell.next_correlation_id(),
-            replica_id=self.shell.node,
+            correlation_id=self.broker_context.next_correlation_id(),
+            replica_id=self.broker_context.node,
             max_wait=self.max_wait,
             max_bytes=MAX_BYTES,
             partitions=tuple(wanted),
@@ -186,22 +186,24 @@ class ReplicaFetcher:
         asked: dict[TopicPartition, int],
     ) -> None:
         conversation.in_flight, conversation.asked = request.correlation_id, asked
-        self.shell.send_periodic(conversation.leader, request)
-        conversation.deadline = self.shell.now + self.patience
+        self.broker_context.send_periodic(conversation.leader, request)
+        conversation.deadline = self.broker_context.now + self.patience
         if not conversation.watched:
             self._watch(conversation)
 
     def _watch(self, conversation: Conversation) -> None:
         """One timer watches over all requests of a conversation: it is set again when it fires, not at every answer."""
         conversation.watched = True
-        self.shell.outbox.append(SetTimer((TIMEOUT_TIMER, conversation.leader), conversation.deadline))
+        self.broker_context.outbox.append(
+            SetTimer((TIMEOUT_TIMER, conversation.leader), conversation.deadline)
+        )
 
     def on_timer(self, kind: str | int, leader: int) -> None:
         """A request was not answered in time, or a delay is over."""
         conversation = self.conversations[leader]
         if kind == TIMEOUT_TIMER:
             conversation.watched = False
-            if conversation.in_flight and self.shell.now < conversation.deadline:
+            if conversation.in_flight and self.broker_context.now < conversation.deadline:
                 self._watch(conversation)
                 return
             conversation.in_flight = 0
@@ -287,7 +289,7 @@ class ReplicaFetcher:
                 # the logs parted inside a batch (the second one: a log that checks its leader, KAFKA-6003): as Kafka does, this partition fails here and is
                 # fetched again after the next LeaderAndIsr
                 del conversation.followings[partition.key]
-                self.shell.record(
+                self.broker_context.record(
                     Name.FOLLOWER_FAILED, partition.key, leader=partition.leader, detail=str(unexpected)
                 )
                 return
@@ -317,7 +319,7 @@ class ReplicaFetcher:
         runs = runs_in_batch(records, header) or [(header.next_offset, ())]
         for number, (base_offset, values) in enumerate(runs, 1):
             whole = number < len(runs) or base_offset + len(values) == header.next_offset
-            self.shell.record(
+            self.broker_context.record(
                 Name.APPENDED,
                 partition.key,
                 offset=base_offset,
@@ -328,4 +330,6 @@ class ReplicaFetcher:
             )
 
     def _delay(self, following: Following) -> None:
-        following.delayed_until = self.shell.now + self.shell.options.replica_fetch_backoff_ms * MILLISECOND
+        following.delayed_until = (
+            self.broker_context.now + self.broker_context.options.replica_fetch_backoff_ms * MILLISECOND
+        )

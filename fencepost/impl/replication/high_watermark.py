@@ -16,7 +16,7 @@ class HighWatermark:
             return False
         followers, members = partition.followers, partition.maximal_isr
         for member in members:
-            if member != partition.shell.node:
+            if member != partition.broker_context.node:
                 end = followers[member].log_end_offset if member in followers else -1
                 if end <= known:
                     return False

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from fencepost.impl import znodes
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.metadata_cache import MetadataCache
-from fencepost.impl.procedures import Procedure, Procedures
+from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.core.metadata_cache import MetadataCache
+from fencepost.impl.core.procedures import Procedure, Procedures
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.replication.partition import FollowerState, Partition
-from fencepost.impl.shell import MILLISECOND, Shell
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import Create, Data, Done, Failed, GetData, SetData
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Data, Done, Failed, GetData, SetData
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 
 SHRINK_TIMER = ("isr_shrink",)
@@ -27,7 +27,7 @@ class InSyncReplicas:
     """changed: partitions whose ISR changed since the last notification to the controller, in order.
     on_settled: called when a proposal is settled, so that the leader may move its high watermark."""
 
-    shell: Shell
+    broker_context: BrokerContext
     procedures: Procedures
     metadata: MetadataCache
     changed: dict[TopicPartition, None] = field(factory=dict)
@@ -38,7 +38,7 @@ class InSyncReplicas:
 
     def on_follower_fetch(self, partition: Partition, follower: FollowerState, offset: int) -> None:
         """A follower asked for `offset`: it has everything below. Kafka's caught-up rule: it had, by now or at its last fetch, all that the leader had then."""
-        now, end = self.shell.now, partition.log.log_end_offset
+        now, end = self.broker_context.now, partition.log.log_end_offset
         if offset >= end:
             follower.caught_up_at = now
         elif offset >= follower.leader_end_at_fetch >= 0:
@@ -72,7 +72,7 @@ class InSyncReplicas:
         """Propose to remove the members that have not caught up for replica.lag.time.max.ms."""
         if partition.pending_isr is not None:
             return
-        limit = self.shell.now - self.shell.options.replica_lag_time_max_ms * MILLISECOND
+        limit = self.broker_context.now - self.broker_context.options.replica_lag_time_max_ms * MILLISECOND
         end = partition.log.log_end_offset
         lagging = {
             member
@@ -90,13 +90,13 @@ class InSyncReplicas:
     def _propose(self, partition: Partition, isr: tuple[int, ...], *, cause: str) -> None:
         partition.pending_isr = isr
         epoch = partition.leader_epoch
-        self.shell.record(Name.ISR_PROPOSED, partition.key, leader_epoch=epoch, isr=isr, cause=cause)
+        self.broker_context.record(Name.ISR_PROPOSED, partition.key, leader_epoch=epoch, isr=isr, cause=cause)
         self.procedures.start(self._write(partition, isr, cause))
 
     def _write(self, partition: Partition, isr: tuple[int, ...], cause: str) -> Procedure:
         epoch = partition.leader_epoch
         state = LeaderAndIsr(
-            leader=self.shell.node,
+            leader=self.broker_context.node,
             leader_epoch=epoch,
             controller_epoch=partition.controller_epoch,
             isr=isr,
@@ -114,11 +114,11 @@ class InSyncReplicas:
             return  # another LeaderAndIsr came meanwhile and said what holds
         if version is None:
             # An earlier attempt may have been written before somebody else's state: whoever was proposed counts until LeaderAndIsr says what holds.
-            self.shell.record(Name.ISR_REFUSED, partition.key, leader_epoch=epoch, isr=isr)
+            self.broker_context.record(Name.ISR_REFUSED, partition.key, leader_epoch=epoch, isr=isr)
             return
         partition.pending_isr = None
         partition.isr, partition.zk_version = isr, version
-        self.shell.record(
+        self.broker_context.record(
             Name.ISR_UPDATED, partition.key, leader_epoch=epoch, isr=isr, zk_version=version, cause=cause
         )
         self._notify_later(partition.key)
@@ -137,7 +137,7 @@ class InSyncReplicas:
         self.changed[key] = None
         if not self.notifying:
             self.notifying = True
-            self.shell.set_timer(NOTIFY_TIMER, self.shell.options.isr_change_propagation_ms)
+            self.broker_context.set_timer(NOTIFY_TIMER, self.broker_context.options.isr_change_propagation_ms)
 
     def notify(self) -> None:
         """Tell the controller through /isr_change_notification which ISRs changed (it reads them itself)."""

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from fencepost.impl.log.batch_header import CorruptBatchError
-from fencepost.impl.log.producer_state import InvalidProducerEpochError, OutOfOrderSequenceError
+from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.log.batch.header import CorruptBatchError
+from fencepost.impl.log.producer.state import InvalidProducerEpochError, OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.values import batches_of, require_keys
-from fencepost.impl.messages import (
+from fencepost.impl.messages.broker_api import (
     EARLIEST,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -34,7 +35,6 @@ from fencepost.impl.replication.high_watermark import HighWatermark
 from fencepost.impl.replication.isr import InSyncReplicas
 from fencepost.impl.replication.partition import Partition
 from fencepost.impl.replication.purgatory import DelayedFetch, DelayedProduce, Purgatory
-from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.traces.events import Name
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
@@ -47,7 +47,7 @@ class LeaderRole:
     """Answers requests about the partitions that this broker leads. on_complete: told last, whenever a partition's role, end or high watermark may have
     moved."""
 
-    shell: Shell
+    broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]
     isr: InSyncReplicas
     high_watermark: HighWatermark
@@ -69,7 +69,7 @@ class LeaderRole:
         if partition is None:
             return None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         error = self.fetch_fencing(partition, leader_epoch)
-        if error is NO_ERROR and partition.leader != self.shell.node:
+        if error is NO_ERROR and partition.leader != self.broker_context.node:
             error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return partition, error
 
@@ -82,7 +82,7 @@ class LeaderRole:
             self._produced(source, request, error)
             return
         assert partition is not None
-        minimum = self.shell.topic_options(request.partition.topic).min_insync_replicas
+        minimum = self.broker_context.topic_options(request.partition.topic).min_insync_replicas
         if request.acks == ACKS_ALL and len(partition.isr) < minimum:
             self._produced(source, request, ErrorCode.NOT_ENOUGH_REPLICAS)
             return
@@ -90,7 +90,7 @@ class LeaderRole:
             if partition.log.options.compact:
                 require_keys(request.records)
             appended = partition.log.append_as_leader(
-                request.records, partition.leader_epoch, now_ms=self.shell.now // MILLISECOND
+                request.records, partition.leader_epoch, now_ms=self.broker_context.now // MILLISECOND
             )
         except CorruptBatchError:
             self._produced(source, request, ErrorCode.CORRUPT_MESSAGE)
@@ -125,7 +125,7 @@ class LeaderRole:
 
     def _record_append(self, partition: Partition, records: bytes, base_offset: int) -> None:
         for header, values in batches_of(records, check_crc=False):
-            self.shell.record(
+            self.broker_context.record(
                 Name.APPENDED,
                 partition.key,
                 offset=base_offset + header.base_offset,
@@ -151,7 +151,7 @@ class LeaderRole:
             leader_epoch=leader_epoch,
             log_start_offset=self._log_start(request.partition) if error is NO_ERROR else -1,
         )
-        self.shell.reply(source, response, request.correlation_id)
+        self.broker_context.reply(source, response, request.correlation_id)
 
     def _log_start(self, key: TopicPartition) -> int:
         partition = self.partitions.get(key)
@@ -202,7 +202,7 @@ class LeaderRole:
         return answers, worth_it
 
     def _refused(self, wanted: FetchPartition, error: ErrorCode) -> FetchedPartition:
-        self.shell.record(
+        self.broker_context.record(
             Name.FETCH_REFUSED, wanted.partition, leader_epoch=wanted.leader_epoch, detail=error.value
         )
         return FetchedPartition(partition=wanted.partition, error=error)
@@ -235,7 +235,7 @@ class LeaderRole:
 
     def _fetched(self, source: int, request: FetchRequest, answers: list[FetchedPartition]) -> None:
         response = FetchResponse(correlation_id=request.correlation_id, partitions=tuple(answers))
-        self.shell.reply(source, response, request.correlation_id)
+        self.broker_context.reply(source, response, request.correlation_id)
 
     # ---- list offsets and epochs
 
@@ -251,7 +251,7 @@ class LeaderRole:
         response = ListOffsetsResponse(
             correlation_id=request.correlation_id, error=error, offset=offset, leader_epoch=epoch
         )
-        self.shell.reply(source, response, request.correlation_id)
+        self.broker_context.reply(source, response, request.correlation_id)
 
     def offset_not_available(self, partition: Partition) -> ErrorCode:
         """Protection KIP-207: a new leader's high watermark lags behind what the old one showed until it reaches the start of its own epoch."""
@@ -272,13 +272,13 @@ class LeaderRole:
         response = DeleteRecordsResponse(
             correlation_id=request.correlation_id, error=error, low_watermark=low_watermark
         )
-        self.shell.reply(source, response, request.correlation_id)
+        self.broker_context.reply(source, response, request.correlation_id)
 
     def offsets_for_leader_epoch(self, source: int, request: OffsetsForLeaderEpochRequest) -> None:
         """Where the asked epochs end in this leader's log."""
         ends = tuple(self._epoch_end(query) for query in request.queries)
         response = OffsetsForLeaderEpochResponse(correlation_id=request.correlation_id, ends=ends)
-        self.shell.reply(source, response, request.correlation_id)
+        self.broker_context.reply(source, response, request.correlation_id)
 
     def _epoch_end(self, query: EpochQuery) -> EpochEnd:
         partition, error = self._led(query.partition, query.current_leader_epoch)
@@ -305,7 +305,7 @@ class LeaderRole:
         elif partition.high_watermark < delayed.required_offset:
             return
         else:
-            minimum = self.shell.topic_options(partition.key.topic).min_insync_replicas
+            minimum = self.broker_context.topic_options(partition.key.topic).min_insync_replicas
             enough = len(partition.isr) >= minimum
             error = NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         self.purgatory.remove(delayed)
@@ -319,7 +319,7 @@ class LeaderRole:
             leader_epoch=delayed.batch_epoch,
             log_start_offset=self._log_start(delayed.partition) if error is NO_ERROR else -1,
         )
-        self.shell.reply(delayed.source, response, delayed.correlation_id)
+        self.broker_context.reply(delayed.source, response, delayed.correlation_id)
 
     def _complete_fetch(self, delayed: DelayedFetch) -> None:
         answers, worth_it = self._read(delayed.request, self._find(delayed.request))

@@ -7,13 +7,13 @@ high watermark.
 import msgspec
 from attrs import define, field
 
-from fencepost.impl.log.batch_header import CorruptBatchError
+from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.cleaner import Cleaned, Cleaner
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.retention import Retention
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.shell import MILLISECOND, Shell
 from fencepost.traces.events import Name
 
 RETENTION_TIMER = ("log_retention",)
@@ -28,7 +28,7 @@ class LogManager:
     """partitions: every replica here. retention, cleaner: the parts that decide what goes. uncleanable: logs in which the cleaner met a damaged batch;
     they are left alone until the process is started anew, as Kafka does (KIP-346). cleaning: whether there is a cleaner."""
 
-    shell: Shell
+    broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]
     logs: LogDirectory
     retention: type[Retention] = Retention
@@ -38,16 +38,18 @@ class LogManager:
 
     def start(self) -> None:
         """Begin to look after the logs; without a compacted topic there is no cleaner (nobody would need it)."""
-        self.shell.set_timer(RETENTION_TIMER, self.shell.options.log_retention_check_interval_ms)
-        compacted = any("compact" in topic.cleanup_policy for topic in self.shell.options.topics)
-        if compacted or self.shell.options.groups.offsets_topic_partitions:
+        self.broker_context.set_timer(
+            RETENTION_TIMER, self.broker_context.options.log_retention_check_interval_ms
+        )
+        compacted = any("compact" in topic.cleanup_policy for topic in self.broker_context.options.topics)
+        if compacted or self.broker_context.options.groups.offsets_topic_partitions:
             self.begin_cleaning()
 
     def begin_cleaning(self) -> None:
         """From now on there is a cleaner, if there was none."""
         if not self.cleaning:
             self.cleaning = True
-            self.shell.set_timer(CLEANER_TIMER, self.shell.options.log_cleaner_backoff_ms)
+            self.broker_context.set_timer(CLEANER_TIMER, self.broker_context.options.log_cleaner_backoff_ms)
 
     # ---- retention
 
@@ -56,12 +58,14 @@ class LogManager:
         for _, partition in sorted(self.partitions.items()):
             before = partition.log.log_start_offset
             self.retention(partition.log).apply(
-                high_watermark=partition.high_watermark, now_ms=self.shell.now // MILLISECOND
+                high_watermark=partition.high_watermark, now_ms=self.broker_context.now // MILLISECOND
             )
             if partition.log.log_start_offset != before:
                 partition.log_start_moved(cause="retention")
-            partition.log.producers.expire(self.shell.now // MILLISECOND, PRODUCER_EXPIRATION_MS)
-        self.shell.set_timer(RETENTION_TIMER, self.shell.options.log_retention_check_interval_ms)
+            partition.log.producers.expire(self.broker_context.now // MILLISECOND, PRODUCER_EXPIRATION_MS)
+        self.broker_context.set_timer(
+            RETENTION_TIMER, self.broker_context.options.log_retention_check_interval_ms
+        )
 
     # ---- compaction
 
@@ -73,12 +77,12 @@ class LogManager:
             if partition.log.options.compact
             and partition.key not in self.uncleanable
             and (ratio := self.dirty_ppm(partition))
-            and ratio >= self.shell.topic_options(partition.key.topic).min_cleanable_dirty_ppm
+            and ratio >= self.broker_context.topic_options(partition.key.topic).min_cleanable_dirty_ppm
         ]
         if filthy:
             _, partition = max(filthy, key=lambda entry: entry[0])
             self._clean(partition)
-        self.shell.set_timer(CLEANER_TIMER, self.shell.options.log_cleaner_backoff_ms)
+        self.broker_context.set_timer(CLEANER_TIMER, self.broker_context.options.log_cleaner_backoff_ms)
 
     def dirty_ppm(self, partition: Partition) -> int:
         """How much of what could be cleaned is dirty, per million."""
@@ -97,13 +101,13 @@ class LogManager:
             cleaned: Cleaned = self.cleaner(partition.log).clean(
                 first_dirty_offset=self.logs.first_dirty.get(partition.key, 0),
                 high_watermark=partition.high_watermark,
-                now_ms=self.shell.now // MILLISECOND,
+                now_ms=self.broker_context.now // MILLISECOND,
             )
         except CorruptBatchError:
             self.uncleanable[partition.key] = None
             return
         self.logs.first_dirty[partition.key] = cleaned.first_dirty_offset
-        self.shell.record(
+        self.broker_context.record(
             Name.COMPACTED,
             partition.key,
             offset=cleaned.first_dirty_offset,

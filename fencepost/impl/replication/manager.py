@@ -7,12 +7,14 @@ from itertools import count
 
 from attrs import define, evolve, field
 
-from fencepost.impl.broker_states import BrokerState, enter
-from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.broker_states import BrokerState, enter
+from fencepost.impl.core.metadata_cache import MetadataCache
+from fencepost.impl.log.checkpoint.checkpoint_file import read_high_watermarks, write_high_watermarks
 from fencepost.impl.log.layout import DOOMED, doomed_directory
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.messages import (
+from fencepost.impl.messages.broker_api import (
     EPOCH_DURING_DELETE,
     NO_LEADER,
     LeaderAndIsrRequest,
@@ -20,12 +22,10 @@ from fencepost.impl.messages import (
     StopReplicaRequest,
     TopicPartition,
 )
-from fencepost.impl.metadata_cache import MetadataCache
 from fencepost.impl.replication.fetcher import ReplicaFetcher
 from fencepost.impl.replication.isr import SHRINK_TIMER, InSyncReplicas
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import FollowerState, Partition
-from fencepost.impl.shell import Shell
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import TopicOptions
@@ -54,7 +54,7 @@ class ReplicaManager:
     kept until a replica takes them over so that a checkpoint never forgets a partition (KAFKA-1647). metadata: who is alive. latest: (controller
     epoch, correlation id) of the latest LeaderAndIsr or StopReplica. options_known: whether the configurations of topics were read since the start."""
 
-    shell: Shell
+    broker_context: BrokerContext
     partitions: dict[TopicPartition, Partition]
     leader: LeaderRole
     fetcher: ReplicaFetcher
@@ -71,37 +71,39 @@ class ReplicaManager:
 
     def start(self) -> None:
         """Recover every log on the disk and read the checkpoint."""
-        self.checkpointed = read_high_watermarks(self.shell.files)
+        self.checkpointed = read_high_watermarks(self.broker_context.files)
         self.logs.begin()
         self._remove_doomed()
-        names = [name.rpartition("-") for name in self.shell.files.list("")]
+        names = [name.rpartition("-") for name in self.broker_context.files.list("")]
         keys = [
             TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdigit()
         ]
         if keys and not self.logs.clean:
-            enter(self.shell, BrokerState.RECOVERING)
+            enter(self.broker_context, BrokerState.RECOVERING)
         for key in keys:
             self._create(key)
         self.logs.loaded()
-        self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
-        self.shell.set_timer(SHRINK_TIMER, self._shrink_interval())
+        self.broker_context.set_timer(
+            CHECKPOINT_TIMER, self.broker_context.options.high_watermark_checkpoint_interval_ms
+        )
+        self.broker_context.set_timer(SHRINK_TIMER, self._shrink_interval())
 
     def _remove_doomed(self) -> None:
         """What is left of replicas that were deleted when the process died."""
-        for name in self.shell.files.list(""):
+        for name in self.broker_context.files.list(""):
             if name.endswith(DOOMED):
-                self.shell.files.remove_directory(name)
+                self.broker_context.files.remove_directory(name)
 
     def _shrink_interval(self) -> int:
-        return max(1, self.shell.options.replica_lag_time_max_ms // 2)
+        return max(1, self.broker_context.options.replica_lag_time_max_ms // 2)
 
     def _create(self, key: TopicPartition) -> Partition:
         log = self.logs.open(key, self._log_options(key))
         self._expect_gaps(key)
-        partition = self.partition_type(self.shell, key, log, self.logs)
+        partition = self.partition_type(self.broker_context, key, log, self.logs)
         partition.high_watermark = partition.high_watermark_within_log(self.checkpointed.get(key, 0))
         self.partitions[key] = partition
-        self.shell.record(
+        self.broker_context.record(
             Name.LOG_RECOVERED,
             key,
             offset=log.log_end_offset,
@@ -116,16 +118,19 @@ class ReplicaManager:
     def _log_options(self, key: TopicPartition) -> LogOptions:
         """By the topic's options, with gaps where the plan, an operator's change, or the disk says that there may be some. What an operator had compacted is
         kept whole until it is known whether that is still so."""
-        options = log_options(self.shell.topic_options(key.topic))
-        if not options.contiguous or not log_options(self.shell.planned_options(key.topic)).contiguous:
+        options = log_options(self.broker_context.topic_options(key.topic))
+        if (
+            not options.contiguous
+            or not log_options(self.broker_context.planned_options(key.topic)).contiguous
+        ):
             return evolve(options, contiguous=False)
         if self.logs.may_have_gaps(key):
             return evolve(options, contiguous=False, delete=options.delete and self.options_known)
         return options
 
     def _expect_gaps(self, key: TopicPartition) -> None:
-        compact = log_options(self.shell.topic_options(key.topic)).compact
-        if compact and log_options(self.shell.planned_options(key.topic)).contiguous:
+        compact = log_options(self.broker_context.topic_options(key.topic)).compact
+        if compact and log_options(self.broker_context.planned_options(key.topic)).contiguous:
             self.logs.expect_gaps(key)
 
     def configure(self, topic: str) -> None:
@@ -152,10 +157,12 @@ class ReplicaManager:
         """Write the high watermarks and the recovery points, where any moved."""
         current = self.keep_checkpointed()
         if current != self.written:
-            write_high_watermarks(self.shell.files, current)
+            write_high_watermarks(self.broker_context.files, current)
             self.written = current
         self.logs.checkpoint()
-        self.shell.set_timer(CHECKPOINT_TIMER, self.shell.options.high_watermark_checkpoint_interval_ms)
+        self.broker_context.set_timer(
+            CHECKPOINT_TIMER, self.broker_context.options.high_watermark_checkpoint_interval_ms
+        )
 
     def keep_checkpointed(self) -> dict[TopicPartition, int]:
         """Protection KAFKA-1647: what a checkpoint holds: the high watermark of every replica, also of one whose leader is down or unknown, and what was
@@ -174,7 +181,7 @@ class ReplicaManager:
         for _, partition in sorted(self.partitions.items()):
             if partition.is_leader:
                 self.isr.maybe_shrink(partition)
-        self.shell.set_timer(SHRINK_TIMER, self._shrink_interval())
+        self.broker_context.set_timer(SHRINK_TIMER, self._shrink_interval())
 
     # ---- roles
 
@@ -192,9 +199,9 @@ class ReplicaManager:
     def _may_follow(self, state: PartitionState) -> bool:
         """Kafka's makeFollowers: nobody follows a leader that it has not heard to be alive. The replica is there, its high watermark checkpointed
         (KAFKA-1647); its role and epoch stay what they were, so that the same request may be obeyed later. (docs/decisions/unknown-leader.md)"""
-        if state.leader < 0 or state.leader == self.shell.node or self.metadata.runs(state.leader):
+        if state.leader < 0 or state.leader == self.broker_context.node or self.metadata.runs(state.leader):
             return True
-        self.shell.record(
+        self.broker_context.record(
             Name.MARK,
             state.partition,
             leader=state.leader,
@@ -223,14 +230,14 @@ class ReplicaManager:
         partition.epoch_start_offset = end
         self.assign_epoch_on_election(partition)
         partition.followers = {
-            replica: FollowerState(caught_up_at=self.shell.now if replica in partition.isr else -1)
+            replica: FollowerState(caught_up_at=self.broker_context.now if replica in partition.isr else -1)
             for replica in partition.replicas
-            if replica != self.shell.node
+            if replica != self.broker_context.node
         }
-        self.shell.record(
+        self.broker_context.record(
             Name.BECAME_LEADER,
             partition.key,
-            leader=self.shell.node,
+            leader=self.broker_context.node,
             leader_epoch=partition.leader_epoch,
             offset=end,
             high_watermark=partition.high_watermark,
@@ -244,7 +251,7 @@ class ReplicaManager:
 
     def _become_follower(self, partition: Partition) -> None:
         partition.followers = {}
-        self.shell.record(
+        self.broker_context.record(
             Name.BECAME_FOLLOWER,
             partition.key,
             leader=partition.leader,
@@ -291,7 +298,7 @@ class ReplicaManager:
     def _delete(self, partition: Partition) -> None:
         """Rename the directory, which decides it, then remove what is in it: a crash in between leaves nothing that looks like a replica, and
         the next start removes it."""
-        key, files = partition.key, self.shell.files
+        key, files = partition.key, self.broker_context.files
         del self.partitions[key]
         self.checkpointed.pop(key, None)
         self.logs.forget(key)
@@ -302,6 +309,6 @@ class ReplicaManager:
         for name in files.list(doomed):
             files.remove(f"{doomed}/{name}")
         files.remove_directory(doomed)
-        self.shell.record(
+        self.broker_context.record(
             Name.MARK, key, leader_epoch=partition.leader_epoch, cause="replica_deleted", on_disk=True
         )

@@ -6,10 +6,10 @@ Owns the state that leader and follower share. Must not know sockets, ZooKeeper 
 
 from attrs import define, field
 
+from fencepost.impl.core.broker_context import BrokerContext
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.segmented_log import SegmentedLog
-from fencepost.impl.messages import NO_EPOCH, NO_LEADER, TopicPartition
-from fencepost.impl.shell import Shell
+from fencepost.impl.messages.broker_api import NO_EPOCH, NO_LEADER, TopicPartition
 from fencepost.traces.events import Name
 
 
@@ -30,7 +30,7 @@ class Partition:
     offset when this leader's epoch began. isr, zk_version: what ZooKeeper holds, as far as this leader knows. pending_isr: proposed and not yet answered.
     followers: only on the leader."""
 
-    shell: Shell
+    broker_context: BrokerContext
     key: TopicPartition
     log: SegmentedLog
     logs: LogDirectory
@@ -48,7 +48,7 @@ class Partition:
     @property
     def is_leader(self) -> bool:
         """Whether this broker leads the partition, as far as it knows."""
-        return self.leader == self.shell.node
+        return self.leader == self.broker_context.node
 
     @property
     def maximal_isr(self) -> frozenset[int]:
@@ -62,7 +62,7 @@ class Partition:
         if clamped == self.high_watermark:
             return False
         self.high_watermark = clamped
-        self.shell.record(
+        self.broker_context.record(
             Name.HIGH_WATERMARK,
             self.key,
             high_watermark=clamped,
@@ -90,7 +90,7 @@ class Partition:
 
     def log_start_moved(self, *, cause: str) -> None:
         """Record where the log starts now."""
-        self.shell.record(
+        self.broker_context.record(
             Name.LOG_START,
             self.key,
             log_start_offset=self.log.log_start_offset,
@@ -126,7 +126,7 @@ class Partition:
         self.set_high_watermark(self.log.log_start_offset, cause="follower")
 
     def _truncated(self, before: int, high_watermark: int, cause: str) -> None:
-        self.shell.record(
+        self.broker_context.record(
             Name.TRUNCATED,
             self.key,
             offset=self.log.log_end_offset,

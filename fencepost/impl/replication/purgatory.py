@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from attrs import define, field
 
-from fencepost.impl.messages import FetchRequest, TopicPartition
-from fencepost.impl.seam import CancelTimer, SetTimer
-from fencepost.impl.shell import Shell
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.core_interface import CancelTimer, SetTimer
+from fencepost.impl.messages.broker_api import FetchRequest, TopicPartition
 
 TIMER = "purgatory"
 
@@ -45,7 +45,7 @@ Delayed = DelayedProduce | DelayedFetch
 class Purgatory:
     """waiters: by id, in order of arrival; by_partition: ids per partition. A waiter leaves when it is answered or its timer fires."""
 
-    shell: Shell
+    broker_context: BrokerContext
     waiters: dict[int, Delayed] = field(factory=dict)
     by_partition: dict[TopicPartition, dict[int, None]] = field(factory=dict)
     _last_id: int = 0
@@ -63,7 +63,9 @@ class Purgatory:
             if waiting is None:
                 waiting = self.by_partition[key] = {}
             waiting[delayed.waiter_id] = None
-        self.shell.outbox.append(SetTimer((TIMER, delayed.waiter_id), self.shell.now + wait))
+        self.broker_context.outbox.append(
+            SetTimer((TIMER, delayed.waiter_id), self.broker_context.now + wait)
+        )
 
     def waiting_for(self, key: TopicPartition) -> list[Delayed]:
         """Those that wait for this partition, in order of arrival."""
@@ -72,7 +74,7 @@ class Purgatory:
     def remove(self, delayed: Delayed) -> None:
         """It was answered."""
         self._forget(delayed.waiter_id)
-        self.shell.outbox.append(CancelTimer((TIMER, delayed.waiter_id)))
+        self.broker_context.outbox.append(CancelTimer((TIMER, delayed.waiter_id)))
 
     def expire(self, waiter_id: int) -> Delayed | None:
         """Its time is up; None if it was answered meanwhile."""

@@ -10,7 +10,7 @@ Owns the decision where to cut. Must not know how the question travels.
 
 from attrs import define
 
-from fencepost.impl.messages import EpochEnd
+from fencepost.impl.messages.broker_api import EpochEnd
 from fencepost.impl.replication.partition import Partition
 
 

@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 
 from attrs import define, field
 
+from fencepost.impl.core.broker_context import FIRST_CLIENT
+from fencepost.impl.core.core_interface import Core
 from fencepost.impl.runtime.addresses import Address
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.impl.runtime.network import Network
-from fencepost.impl.seam import Core
-from fencepost.impl.shell import FIRST_CLIENT
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation

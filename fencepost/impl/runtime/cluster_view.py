@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from attrs import Factory, frozen
 
-from fencepost.impl import znodes
 from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.runtime.zookeeper_blocking import BlockingZooKeeper
-from fencepost.impl.zookeeper import Data, GetData
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Data, GetData
 
 
 @frozen(kw_only=True)

@@ -13,8 +13,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from fencepost.impl import messages
-from fencepost.impl.messages import Message
+from fencepost.impl.messages import broker_api
+from fencepost.impl.messages.broker_api import Message
 
 INT64 = range(-(2**63), 2**63)
 Reader = Callable[[Any], Any]
@@ -25,7 +25,7 @@ class MalformedError(Exception):
     """Bytes that are no message. The text says expected and seen."""
 
 
-KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(messages.Message)}
+KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(broker_api.Message)}
 
 
 def encode(message: Message) -> bytes:

@@ -14,10 +14,7 @@ from collections.abc import Callable
 
 from attrs import define, evolve, field
 
-from fencepost.impl.messages import Message
-from fencepost.impl.runtime.network import Network
-from fencepost.impl.runtime.zookeeper import ZooKeeperSession
-from fencepost.impl.seam import (
+from fencepost.impl.core.core_interface import (
     AskZooKeeper,
     Begin,
     CancelTimer,
@@ -27,13 +24,16 @@ from fencepost.impl.seam import (
     Halt,
     Input,
     MessageArrived,
-    Record,
+    RecordEvent,
     Send,
     SetTimer,
     Started,
     TimerFired,
     TimerKey,
 )
+from fencepost.impl.messages.broker_api import Message
+from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
 
@@ -42,7 +42,7 @@ NANOSECONDS = 1_000_000_000
 
 
 Invocation = Callable[[int], list[Effect]]
-"""call(now) -> effects: something that whoever runs the core asks of it beside the seam's inputs."""
+"""call(now) -> effects: something that whoever runs the core asks of it beside the interface's inputs."""
 
 
 class HostClock:
@@ -144,7 +144,7 @@ class Driver:
         elif isinstance(effect, AskZooKeeper):
             assert self.zookeeper is not None, "this core has no ZooKeeper"
             self.zookeeper.ask(effect.request_id, effect.request)
-        elif isinstance(effect, Record):
+        elif isinstance(effect, RecordEvent):
             self.on_event(evolve(effect.event, time=self.clock.now(), node=self.node))
         elif isinstance(effect, Begin):
             self.on_begin(effect.operation)

@@ -1,4 +1,4 @@
-"""The file-system seam over the operating system: one directory tree below a root.
+"""The file-system interface over the operating system: one directory tree below a root.
 
 Owns descriptors and the translation of calls. Must not know what is written. Every error is the `OSError` that the system raised. A directory is
 made durable by an fsync of its own descriptor (fsync(2): "calling fsync() does not necessarily ensure that the entry in the directory containing

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 
 from attrs import define, field
 
-from fencepost.impl.messages import Message
+from fencepost.impl.core.broker_context import FIRST_CLIENT
+from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.addresses import Address
 from fencepost.impl.runtime.codec import MalformedError, decode, encode
 from fencepost.impl.runtime.frames import MAXIMUM_FRAME, framed, greeting, read_frame, read_greeting
-from fencepost.impl.shell import FIRST_CLIENT
 
 LOG = logging.getLogger("fencepost.network")
 MAXIMUM_QUEUED_MESSAGES = 10_000

@@ -5,6 +5,6 @@ validation.py   the generated module, one run of TLC for many partitions, and it
 """
 
 from fencepost.model.conform.recorded import Recorded, recorded
-from fencepost.model.conform.validation import Answer, Validation, validate
+from fencepost.model.conform.validation import ReplayAnswer, Validation, validate
 
-__all__ = ["Answer", "Recorded", "Validation", "recorded", "validate"]
+__all__ = ["Recorded", "ReplayAnswer", "Validation", "recorded", "validate"]

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from fencepost.model.conform.recorded import Recorded
 from fencepost.model.tla import FOLDER
-from fencepost.model.tlc.result import Outcome, TlcResult
+from fencepost.model.tlc.result import RunOutcome, TlcResult
 from fencepost.model.tlc.run import OnProgress, RunOptions, Spec, check, private_folder
 from fencepost.model.tlc.values import show
 from fencepost.traces.errors import FencepostError
@@ -31,7 +31,7 @@ _TOLD = re.compile(
 
 
 @frozen(kw_only=True)
-class Answer:
+class ReplayAnswer:
     """What TLC says of one run. step: index into its steps of the first that no action explains, or -1; guard: what stands against it, in words."""
 
     step: int = -1
@@ -48,7 +48,7 @@ class Validation:
     """answers: of each run, in order; empty if a limit came first (outcome UNDECIDED). states: that TLC visited; seconds: of its runs, Java's start included.
     last: the last run of TLC."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[ReplayAnswer, ...]
     states: int
     seconds: float
     last: TlcResult
@@ -56,21 +56,21 @@ class Validation:
     @property
     def decided(self) -> bool:
         """Whether TLC answered."""
-        return self.last.outcome is Outcome.HOLDS
+        return self.last.outcome is RunOutcome.HOLDS
 
 
 def validate(
     runs: Sequence[Recorded], options: RunOptions | None = None, on_progress: OnProgress | None = None
 ) -> Validation:
     """Ask TLC about these runs. Raises FencepostError if TLC itself fails."""
-    answers: list[Answer] = []
+    answers: list[ReplayAnswer] = []
     states, seconds = 0, 0.0
     batches = _batches(runs)
     assert batches, "nothing to validate"
     for batch in batches:
         result, told = _validate(batch, options or RunOptions(), on_progress)
         states, seconds = states + max(result.distinct, 0), seconds + result.seconds
-        if result.outcome is Outcome.UNDECIDED:
+        if result.outcome is RunOutcome.UNDECIDED:
             return Validation(answers=(), states=states, seconds=seconds, last=result)
         answers += told
     return Validation(answers=tuple(answers), states=states, seconds=seconds, last=result)
@@ -109,24 +109,24 @@ def _run_text(run: Recorded) -> str:
 
 def _validate(
     runs: Sequence[Recorded], options: RunOptions, on_progress: OnProgress | None
-) -> tuple[TlcResult, list[Answer]]:
+) -> tuple[TlcResult, list[ReplayAnswer]]:
     with private_folder() as folder:
         for shipped in (MODULE, CONFIG, GUARDS):
             (folder / shipped).write_text((FOLDER / shipped).read_text(encoding="utf-8"), encoding="utf-8")
         (folder / RUNS).write_text(module_of(runs), encoding="utf-8")
         result = check(Spec.at(folder / MODULE), evolve(options, workers=1), on_progress)
-    if result.outcome is Outcome.UNDECIDED:
+    if result.outcome is RunOutcome.UNDECIDED:
         return result, []
-    if result.outcome is not Outcome.HOLDS:
+    if result.outcome is not RunOutcome.HOLDS:
         raise FencepostError(
             expected="TLC to replay the recorded runs", seen=result.reason, where="ReplicationTrace.tla"
         )
     return result, _answers(result, len(runs))
 
 
-def _answers(result: TlcResult, count: int) -> list[Answer]:
+def _answers(result: TlcResult, count: int) -> list[ReplayAnswer]:
     """From the printed sentences; each run must be spoken of once."""
-    told: dict[int, Answer] = {}
+    told: dict[int, ReplayAnswer] = {}
     for line in result.output:
         match = _TOLD.fullmatch(line.strip())
         if match is None:
@@ -134,7 +134,9 @@ def _answers(result: TlcResult, count: int) -> list[Answer]:
         number = int(match["run"] or match["unexplained"])
         assert number not in told, line
         told[number] = (
-            Answer(step=int(match["step"]) - 1, guard=match["guard"]) if match["step"] else Answer()
+            ReplayAnswer(step=int(match["step"]) - 1, guard=match["guard"])
+            if match["step"]
+            else ReplayAnswer()
         )
     if sorted(told) != list(range(1, count + 1)):
         raise FencepostError(

@@ -5,8 +5,8 @@ from fencepost.model.explore.explorer import explore
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.system import (
     Action,
+    ExplorationOutcome,
     Limits,
-    Outcome,
     Part,
     Result,
     Rule,
@@ -19,8 +19,8 @@ from fencepost.model.explore.system import (
 __all__ = [
     "Action",
     "After",
+    "ExplorationOutcome",
     "Limits",
-    "Outcome",
     "Part",
     "Result",
     "Rule",

@@ -18,8 +18,8 @@ from msgspec.msgpack import Encoder
 
 from fencepost.model.explore.system import (
     Action,
+    ExplorationOutcome,
     Limits,
-    Outcome,
     Result,
     State,
     Step,
@@ -81,11 +81,11 @@ def explore(
             search.came_from[name] = (b"", ("init",))
             broken = _first_broken(search, state)
             if broken is not None:
-                return _result(system, search, Outcome.VIOLATED, (broken, name, None))
+                return _result(system, search, ExplorationOutcome.VIOLATED, (broken, name, None))
             frontier.append((name, state))
     while frontier:
         if limits.depth is not None and search.depth >= limits.depth:
-            return _result(system, search, Outcome.BOUNDED)
+            return _result(system, search, ExplorationOutcome.BOUNDED)
         level: list[tuple[bytes, State]] = []
         for number, (name, state) in enumerate(frontier):
             if on_progress is not None and number % PROGRESS_EVERY == 0:
@@ -93,13 +93,13 @@ def explore(
             violated = _expand(system, search, name, state, level)
             if violated is not None:
                 search.depth += 1
-                return _result(system, search, Outcome.VIOLATED, violated)
+                return _result(system, search, ExplorationOutcome.VIOLATED, violated)
             if limits.states is not None and len(search.came_from) > limits.states:
-                return _result(system, search, Outcome.BOUNDED)
+                return _result(system, search, ExplorationOutcome.BOUNDED)
         if level:
             search.depth += 1
         frontier = level
-    return _result(system, search, Outcome.HOLDS)
+    return _result(system, search, ExplorationOutcome.HOLDS)
 
 
 def _expand(
@@ -136,7 +136,7 @@ def _first_broken(search: _Search, state: State) -> str | None:
 def _result(
     system: System[State],
     search: _Search,
-    outcome: Outcome,
+    outcome: ExplorationOutcome,
     violation: _Violation | None = None,
 ) -> Result:
     """The answer, with the path to the violation replayed from the initial states."""

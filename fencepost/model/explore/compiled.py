@@ -20,7 +20,15 @@ from fencepost.model.explore.process import resident_bytes
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.statements import Judge
 from fencepost.model.explore.store import NO_STATE, Store
-from fencepost.model.explore.system import Limits, Outcome, Result, State, Step, Symmetry, result_of
+from fencepost.model.explore.system import (
+    ExplorationOutcome,
+    Limits,
+    Result,
+    State,
+    Step,
+    Symmetry,
+    result_of,
+)
 
 CHUNK = 4_096
 """States expanded between two looks at the limits: rows, answers and successors of a chunk fit the processor's cache."""
@@ -70,12 +78,12 @@ class Exploration(Generic[State]):
         broken = self.judge(level, behind)
         while broken is None and level < behind:
             if self.limits.depth is not None and self.depth >= self.limits.depth:
-                return self._result(Outcome.BOUNDED)
+                return self._result(ExplorationOutcome.BOUNDED)
             for first in range(level, behind, CHUNK):
                 if on_progress is not None:
                     on_progress(len(self.store), self.depth)
                 if self._is_full():
-                    return self._result(Outcome.BOUNDED)
+                    return self._result(ExplorationOutcome.BOUNDED)
                 broken = self._expand(first, min(first + CHUNK, behind))
                 if broken is not None:
                     break
@@ -83,7 +91,9 @@ class Exploration(Generic[State]):
             if level < behind or broken is not None:
                 self.depth += 1
         return (
-            self._result(Outcome.HOLDS, broken) if broken is None else self._result(Outcome.VIOLATED, broken)
+            self._result(ExplorationOutcome.HOLDS, broken)
+            if broken is None
+            else self._result(ExplorationOutcome.VIOLATED, broken)
         )
 
     def _is_full(self) -> bool:
@@ -129,7 +139,7 @@ class Exploration(Generic[State]):
                 return Broken(broken[1], start + broken[0])
         return None
 
-    def _result(self, outcome: Outcome, broken: Broken | None = None) -> Result:
+    def _result(self, outcome: ExplorationOutcome, broken: Broken | None = None) -> Result:
         distinct = len(self.store)
         if broken is not None and broken.by == NO_STATE:
             distinct = broken.state + 1

@@ -15,7 +15,7 @@ from fencepost.model.explore.compiled import CHUNK, Broken, Exploration
 from fencepost.model.explore.memo import Numbers
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.statements import Judge
-from fencepost.model.explore.system import Eventually, Limits, Outcome, Part, State, Step
+from fencepost.model.explore.system import Eventually, ExplorationOutcome, Limits, Part, State, Step
 
 
 @frozen
@@ -23,7 +23,7 @@ class Prospect:
     """outcome: HOLDS if every state has a way to a good one, VIOLATED if some have none, BOUNDED if there are more states than the limits allow.
     states: visited; stuck: without a way; path: a shortest one to a stuck state."""
 
-    outcome: Outcome
+    outcome: ExplorationOutcome
     states: int
     stuck: int = 0
     path: tuple[Step, ...] = ()
@@ -36,8 +36,8 @@ def stays_possible(
     exploration = Exploration(system, tuple(system.initial()), limits or Limits())
     outcome = exploration.run().outcome
     states = len(exploration.store)
-    if outcome is not Outcome.HOLDS:
-        return Prospect(Outcome.BOUNDED, states)
+    if outcome is not ExplorationOutcome.HOLDS:
+        return Prospect(ExplorationOutcome.BOUNDED, states)
     origins, targets = _steps(exploration, wanted.faults)
     hopeful = _good(exploration, wanted.good)
     while True:
@@ -47,9 +47,9 @@ def stays_possible(
         hopeful[found] = True
     stuck = np.flatnonzero(~hopeful)
     if not stuck.size:
-        return Prospect(Outcome.HOLDS, states)
+        return Prospect(ExplorationOutcome.HOLDS, states)
     path = exploration.path(Broken("", int(stuck[0])))
-    return Prospect(Outcome.VIOLATED, states, int(stuck.size), path)
+    return Prospect(ExplorationOutcome.VIOLATED, states, int(stuck.size), path)
 
 
 def _steps(exploration: Exploration[State], faults: frozenset[str]) -> tuple[Numbers, Numbers]:

@@ -10,7 +10,7 @@ from attrs import evolve
 from fencepost.model.explore import breadth_first
 from fencepost.model.explore.breadth_first import After
 from fencepost.model.explore.slotted import SlottedSystem
-from fencepost.model.explore.system import Limits, Outcome, Result, State, System
+from fencepost.model.explore.system import ExplorationOutcome, Limits, Result, State, System
 from fencepost.traces.errors import FencepostError
 
 MOST_WORKERS = 64
@@ -55,6 +55,6 @@ def explore(
     few = limits.states is None or limits.states > ALONE_FIRST
     alone = evolve(limits, states=ALONE_FIRST) if workers > 1 and few else limits
     result = Exploration(base, start, alone, symmetries).run(on_progress)
-    if alone is limits or result.outcome is not Outcome.BOUNDED:
+    if alone is limits or result.outcome is not ExplorationOutcome.BOUNDED:
         return result
     return explore_by_workers(base, start, limits, workers, symmetry=symmetry, on_progress=on_progress)

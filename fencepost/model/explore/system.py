@@ -3,7 +3,7 @@
 Owns: the protocol `System`, limits, results. Must not know any particular system.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
@@ -15,6 +15,9 @@ Value = int | tuple["Value", ...]
 State = TypeVar("State", bound=Value)
 Action = tuple[str | int, ...]
 """A name and its integer arguments, e.g. ("fetch", 1)."""
+
+EnabledActions = Iterator[tuple[Action, tuple[Value, ...]]]
+"""Enabled actions, each with the values that it writes."""
 
 
 class System(Protocol[State]):
@@ -103,7 +106,7 @@ class Eventually:
     faults: frozenset[str]
 
 
-class Outcome(StrEnum):
+class ExplorationOutcome(StrEnum):
     """HOLDS: every reachable state was visited; BOUNDED: a limit came first; VIOLATED: a counterexample was found."""
 
     HOLDS = "holds"
@@ -135,7 +138,7 @@ class Result:
     invariant, path: the violated invariant and a shortest path to it. never_taken, never_reached: actions and `sometimes` that did not occur.
     """
 
-    outcome: Outcome
+    outcome: ExplorationOutcome
     distinct: int
     depth: int
     transitions: int
@@ -153,7 +156,7 @@ class Result:
 
 def result_of(
     system: System[State],
-    outcome: Outcome,
+    outcome: ExplorationOutcome,
     *,
     distinct: int,
     depth: int,

@@ -25,7 +25,15 @@ from fencepost.model.explore.process import resident_bytes
 from fencepost.model.explore.share import Report, Worker
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.explore.store import NO_STATE
-from fencepost.model.explore.system import Limits, Outcome, Result, State, Step, Symmetry, result_of
+from fencepost.model.explore.system import (
+    ExplorationOutcome,
+    Limits,
+    Result,
+    State,
+    Step,
+    Symmetry,
+    result_of,
+)
 from fencepost.traces.errors import FencepostError
 
 
@@ -134,24 +142,24 @@ class _Search(Generic[State]):
         self.reports = self.crew.call("begin")
         while self._broken() is None:
             if not any(report.new for report in self.reports) and self.depth > 0:
-                return self._result(Outcome.HOLDS)
+                return self._result(ExplorationOutcome.HOLDS)
             if self.limits.depth is not None and self.depth >= self.limits.depth:
-                return self._result(Outcome.BOUNDED)
+                return self._result(ExplorationOutcome.BOUNDED)
             self.crew.call("next_level")
             done = False
             while not done and self._broken() is None:
                 if on_progress is not None:
                     on_progress(self._states(), self.depth)
                 if self._is_full():
-                    return self._result(Outcome.BOUNDED)
+                    return self._result(ExplorationOutcome.BOUNDED)
                 parcels = self.crew.call("expand")
                 self.reports = self.crew.call("take", [list(own) for own in zip(*parcels, strict=True)])
                 done = all(report.done for report in self.reports)
             if self._broken() is not None or any(report.new for report in self.reports):
                 self.depth += 1
             else:
-                return self._result(Outcome.HOLDS)
-        return self._result(Outcome.VIOLATED)
+                return self._result(ExplorationOutcome.HOLDS)
+        return self._result(ExplorationOutcome.VIOLATED)
 
     def _states(self) -> int:
         return sum(report.states for report in self.reports)
@@ -169,7 +177,7 @@ class _Search(Generic[State]):
             ((at, report.broken) for at, report in enumerate(self.reports) if report.broken is not None), None
         )
 
-    def _result(self, outcome: Outcome) -> Result:
+    def _result(self, outcome: ExplorationOutcome) -> Result:
         broken = self._broken()
         names = dict.fromkeys(name for rule in self.system.rules for name in rule.names)
         totals = [sum(many) for many in zip(*(report.taken for report in self.reports), strict=True)]

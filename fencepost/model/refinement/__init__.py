@@ -1,7 +1,8 @@
 """The refinement map: recorded events as actions of the replication model, partition by partition.
 
 Owns which event is which action (`ACTIONS`), and one abstraction per partition. An event that no action explains is a
-`Mismatch`. Must not know verdicts. The guards are the model's own (model/guards.py, model/replica_log.py); here logs are unbounded and values are real ids.
+`Mismatch`. Must not know verdicts. The guards are the model's own (guards.py and replica_log.py of
+model/replication); here logs are unbounded and values are real ids.
 
 The real run is more concurrent than the model, so the guards are asked in a way that passes each behaviour of a correct Kafka:
 
@@ -43,8 +44,9 @@ ACTIONS: Mapping[Name, tuple[str, ...]] = {
     Name.FAULT_BEGAN: ("crash",),
     Name.REPLICA_LOG: ("the final state",),
 }
-"""Which actions of model/replication.py an event may be. Every other event changes nothing here (a stutter): among them what moves a log's start or compacts
-it. The logs here keep all their records; a log that was fetched behind a start, or with the gaps of compaction, has unknown ones there."""
+"""Which actions of model/replication/system.py an event may be. Every other event changes nothing here (a
+stutter): among them what moves a log's start or compacts it. The logs here keep all their records; a log that
+was fetched behind a start, or with the gaps of compaction, has unknown ones there."""
 
 REPLICA_DELETED = "replica_deleted"
 """The mark of a broker that deleted its replica."""

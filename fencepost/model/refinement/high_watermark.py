@@ -3,9 +3,9 @@
 Owns the guards of HIGH_WATERMARK. Must not know how logs came to their ends.
 """
 
-from fencepost.model import guards
 from fencepost.model.refinement.state import Mismatch, PartitionState
 from fencepost.model.refinement.words import above_end, not_following, not_in_epoch, not_leading, told
+from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 
 

@@ -3,9 +3,9 @@
 Owns the guards of APPENDED, TRUNCATED, LOG_RECOVERED and REPLICA_LOG. Must not know high watermarks.
 """
 
-from fencepost.model import guards
 from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
 from fencepost.model.refinement.words import begins_elsewhere, ends_elsewhere, not_following, not_leading
+from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 
 

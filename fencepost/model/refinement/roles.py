@@ -3,9 +3,9 @@
 Owns the guards of BECAME_LEADER and BECAME_FOLLOWER. Must not know how ZooKeeper came to its state.
 """
 
-from fencepost.model import guards
 from fencepost.model.refinement.state import POWER_LOSS, Mismatch, PartitionState, Term
 from fencepost.model.refinement.words import above_end, ends_elsewhere
+from fencepost.model.replication import guards
 from fencepost.traces.events import Event
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from attrs import define, field, frozen
 
-from fencepost.model.guards import NO_LEADER
-from fencepost.model.replica_log import ReplicaLog
+from fencepost.model.replication.guards import NO_LEADER
+from fencepost.model.replication.replica_log import ReplicaLog
 
 POWER_LOSS = "power_loss"
 """The cause of the fault that takes what a host had not synced. Any other may stop the process at most: files keep all that was written."""

@@ -3,7 +3,7 @@
 (* When an action of replication is allowed, as operators on offsets,      *)
 (* epochs and sets of replicas.  Replication.tla asks them of its own      *)
 (* variables; ReplicationTrace.tla asks them of what a recorded run shows. *)
-(* The same guards in Python are fencepost/model/guards.py.  A guard that  *)
+(* The same guards in Python are fencepost/model/replication/guards.py.  A guard that  *)
 (* is a protection takes as an argument whether it is kept.                *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets

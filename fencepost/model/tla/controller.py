@@ -6,20 +6,20 @@ Owns: the one-to-one map. Must not know how either side gets from state to state
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from fencepost.model.controller_state import (
+from fencepost.model.controller.state import (
     NO_PARTITION,
     NONE,
     PHASES,
     Admin,
-    Batch,
     Constants,
     Context,
     Control,
+    ControllerState,
     Host,
     Membership,
     Partition,
     Replica,
-    State,
+    RequestBatch,
     members,
 )
 from fencepost.model.tlc.values import Function, Value, as_value, record, show
@@ -64,7 +64,7 @@ def constants_to_tla(constants: Constants) -> dict[str, str]:
 # ---- to TLA+
 
 
-def state_to_tla(state: State) -> dict[str, Value]:
+def state_to_tla(state: ControllerState) -> dict[str, Value]:
     """The variables of Controller.tla in this state."""
     count, membership = len(state.hosts), state.membership
     nothing = Context(NO_PARTITION, (NONE,) * count, 0, 0, NONE, 0, (0,) * count, (NONE,) * count, 0)
@@ -157,13 +157,13 @@ def _context_to_tla(context: Context) -> Value:
 # ---- and back
 
 
-def state_from_tla(variables: Mapping[str, object]) -> State:
+def state_from_tla(variables: Mapping[str, object]) -> ControllerState:
     """The state in which Controller.tla's variables have these values."""
 
     def of(name: str) -> list[int]:
         return _numbers(variables[name])
 
-    return State(
+    return ControllerState(
         hosts=tuple(
             Host(bool(running), incarnation, born)
             for running, incarnation, born in zip(of("running"), of("incarnation"), of("born"), strict=True)
@@ -268,10 +268,10 @@ def _context(value: object) -> Context | tuple[()]:
     )
 
 
-def _batch(value: Function) -> Batch:
+def _batch(value: Function) -> RequestBatch:
     fields = _record(value)
     live = tuple(_numbers(value["live"]))
-    return Batch(
+    return RequestBatch(
         fields["controllerEpoch"],
         fields["leaderEpoch"],
         fields["leader"],

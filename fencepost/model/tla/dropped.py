@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attrs import evolve
 
-from fencepost.model.replication_state import Constants
+from fencepost.model.replication.state import Constants
 from fencepost.model.tla import files_of
 from fencepost.model.tla.replication import constants_to_tla
 from fencepost.model.tlc.result import TlcResult

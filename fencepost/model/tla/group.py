@@ -6,8 +6,8 @@ Owns: the one-to-one map. Must not know how either side gets from state to state
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from fencepost.model.group_coordinator import new_group
-from fencepost.model.group_state import (
+from fencepost.model.group.coordinator import new_group
+from fencepost.model.group.state import (
     COMMIT,
     EXPIRED,
     GROUP_STATES,
@@ -17,11 +17,11 @@ from fencepost.model.group_state import (
     REMOVED,
     Broker,
     Constants,
-    Group,
-    Log,
+    GroupState,
     Member,
-    Record,
-    State,
+    ModelGroup,
+    OffsetsLog,
+    OffsetsRecord,
     of,
 )
 from fencepost.model.tlc.values import Value, as_value, show
@@ -67,7 +67,7 @@ def _set(bits: int) -> Value:
     return frozenset(of(bits))
 
 
-def state_to_tla(state: State) -> dict[str, Value]:
+def state_to_tla(state: GroupState) -> dict[str, Value]:
     """The variables of Group.tla in this state."""
     partitions = len(state.acked)
 
@@ -96,7 +96,7 @@ def state_to_tla(state: State) -> dict[str, Value]:
     }
 
 
-def _group_to_tla(group: Group) -> Value:
+def _group_to_tla(group: ModelGroup) -> Value:
     return _record(
         state=GROUP_STATES[group.state],
         generation=group.generation,
@@ -115,7 +115,7 @@ def _sent_to_tla(member: Member) -> Value:
     )
 
 
-def _log_record(record: Record, partitions: int) -> Value:
+def _log_record(record: OffsetsRecord, partitions: int) -> Value:
     """Every record has every field: TLC compares values of one shape."""
     kind, generation, members, partition, number, static = record[0], NONE, 0, NONE, NONE, NONE
     assignment: tuple[int, ...] = (NONE,) * partitions
@@ -136,7 +136,7 @@ def _log_record(record: Record, partitions: int) -> Value:
     )
 
 
-def state_from_tla(variables: Mapping[str, Any]) -> State:
+def state_from_tla(variables: Mapping[str, Any]) -> GroupState:
     """The state in which Group.tla's variables have these values."""
 
     def rows(*names: str) -> Iterable[tuple[Any, ...]]:
@@ -160,11 +160,11 @@ def state_from_tla(variables: Mapping[str, Any]) -> State:
             "phase", "generation", "assigned", "asked", "sent"
         )
     )
-    return State(
+    return GroupState(
         brokers,
         members,
         tuple(variables["leaders"]),
-        Log(tuple(_log_record_from(record) for record in variables["log"]), variables["durable"]),
+        OffsetsLog(tuple(_log_record_from(record) for record in variables["log"]), variables["durable"]),
         tuple((pair["number"], pair["epoch"]) for pair in _in_order(variables["acked"])),
         (variables["commits"], variables["expiries"]),
     )
@@ -179,8 +179,8 @@ def _bits(numbers: Iterable[int]) -> int:
     return sum(1 << number for number in numbers)
 
 
-def _group_from_tla(group: Any) -> Group:
-    return Group(
+def _group_from_tla(group: Any) -> ModelGroup:
+    return ModelGroup(
         GROUP_STATES.index(group["state"]),
         group["generation"],
         _bits(group["members"]),
@@ -191,7 +191,7 @@ def _group_from_tla(group: Any) -> Group:
     )
 
 
-def _log_record_from(record: Any) -> Record:
+def _log_record_from(record: Any) -> OffsetsRecord:
     kind = record["kind"]
     if kind == "commit":
         return COMMIT, record["generation"], record["partition"], record["number"]

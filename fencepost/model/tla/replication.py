@@ -6,7 +6,7 @@ Owns: the one-to-one map. Must not know how either side gets from state to state
 from collections.abc import Mapping
 from typing import cast
 
-from fencepost.model.replication_state import Constants, Replica, State
+from fencepost.model.replication.state import Constants, Replica, ReplicationState
 from fencepost.model.tlc.values import Function, Value, as_value, show
 
 INVARIANTS: Mapping[str, str] = {
@@ -42,7 +42,7 @@ def _records(rows: tuple[tuple[int, ...], ...], *fields: str) -> Value:
     return tuple(as_value(zip(fields, row, strict=True)) for row in rows)
 
 
-def state_to_tla(state: State) -> dict[str, Value]:
+def state_to_tla(state: ReplicationState) -> dict[str, Value]:
     """The variables of Replication.tla in this state."""
     numbered = list(enumerate(state.replicas))
 
@@ -70,7 +70,7 @@ def state_to_tla(state: State) -> dict[str, Value]:
     }
 
 
-def state_from_tla(variables: Mapping[str, object]) -> State:
+def state_from_tla(variables: Mapping[str, object]) -> ReplicationState:
     """The state in which Replication.tla's variables have these values."""
     count = len(_mapping(variables["log"]))
 
@@ -110,7 +110,7 @@ def state_from_tla(variables: Mapping[str, object]) -> State:
         for decision in cast(tuple[Value, ...], variables["quorum"])
     )
     committed = rows(cast(Value, variables["committed"]), "epoch", "value", "exposedIn")
-    return State(
+    return ReplicationState(
         replicas=replicas,
         quorum=quorum,
         committed=cast(tuple[tuple[int, int, int], ...], committed),

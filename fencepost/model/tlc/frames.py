@@ -22,7 +22,7 @@ NONE, ERROR, BUG, WARNING, STATE = range(5)
 
 
 @frozen(kw_only=True)
-class Message:
+class TlcMessage:
     """One message. code: TLC's, None for a line outside any frame; kind: its class; text: with the texts of the frames inside it; inside: codes of
     the frames around it, outermost first; complete: whether its end was seen."""
 
@@ -46,7 +46,7 @@ class Frames:
 
     open: list[_Open] = field(factory=list)
 
-    def feed(self, line: str) -> Iterator[Message]:
+    def feed(self, line: str) -> Iterator[TlcMessage]:
         """The messages that this line (with or without its line feed) completes."""
         line = line.rstrip("\r\n")
         position = 0
@@ -60,18 +60,18 @@ class Frames:
         if position < len(line) or position == 0:
             yield from self._text(line[position:], newline=True)
 
-    def end(self) -> Iterator[Message]:
+    def end(self) -> Iterator[TlcMessage]:
         """What is still open when the output ends, innermost first."""
         while self.open:
             yield self._pop(complete=False)
 
-    def _text(self, text: str, *, newline: bool) -> Iterator[Message]:
+    def _text(self, text: str, *, newline: bool) -> Iterator[TlcMessage]:
         if self.open:
             self.open[-1].parts.append(text + ("\n" if newline else ""))
         elif text.strip():
-            yield Message(code=None, text=text)
+            yield TlcMessage(code=None, text=text)
 
-    def _close(self, code: int, mark: str) -> Iterator[Message]:
+    def _close(self, code: int, mark: str) -> Iterator[TlcMessage]:
         """An end closes the innermost frame of its code, and those inside it that never ended; an end without a beginning is text."""
         if all(frame.code != code for frame in self.open):
             yield from self._text(mark, newline=True)
@@ -80,12 +80,12 @@ class Frames:
             yield self._pop(complete=False)
         yield self._pop(complete=True)
 
-    def _pop(self, *, complete: bool) -> Message:
+    def _pop(self, *, complete: bool) -> TlcMessage:
         frame = self.open.pop()
         text = "".join(frame.parts).strip("\n")
         if self.open:
             self.open[-1].parts.append(text + "\n")
-        return Message(
+        return TlcMessage(
             code=frame.code,
             kind=frame.kind,
             text=text,

@@ -11,7 +11,7 @@ from attrs import Factory, frozen
 from fencepost.model.tlc.values import Value, show
 
 
-class Outcome(StrEnum):
+class RunOutcome(StrEnum):
     """HOLDS: every reachable state was visited and nothing found. VIOLATED: something was found. SAMPLED: a simulation ended and found nothing.
     UNDECIDED: a limit came first. FAILED: the specification, its configuration or TLC itself is broken."""
 
@@ -83,7 +83,7 @@ class Counterexample:
 
 
 @frozen(kw_only=True)
-class Progress:
+class RunProgress:
     """How far TLC is; -1 where TLC does not say. diameter: states on the longest path so far."""
 
     diameter: int = -1
@@ -123,7 +123,7 @@ class TlcResult:
     exit_code: the process's; the outcome rests on what TLC said and the code together, never on the code alone. None: it was stopped.
     """
 
-    outcome: Outcome
+    outcome: RunOutcome
     reason: str
     violation: Violation | None = None
     counterexample: Counterexample | None = None

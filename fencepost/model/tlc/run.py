@@ -14,14 +14,14 @@ from attrs import evolve, field, frozen
 from fencepost.model.tlc.config import Config, read_config
 from fencepost.model.tlc.frames import Frames
 from fencepost.model.tlc.process import SMALLEST_MEMORY_MB, RunLimits, run_process
-from fencepost.model.tlc.result import Progress, TlcResult, Unread
+from fencepost.model.tlc.result import RunProgress, TlcResult, Unread
 from fencepost.model.tlc.states import read_dump
 from fencepost.model.tlc.toolbox import find_toolbox, jar_knows
 from fencepost.model.tlc.transcript import Transcript
 from fencepost.model.tlc.values import Value
 from fencepost.traces.errors import FencepostError
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RunProgress], None]
 OnState = Callable[[Mapping[str, Value | Unread]], None]
 DUMP = "states.dump"
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 
 from attrs import define, evolve, field
 
-from fencepost.model.tlc.frames import BUG, ERROR, WARNING, Message
+from fencepost.model.tlc.frames import BUG, ERROR, WARNING, TlcMessage
 from fencepost.model.tlc.result import (
     ActionCoverage,
     Counterexample,
     Kind,
-    Outcome,
-    Progress,
+    RunOutcome,
+    RunProgress,
     TlcResult,
     TraceState,
     Violation,
@@ -69,12 +69,12 @@ def _number(text: str | None) -> int:
     return int(text.replace(",", "")) if text else -1
 
 
-def read_counts(text: str) -> Progress | None:
+def read_counts(text: str) -> RunProgress | None:
     """The counts in a progress line or in the final statistics."""
     match = _COUNTS.search(_RATE.sub("", text))
     if match is None:
         return None
-    return Progress(
+    return RunProgress(
         diameter=_number(match["diameter"]),
         generated=_number(match["generated"]),
         distinct=_number(match["distinct"]),
@@ -88,9 +88,9 @@ class Transcript:
     parsing, parser: whether the parser is at work, and what it said. success: TLC said that no error was found; finished: that it is
     at its end; version: of TLC."""
 
-    on_progress: Callable[[Progress], None] | None = None
+    on_progress: Callable[[RunProgress], None] | None = None
     version: str = ""
-    counts: Progress = field(factory=Progress)
+    counts: RunProgress = field(factory=RunProgress)
     depth: int = -1
     violation: Violation | None = None
     states: list[TraceState] = field(factory=list)
@@ -107,7 +107,7 @@ class Transcript:
     finished: bool = False
     out_of_memory: bool = False
 
-    def add(self, message: Message) -> None:
+    def add(self, message: TlcMessage) -> None:
         """Take in one message."""
         code = message.code
         if code is None:
@@ -149,7 +149,7 @@ class Transcript:
         else:
             self.output_left_out += 1
 
-    def _violated(self, kind: Kind, message: Message) -> None:
+    def _violated(self, kind: Kind, message: TlcMessage) -> None:
         says, _, rest = message.text.partition("\n")
         if kind is Kind.ASSERTION:
             says = message.text
@@ -193,7 +193,7 @@ class Transcript:
                 generated=int(covered["generated"]),
             )
 
-    def _other(self, message: Message) -> None:
+    def _other(self, message: TlcMessage) -> None:
         if message.code in OUT_OF_MEMORY:
             self.out_of_memory = True
         if message.kind in (ERROR, BUG) and message.code not in HEADINGS and not message.inside:
@@ -229,25 +229,27 @@ class Transcript:
 
     def _outcome(
         self, exit_code: int | None, stopped: str | None, *, simulation: bool
-    ) -> tuple[Outcome, str]:
+    ) -> tuple[RunOutcome, str]:
         if self.violation is not None:
-            return Outcome.VIOLATED, " ".join(self.violation.says.split()).rstrip(".")
+            return RunOutcome.VIOLATED, " ".join(self.violation.says.split()).rstrip(".")
         if stopped is not None:
-            return Outcome.UNDECIDED, stopped
+            return RunOutcome.UNDECIDED, stopped
         if self.out_of_memory:
-            return Outcome.UNDECIDED, "TLC ran out of memory"
+            return RunOutcome.UNDECIDED, "TLC ran out of memory"
         if exit_code is not None and exit_code in EXIT_OF_VIOLATION and not self.errors:
             return (
-                Outcome.FAILED,
+                RunOutcome.FAILED,
                 f"TLC's exit code says that {EXIT_OF_VIOLATION[exit_code]} is violated, its output does not",
             )
         if self.errors:
-            return Outcome.FAILED, " ".join(" ".join([self.errors[0], *self.parser[:MOST_MESSAGES]]).split())
+            return RunOutcome.FAILED, " ".join(
+                " ".join([self.errors[0], *self.parser[:MOST_MESSAGES]]).split()
+            )
         if exit_code != 0 or not self.finished:
             last = next((line.strip() for line in reversed(self.output) if line.strip()), "no output")
-            return Outcome.FAILED, f"TLC ended with exit code {exit_code} before it was done: {last}"
+            return RunOutcome.FAILED, f"TLC ended with exit code {exit_code} before it was done: {last}"
         if simulation:
-            return Outcome.SAMPLED, f"{self.counts.generated:,} states sampled, nothing found"
+            return RunOutcome.SAMPLED, f"{self.counts.generated:,} states sampled, nothing found"
         if self.success and self.counts.queue == 0:
-            return Outcome.HOLDS, f"all {self.counts.distinct:,} distinct states visited, nothing found"
-        return Outcome.UNDECIDED, "TLC ended without having visited every state"
+            return RunOutcome.HOLDS, f"all {self.counts.distinct:,} distinct states visited, nothing found"
+        return RunOutcome.UNDECIDED, "TLC ended without having visited every state"

@@ -30,7 +30,7 @@ ASKS_NOTHING = frozenset({Function.READ, Function.GET, Function.DEQUEUE})
 
 
 @frozen(kw_only=True)
-class Entry:
+class HistoryEntry:
     """One line. line: its number in the file; value, key: JSON values."""
 
     line: int
@@ -42,7 +42,7 @@ class Entry:
     error: Any = None
 
 
-def entry_of(row: Any, *, line: int, where: str) -> Entry | None:
+def entry_of(row: Any, *, line: int, where: str) -> HistoryEntry | None:
     """The entry that a map of JSON values means; None if it is no client's (the nemesis). Raises TraceError."""
     at = f"{where}:{line}"
     if not isinstance(row, dict):
@@ -57,7 +57,7 @@ def entry_of(row: Any, *, line: int, where: str) -> Entry | None:
     process = row.get("process")
     if not isinstance(process, int) or isinstance(process, bool):
         raise TraceError(expected="an integer as process", seen=repr(process), where=at)
-    return Entry(
+    return HistoryEntry(
         line=line,
         type=row["type"],
         process=process,
@@ -74,12 +74,12 @@ class Pairing:
 
     where: str
     failed_cas_observes: bool = False
-    open: dict[int, tuple[int, Entry, Function]] = field(factory=dict)
+    open: dict[int, tuple[int, HistoryEntry, Function]] = field(factory=dict)
     done: dict[int, Operation] = field(factory=dict)
     invoked: int = 0
     position: int = 0
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: HistoryEntry) -> None:
         """The next entry of the history."""
         if entry.type == "invoke":
             self._invoke(entry)
@@ -87,10 +87,10 @@ class Pairing:
             self._complete(entry)
         self.position += 1
 
-    def _refuse(self, expected: str, seen: str, entry: Entry) -> TraceError:
+    def _refuse(self, expected: str, seen: str, entry: HistoryEntry) -> TraceError:
         return TraceError(expected=expected, seen=seen, where=f"{self.where}:{entry.line}")
 
-    def _invoke(self, entry: Entry) -> None:
+    def _invoke(self, entry: HistoryEntry) -> None:
         if entry.process in self.open:
             before = self.open[entry.process][1].line
             raise self._refuse(
@@ -119,7 +119,7 @@ class Pairing:
         self.done[self.invoked] = operation
         self.invoked += 1
 
-    def _complete(self, entry: Entry) -> None:
+    def _complete(self, entry: HistoryEntry) -> None:
         if entry.process not in self.open:
             raise self._refuse(f"an invocation of process {entry.process} first", entry.type, entry)
         op_id, invocation, function = self.open.pop(entry.process)
@@ -149,7 +149,7 @@ class Pairing:
             error=None if error is None else error if isinstance(error, str) else _json(error),
         )
 
-    def _observed(self, entry: Entry, invocation: Entry) -> bool:
+    def _observed(self, entry: HistoryEntry, invocation: HistoryEntry) -> bool:
         return self.failed_cas_observes and entry.value == invocation.value
 
     def operations(self) -> tuple[Operation, ...]:

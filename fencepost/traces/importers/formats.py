@@ -11,7 +11,7 @@ from attrs import frozen
 
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.edn import EdnReader, Keyword, plain
-from fencepost.traces.importers.entries import Entry, entry_of
+from fencepost.traces.importers.entries import HistoryEntry, entry_of
 from fencepost.traces.importers.json_text import json_rows
 from fencepost.traces.importers.kafka import kafka_operations
 from fencepost.traces.importers.window import Window
@@ -32,19 +32,19 @@ def edn_rows(window: Window) -> Iterator[Row]:
         raise reader.refuse("nothing behind the history", repr(seen), position)
 
 
-def edn_entries(window: Window) -> Iterator[Entry]:
+def edn_entries(window: Window) -> Iterator[HistoryEntry]:
     """The entries of a history in EDN."""
     return _entries(edn_rows(window), window.where)
 
 
-def _entries(rows: Iterator[Row], where: str) -> Iterator[Entry]:
+def _entries(rows: Iterator[Row], where: str) -> Iterator[HistoryEntry]:
     for row, line in rows:
         entry = entry_of(row, line=line, where=where)
         if entry is not None:
             yield entry
 
 
-def json_entries(window: Window) -> Iterator[Entry]:
+def json_entries(window: Window) -> Iterator[HistoryEntry]:
     """The entries of a history in JSON: an array of objects, or one object after another."""
     return _entries(json_rows(window), window.where)
 
@@ -57,7 +57,7 @@ def _end_of(pattern: re.Pattern[str], text: str, position: int) -> int:
 _LOG_LINE = re.compile(r"(?:\S+ \S+ )?INFO\s+(?:\[[^\]]*\]\s+)?jepsen\.util\s+-\s+(.*)")
 
 
-def log_entries(window: Window) -> Iterator[Entry]:
+def log_entries(window: Window) -> Iterator[HistoryEntry]:
     """The entries of Jepsen's log text: `INFO jepsen.util - process :type :function value`, tabs between; blank lines are skipped."""
     where = window.where
     for number, content in window.lines():
@@ -90,7 +90,7 @@ class Format:
 
     name: str
     says: str
-    entries: Callable[[Window], Iterator[Entry]] | None = None
+    entries: Callable[[Window], Iterator[HistoryEntry]] | None = None
     failed_cas_observes: bool = False
     operations: Callable[[Window], tuple[Operation, ...]] | None = None
 

@@ -1,4 +1,4 @@
-"""The seam to a replicated log of somebody else: each lie of a system is found, the documented example runs, a healthy one passes."""
+"""The interface to a replicated log of somebody else: each lie of a system is found, the documented example runs, a healthy one passes."""
 
 import importlib.util
 import sys
@@ -8,9 +8,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from fencepost.campaign.machines.found import FoundError
+from fencepost.campaign.machines.cluster.found import FoundError
 from fencepost.campaign.machines.replicated_log import ReplicatedLogMachine
-from fencepost.campaign.machines.system_under_test import Batch, RefusedError, SystemUnderTest, UnclearError
+from fencepost.campaign.machines.system_under_test import (
+    ReadResult,
+    RefusedError,
+    SystemUnderTest,
+    UnclearError,
+)
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.traces.jsonlines import read_traces
@@ -48,7 +53,7 @@ class Honest(SystemUnderTest):
         return len(self.values) - 1
 
     def read(self, offset, most):
-        return Batch(values=self.values[offset : offset + most], end_offset=len(self.values))
+        return ReadResult(values=self.values[offset : offset + most], end_offset=len(self.values))
 
     def end_offset(self):
         return len(self.values)
@@ -91,7 +96,7 @@ class Invents(Honest):
     """Reads a record that nobody sent."""
 
     def read(self, offset, most):
-        return Batch(values=(*self.values[offset:], 99), end_offset=len(self.values) + 1)
+        return ReadResult(values=(*self.values[offset:], 99), end_offset=len(self.values) + 1)
 
 
 class Repeats(Honest):
@@ -123,7 +128,7 @@ class Lags(Honest):
 
     def read(self, offset, most):
         end = max(0, len(self.values) - 1)
-        return Batch(values=self.values[offset:end], end_offset=end)
+        return ReadResult(values=self.values[offset:end], end_offset=end)
 
     def end_offset(self):
         return max(0, len(self.values) - 1)

@@ -7,12 +7,12 @@ import pytest
 from attrs import evolve
 from kafka_random import random_history
 
-from fencepost.checkers.columns import columns_of_traces
 from fencepost.checkers.kafka import judge_traces, kafka_columns_of_traces, measure_columns, producers
 from fencepost.checkers.kafka.consumers import steps_of
 from fencepost.checkers.kafka.extras import extras_of_traces
 from fencepost.checkers.kafka.judge import applies
 from fencepost.checkers.kafka.placements import placements_of
+from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
 from tests.checkers.wild_histories import wild

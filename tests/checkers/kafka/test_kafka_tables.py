@@ -5,10 +5,10 @@ from attrs import evolve
 from test_kafka_anomalies import ALLOWED, CASES
 
 from fencepost.checkers import judges
-from fencepost.checkers.columns import OperationColumns
 from fencepost.checkers.kafka import judge as kafka_judge
-from fencepost.checkers.kafka.columns import KafkaColumns, kafka_columns
 from fencepost.checkers.kafka.extras import Extras
+from fencepost.checkers.kafka.relations import KafkaColumns, kafka_columns
+from fencepost.checkers.operation_columns import OperationColumns
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of

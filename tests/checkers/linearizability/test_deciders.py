@@ -13,9 +13,9 @@ from lin_unambiguous import NAMES, unambiguous
 
 from fencepost.checkers.linearizability import judge_counted
 from fencepost.checkers.linearizability.deciders import decide, locks, queues, registers, sets, texts, zones
-from fencepost.checkers.linearizability.engine import Answer, search
+from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.history import arrays_of, split
-from fencepost.checkers.linearizability.limits import Guard, Limits
+from fencepost.checkers.linearizability.limits import Guard, SearchLimits
 from fencepost.checkers.linearizability.screen import screened
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models import model_named
@@ -47,7 +47,7 @@ def sweep(name: str, seeds: range) -> tuple[int, int]:
     """As `mismatches`, against the general search and the screen too: how often one differs from the oracle, and how many decided histories are
     illegal."""
     model, wrong, illegal = model_named(name), 0, 0
-    guard = Guard(Limits(timeout_s=math.inf))
+    guard = Guard(SearchLimits(timeout_s=math.inf))
     for seed in seeds:
         trace = unambiguous(name, Random(f"decided {name} {seed}"))
         parts = split(model, trace).values()
@@ -57,7 +57,7 @@ def sweep(name: str, seeds: range) -> tuple[int, int]:
             expected = linearizable(model, trace.operations)
             searched = [search(arrays_of(part, table), table, guard).answer for part in parts]
             wrong += expected != (not any(answer.convicting for answer in answers))
-            wrong += expected != (Answer.ILLEGAL not in searched)
+            wrong += expected != (SearchAnswer.ILLEGAL not in searched)
             sure = screened(model, trace, smallest=0)
             wrong += sure is not None and expected == bool(sure.rest.operations)
             illegal += not expected
@@ -250,7 +250,7 @@ def _first_only(found, root, count, makers, gets) -> None:
 
 FAULTS = [
     ("register", registers, "in_turn", _nothing),
-    ("register", zones.Cluster, "add", _late_last),
+    ("register", zones.ZoneCluster, "add", _late_last),
     ("register", zones, "zones_apart", _only_forward),
     ("register", zones, "zones_apart", _ends_exclude),
     ("register", registers, "_mark_needed", lambda values: values.needed.update(values.makers)),

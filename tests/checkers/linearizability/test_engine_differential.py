@@ -11,7 +11,7 @@ from lin_histories import DRAW, history, opened
 
 from fencepost.checkers.linearizability import engine, explain, judge, judge_counted
 from fencepost.checkers.linearizability.history import arrays_of, split, with_relaxed
-from fencepost.checkers.linearizability.limits import Guard, Limits
+from fencepost.checkers.linearizability.limits import Guard, SearchLimits
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models import IMPOSSIBLE, model_named
 from fencepost.checkers.models.containers import Queue
@@ -37,7 +37,7 @@ def mismatches(name: str, seeds: range) -> tuple[int, int]:
 
 def sweep(name: str, seeds: range) -> tuple[int, int]:
     """As `mismatches`, of the search alone: without limits, deciders and proofs, which cost several times as much."""
-    model, guard = model_named(name), Guard(Limits(timeout_s=math.inf))
+    model, guard = model_named(name), Guard(SearchLimits(timeout_s=math.inf))
     wrong = illegal = 0
     for seed in seeds:
         trace = history(name, Random(f"{name} {seed}"))
@@ -47,7 +47,8 @@ def sweep(name: str, seeds: range) -> tuple[int, int]:
             table.lens = model.lens([one.call for one in part])
             legal = (
                 legal
-                and engine.search(arrays_of(part, table), table, guard).answer is not engine.Answer.ILLEGAL
+                and engine.search(arrays_of(part, table), table, guard).answer
+                is not engine.SearchAnswer.ILLEGAL
             )
         wrong += legal is not expected
         illegal += not expected
@@ -70,8 +71,8 @@ def test_the_order_found_is_one(name: str) -> None:
         for part in split(model, history(name, Random(f"order {name} {seed}"))).values():
             table = Table(model)
             arrays = arrays_of(part, table)
-            outcome = engine.search(arrays, table, Guard(Limits()))
-            if outcome.answer is engine.Answer.LINEARIZABLE:
+            outcome = engine.search(arrays, table, Guard(SearchLimits()))
+            if outcome.answer is engine.SearchAnswer.LINEARIZABLE:
                 order, _ = explain.prefix_order(arrays, outcome, table)
                 state, latest = model.init(), -1
                 for op in order:

@@ -5,7 +5,7 @@ import time
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.linearizability import Limits, judge, judge_counted, judge_trace
+from fencepost.checkers.linearizability import SearchLimits, judge, judge_counted, judge_trace
 from fencepost.checkers.linearizability.table import ModelError
 from fencepost.checkers.models import Model, model_named
 from fencepost.checkers.models.containers import Counter
@@ -104,14 +104,14 @@ class ListedEqual(Listed):
 @pytest.mark.parametrize(
     ("model", "limits", "says"),
     [
-        (Endless(), Limits(timeout_s=0.3), "time limit of 0.3 s"),
-        (Hungry(), Limits(timeout_s=SOON, memory_bytes=64 << 20), "memory limit of 64 MiB"),
-        (Blind(), Limits(timeout_s=0.5), "time limit of 0.5 s"),
-        (Blind(), Limits(timeout_s=SOON, memory_bytes=48 << 20), "memory limit of 48 MiB"),
-        (Blind(), Limits(timeout_s=SOON, nodes=1 << 14), "16,384 remembered"),
+        (Endless(), SearchLimits(timeout_s=0.3), "time limit of 0.3 s"),
+        (Hungry(), SearchLimits(timeout_s=SOON, memory_bytes=64 << 20), "memory limit of 64 MiB"),
+        (Blind(), SearchLimits(timeout_s=0.5), "time limit of 0.5 s"),
+        (Blind(), SearchLimits(timeout_s=SOON, memory_bytes=48 << 20), "memory limit of 48 MiB"),
+        (Blind(), SearchLimits(timeout_s=SOON, nodes=1 << 14), "16,384 remembered"),
     ],
 )
-def test_limits_hold(model: Model, limits: Limits, says: str) -> None:
+def test_limits_hold(model: Model, limits: SearchLimits, says: str) -> None:
     """A limit that is met makes the verdict Unknown and says which one: between steps, inside a slow or hungry one, and in the search."""
     verdict = judge_trace(writes(26, last=-1), model, limits)
     assert verdict.decision is Decision.UNKNOWN
@@ -126,7 +126,7 @@ def test_a_limit_does_not_take_back_a_finding(monkeypatch) -> None:
             time.sleep(0.001)
 
     monkeypatch.setattr(judge, "explain", endless)
-    verdict = judge_trace(writes(3, last=99), model_named("counter"), Limits(timeout_s=0.3))
+    verdict = judge_trace(writes(3, last=99), model_named("counter"), SearchLimits(timeout_s=0.3))
     assert verdict.decision is Decision.ILLEGAL
     assert set(verdict.findings[0].operations) == {0, 1, 2, 3}
 
@@ -134,7 +134,10 @@ def test_a_limit_does_not_take_back_a_finding(monkeypatch) -> None:
 def test_nothing_is_left_behind_by_a_limit() -> None:
     """After a limit was met the same process judges on as if nothing had been."""
     for _ in range(3):
-        assert judge_trace(writes(4, last=-1), Endless(), Limits(timeout_s=0.05)).decision is Decision.UNKNOWN
+        assert (
+            judge_trace(writes(4, last=-1), Endless(), SearchLimits(timeout_s=0.05)).decision
+            is Decision.UNKNOWN
+        )
         assert judge_trace(writes(4, last=3), model_named("counter")).decision is Decision.OK
 
 
@@ -226,7 +229,7 @@ def test_unknown_outcomes_do_not_blow_up() -> None:
     verdicts need a number of steps that is linear in the history."""
     model = model_named("register")
     legal, illegal = (
-        judge_counted(many_unknown(1000, value=v), model, Limits(timeout_s=SOON)) for v in (2, 9)
+        judge_counted(many_unknown(1000, value=v), model, SearchLimits(timeout_s=SOON)) for v in (2, 9)
     )
     assert (legal.verdict.decision, illegal.verdict.decision) == (Decision.OK, Decision.ILLEGAL)
     assert legal.steps < 20_000

@@ -9,7 +9,7 @@ from attrs import evolve
 from lin_histories import DRAW, history
 from lin_unambiguous import NAMES, unambiguous
 
-from fencepost.checkers.linearizability import Limits, judge, judge_counted
+from fencepost.checkers.linearizability import SearchLimits, judge, judge_counted
 from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.table import Table
@@ -18,7 +18,7 @@ from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
 
 SEEDS, BLOCK = 240, 30
-LIMITS = Limits(timeout_s=math.inf)
+LIMITS = SearchLimits(timeout_s=math.inf)
 
 
 def _clocked(random: Random, trace: Trace) -> Trace:

@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from fencepost.checkers.columns import NEVER
 from fencepost.checkers.linearizability import explain, limits
-from fencepost.checkers.linearizability.engine import Answer, search
+from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.history import Asked, arrays_of, asked_of, relax, split, with_relaxed
-from fencepost.checkers.linearizability.limits import Guard, LimitReached, Limits
+from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.table import SMALLEST, ModelError, Table
 from fencepost.checkers.models import IMPOSSIBLE, Call, Model, model_named
+from fencepost.checkers.operation_columns import NEVER
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 MIB = 1 << 20
-FREE = Limits(timeout_s=math.inf)
+FREE = SearchLimits(timeout_s=math.inf)
 
 
 def operation(op_id: int, function: str, invoke: int, complete: int | None, **columns) -> Operation:
@@ -47,7 +47,7 @@ def test_a_limit_is_reached_where_it_is(
     clock = [100.0, 5 * MIB]
     monkeypatch.setattr(limits.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(limits, "memory_in_use", lambda: clock[1])
-    guard = Guard(Limits(timeout_s=10, memory_bytes=2 * MIB))
+    guard = Guard(SearchLimits(timeout_s=10, memory_bytes=2 * MIB))
     clock[:] = [100.0 + seconds, 5 * MIB + more]
     assert guard.over() == says
     assert guard.seconds_left == 10 - seconds
@@ -65,7 +65,7 @@ def test_room_is_asked_for_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -
     """Rule: what is in use beyond the beginning counts, and the last byte may be taken."""
     used = [5 * MIB]
     monkeypatch.setattr(limits, "memory_in_use", lambda: used[0])
-    guard = Guard(Limits(memory_bytes=2 * MIB))
+    guard = Guard(SearchLimits(memory_bytes=2 * MIB))
     used[0] += MIB
     guard.room_for(MIB)
     with pytest.raises(LimitReached, match="2 MiB"):
@@ -205,13 +205,13 @@ def shrinking(left: int) -> explain.Shrinking:
 def test_shrinking_spends_what_it_has() -> None:
     """Rule: each attempt costs its search and its preparation; when nothing is left, it gives up, and says that the proof is not exact."""
     some = shrinking(1_000)
-    assert some.answer(set()) is Answer.ILLEGAL
+    assert some.answer(set()) is SearchAnswer.ILLEGAL
     assert some.left < 1_000 - 3 * explain.SET_UP
     some.without(1)
     assert ([one.operation.op_id for one in some.needed], some.exact) == ([3], True)
     for left in (0, -1):
         none = shrinking(left)
-        assert none.answer(set()) is Answer.GAVE_UP and none.left == left
+        assert none.answer(set()) is SearchAnswer.GAVE_UP and none.left == left
         none.without(1)
         assert (len(none.needed), none.exact) == (3, False)
         blocks = shrinking(left)
@@ -238,12 +238,12 @@ def test_a_search_gives_up_at_its_bound() -> None:
     ]
     table = Table(model_named("register"))
     arrays = arrays_of(part, table)
-    assert search(arrays, table, Guard(FREE), most_effort=0).answer is Answer.GAVE_UP
+    assert search(arrays, table, Guard(FREE), most_effort=0).answer is SearchAnswer.GAVE_UP
     whole, again = (search(arrays, table, Guard(FREE), most_effort=most) for most in (None, 100_000))
-    assert whole.answer is Answer.ILLEGAL and whole.level == 6
+    assert whole.answer is SearchAnswer.ILLEGAL and whole.level == 6
     assert (again.answer, again.level, again.nodes) == (whole.answer, whole.level, whole.nodes)
     nothing = search(arrays_of([], table), table, Guard(FREE))
-    assert (nothing.answer, nothing.path, nothing.level) == (Answer.LINEARIZABLE, (), 0)
+    assert (nothing.answer, nothing.path, nothing.level) == (SearchAnswer.LINEARIZABLE, (), 0)
 
 
 def test_a_proof_in_words() -> None:

@@ -11,8 +11,8 @@ from attrs import evolve
 from log_histories import append, random_trace, trace, with_claims
 from log_special_histories import special_trace
 
-from fencepost.checkers.columns import OperationColumns, columns_of_table, columns_of_traces
 from fencepost.checkers.log import judge_columns, judge_traces, log_columns
+from fencepost.checkers.operation_columns import OperationColumns, columns_of_table, columns_of_traces
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
 from fencepost.traces.schema import SCHEMAS

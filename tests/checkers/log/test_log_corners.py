@@ -4,7 +4,7 @@ import pytest
 from log_histories import append, read, trace
 
 from fencepost.checkers.log import judge_trace, stream_trace
-from fencepost.checkers.log.streaming import StreamingLogCheck
+from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome
 

@@ -11,10 +11,10 @@ from log_histories import random_trace, trace, with_claims
 from log_pairs import INFINITE, TIMED, History, anomalies
 from log_special_histories import special_trace
 
-from fencepost.checkers.columns import columns_of_traces
 from fencepost.checkers.log import judge_columns, judge_trace, judge_traces, log_columns, stream_trace
 from fencepost.checkers.log.judge import examine, suspects
 from fencepost.checkers.log.rules import rules_of
+from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.trace import Trace

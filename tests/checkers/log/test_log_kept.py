@@ -9,14 +9,14 @@ from attrs import evolve
 from log_histories import random_trace, with_claims
 from log_special_histories import special_trace
 
-from fencepost.checkers.columns import columns_of_traces
 from fencepost.checkers.log import judge_columns, log_columns
+from fencepost.checkers.log.appends_and_reads import LogColumns
 from fencepost.checkers.log.bounds import acknowledgements, appended, claimed_ends, shows
-from fencepost.checkers.log.columns import LogColumns
 from fencepost.checkers.log.group import group_of
 from fencepost.checkers.log.judge import suspects
 from fencepost.checkers.log.rules import PROFILES, Rules, rules_of
-from fencepost.checkers.log.streaming import stream_trace
+from fencepost.checkers.log.streaming.streaming import stream_trace
+from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
 from tests.checkers.wild_histories import wild

@@ -6,11 +6,11 @@ from random import Random
 import numpy as np
 import pytest
 
-from fencepost.checkers.columns import NEVER
+from fencepost.checkers.log.appends_and_reads import _group_order, _ranks
 from fencepost.checkers.log.bounds import _worst, clearing
-from fencepost.checkers.log.columns import _group_order, _ranks
 from fencepost.checkers.log.holes import Holes, _counts_suffice, _deadlines, _parted, _search
-from fencepost.checkers.log.kernels import (
+from fencepost.checkers.log.parts import gather
+from fencepost.checkers.log.screen.kernels import (
     ACK,
     ENDED,
     EPOCH,
@@ -29,9 +29,9 @@ from fencepost.checkers.log.kernels import (
     holes_unfilled,
     known_size,
 )
-from fencepost.checkers.log.parts import gather
+from fencepost.checkers.log.screen.special import BLOCK, _block_maxima, _falls, _latest
 from fencepost.checkers.log.session import regressions
-from fencepost.checkers.log.special import BLOCK, _block_maxima, _falls, _latest
+from fencepost.checkers.operation_columns import NEVER
 
 SEEDS = 150
 

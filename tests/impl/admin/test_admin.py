@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl import znodes
 from fencepost.impl.admin.cluster import AdminError, read_cluster
 from fencepost.impl.admin.reassignment import (
-    Progress,
+    ReassignmentProgress,
     decode_reassignment,
     encode_reassignment,
     execute,
@@ -18,9 +17,10 @@ from fencepost.impl.admin.reassignment import (
 )
 from fencepost.impl.admin.topics import add_partitions, create_topic
 from fencepost.impl.controller.placement import ReplicationFactorError
-from fencepost.impl.procedures import Pipelined
-from fencepost.impl.topic_partition import TopicPartition
-from fencepost.impl.zookeeper import Create, Data, GetData
+from fencepost.impl.core.procedures import Pipelined
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Data, GetData
 from fencepost.sim.zookeeper_tree import Tree
 
 
@@ -74,7 +74,7 @@ def test_a_proposal_can_be_executed_and_verified(brokers: int, partitions: int, 
     targets = decode_reassignment(encode_reassignment(proposal.proposed).encode(), "file")
     assert targets == proposal.proposed
     assert run(tree, execute(targets, "file")) == proposal.current
-    assert {one.progress for one in run(tree, verify(targets))} == {Progress.IN_PROGRESS}
+    assert {one.progress for one in run(tree, verify(targets))} == {ReassignmentProgress.IN_PROGRESS}
     with pytest.raises(AdminError, match="existing assignment running"):
         run(tree, execute(targets, "file"))
 

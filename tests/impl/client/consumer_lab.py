@@ -2,16 +2,24 @@
 
 from typing import Any
 
-from fencepost.impl import group_messages as groups
-from fencepost.impl import messages as kafka
-from fencepost.impl.client.consumer import Consumer
-from fencepost.impl.client.consumer_fetch import ConsumedRecord
-from fencepost.impl.client.consumer_requests import ConsumerIdentity
+from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.client.consumer.fetch import ConsumedRecord
+from fencepost.impl.client.consumer.requests import ConsumerIdentity
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.consumer_protocol import encode_assignment
-from fencepost.impl.log.record_batch import Record, encode_batch
-from fencepost.impl.seam import CancelTimer, Complete, MessageArrived, Send, SetTimer, Started, TimerFired
-from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.core.core_interface import (
+    CancelTimer,
+    Complete,
+    MessageArrived,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+)
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages import group_api as groups
+from fencepost.impl.messages.consumer_protocol import encode_assignment
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.operations import Operation
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ConsumerOptions

@@ -5,13 +5,21 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fencepost.impl import messages as kafka
 from fencepost.impl.client.client import FETCH_BYTES_PER_RECORD, MAX_ATTEMPTS, Client
 from fencepost.impl.client.metadata import ClientMetadata
-from fencepost.impl.log.record_batch import with_leader_fields
+from fencepost.impl.core.core_interface import (
+    CancelTimer,
+    Complete,
+    Invoke,
+    MessageArrived,
+    Send,
+    SetTimer,
+    TimerFired,
+)
+from fencepost.impl.log.batch.record_batch import with_leader_fields
 from fencepost.impl.log.values import batch_of
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import CancelTimer, Complete, Invoke, MessageArrived, Send, SetTimer, TimerFired
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.outcomes import NOTHING_HAPPENED, ErrorCode
 from fencepost.traces.plan import ClientOptions, PlannedOperation

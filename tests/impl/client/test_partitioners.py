@@ -4,13 +4,7 @@ from collections import Counter
 
 import pytest
 
-from fencepost.impl.client.partitioners import (
-    NAMES,
-    TopicView,
-    make_partitioner,
-    murmur2,
-    partition_of_key,
-)
+from fencepost.impl.client.partitioners import NAMES, TopicView, make_partitioner, murmur2, partition_of_key
 
 VIEW = TopicView(topic="t", partitions=(0, 1, 2, 3), available=(0, 1, 2, 3))
 ALL_LED = TopicView(topic="t", partitions=tuple(range(8)), available=tuple(range(8)))

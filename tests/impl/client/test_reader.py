@@ -4,13 +4,21 @@ from typing import Any
 
 import pytest
 
-from fencepost.impl import messages as kafka
 from fencepost.impl.client.metadata import ClientMetadata
 from fencepost.impl.client.reader import make_reader
-from fencepost.impl.log.record_batch import Header, Record, encode_batch, with_leader_fields
+from fencepost.impl.core.core_interface import (
+    CancelTimer,
+    Complete,
+    MessageArrived,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+)
+from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, with_leader_fields
 from fencepost.impl.log.values import VALUE_ID, batch_of
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import CancelTimer, Complete, MessageArrived, Send, SetTimer, Started, TimerFired
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClientOptions

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 from impl_lab import Lab
 
-from fencepost.impl import znodes
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.zookeeper import Create, Data, Delete, GetData
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Data, Delete, GetData
 from fencepost.traces.events import Event, Name
 
 

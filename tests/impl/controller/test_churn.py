@@ -6,10 +6,10 @@ import pytest
 from controller_lab import cluster, on_disk, pending, refused_transitions, settle_all
 from impl_lab import Lab
 
-from fencepost.impl import znodes
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import StopRequested
-from fencepost.impl.zookeeper import Create, SetData
+from fencepost.impl.core.core_interface import StopRequested
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, SetData
 from fencepost.traces.events import Name
 
 BROKERS = 4

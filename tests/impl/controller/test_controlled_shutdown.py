@@ -4,14 +4,14 @@ import pytest
 from controller_lab import cluster, delete_topic, marks, refused_transitions, settle_all, until_sent
 from impl_lab import T0, Lab
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
-from fencepost.impl.controlled_shutdown import BrokerState
+from fencepost.impl.broker.controlled_shutdown import BrokerState
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.controller.strategies import LeaderElection
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.parts import Parts
-from fencepost.impl.seam import MessageArrived, StopRequested
-from fencepost.impl.zookeeper import Multi, SetData
+from fencepost.impl.core.core_interface import MessageArrived, StopRequested
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Multi, SetData
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
@@ -152,7 +152,7 @@ def test_the_last_isr_member_keeps_its_partition() -> None:
     """Rule (KAFKA-340, COMMIT-SAFE): the leader is not moved outside the ISR; the partition is told as remaining."""
     lab = only_one_in_sync()
     lab.start(3)
-    epoch = lab.core(2).shell.broker_epoch
+    epoch = lab.core(2).broker_context.broker_epoch
     lab.drop()
     response = ask(lab, 2, epoch)
     assert (response.error, response.remaining) == (ErrorCode.NONE, (T0,))
@@ -172,7 +172,7 @@ def test_without_the_protection_a_committed_record_is_lost() -> None:
     lab.produce(2, 12)
     lab.start(3)
     lab.drop()
-    ask(lab, 2, lab.core(2).shell.broker_epoch)
+    ask(lab, 2, lab.core(2).broker_context.broker_epoch)
     assert lab.state().leader == 3 and lab.high_watermark(2) == 2 and 12 not in lab.values(3)
 
 
@@ -226,7 +226,7 @@ def test_a_topic_that_is_being_deleted_holds_nobody_up() -> None:
     lab = only_one_in_sync()
     delete_topic(lab)
     until_sent(lab, kafka.StopReplicaRequest)
-    response = ask(lab, 2, lab.core(2).shell.broker_epoch)
+    response = ask(lab, 2, lab.core(2).broker_context.broker_epoch)
     assert response.remaining == ()
 
 
@@ -237,7 +237,7 @@ def test_a_request_of_an_earlier_incarnation_moves_nothing() -> None:
     """Rule (KIP-380): a controlled shutdown that is retried after the broker bounced does not take leaders from the one that lives."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
-    old = lab.core(2).shell.broker_epoch
+    old = lab.core(2).broker_context.broker_epoch
     lab.restart(2)
     settle_all(lab)
     before = lab.state()
@@ -250,7 +250,7 @@ def test_who_is_no_controller_refuses() -> None:
     """Rule (C1): the broker asks whoever /controller names next time."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
-    response = ask(lab, 2, lab.core(2).shell.broker_epoch, controller=3)
+    response = ask(lab, 2, lab.core(2).broker_context.broker_epoch, controller=3)
     assert response.error is ErrorCode.STALE_CONTROLLER_EPOCH and lab.state().leader == 2
 
 
@@ -274,7 +274,7 @@ def test_a_broker_that_shuts_down_is_not_put_back_into_an_isr() -> None:
     lab.produce(3, 11)
     settle_all(lab)
     lab.drop()
-    ask(lab, 2, lab.core(2).shell.broker_epoch)
+    ask(lab, 2, lab.core(2).broker_context.broker_epoch)
     assert lab.state().isr == (3,)
     for _ in range(4):
         for mail in [mail for mail in lab.mail if mail.target == 3]:

@@ -3,15 +3,15 @@
 import pytest
 from impl_lab import T0, Lab
 
-from fencepost.campaign.bugs.kafka_6082 import WritesUnfenced
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
+from fencepost.campaign.bugs.controller.kafka_6082 import WritesUnfenced
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.elector import ControllerElector
-from fencepost.impl.messages import ControlResponse
-from fencepost.impl.parts import Parts
-from fencepost.impl.seam import MessageArrived
-from fencepost.impl.zookeeper import Create, Data, Delete, GetData, Multi, Stat
+from fencepost.impl.core.core_interface import MessageArrived
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import ControlResponse
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Data, Delete, GetData, Multi, Stat
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
@@ -315,8 +315,8 @@ def test_a_successors_epoch_is_not_adopted() -> None:
     lab = Lab(scripted=False, brokers=1)
     lab.settle()
     elector = lab.core(1).controller.elector
-    mine = Stat(1, 1, 0, 0, elector.shell.session_id, 0)
-    others = Stat(9, 9, 0, 0, elector.shell.session_id + 1, 0)
+    mine = Stat(1, 1, 0, 0, elector.broker_context.session_id, 0)
+    others = Stat(9, 9, 0, 0, elector.broker_context.session_id + 1, 0)
     race = elector.run()
     assert next(race) == GetData(znodes.CONTROLLER, watch=True)
     race.send(Data(znodes.encode_controller(1, 0), mine))

@@ -4,13 +4,13 @@ from collections.abc import Collection
 
 from impl_lab import MILLISECOND, T0, Lab
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.controller.machines import PartitionPhase
 from fencepost.impl.controller.strategies import LeaderElection
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.parts import Parts
-from fencepost.impl.zookeeper import Delete, Multi
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Delete, Multi
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
 
@@ -55,7 +55,7 @@ def test_a_returning_broker_hears_of_the_living_first() -> None:
     begin = next(
         index
         for index, event in enumerate(lab.recorded(Name.CONTROL_REQUEST_APPLIED, 3))
-        if event.broker_epoch == lab.core(3).shell.broker_epoch
+        if event.broker_epoch == lab.core(3).broker_context.broker_epoch
     )
     kinds = applied(lab, 3, begin)
     assert kinds[0] == "UpdateMetadataRequest" and kinds[1] == "LeaderAndIsrRequest"
@@ -345,7 +345,7 @@ def test_nothing_is_sent_to_a_broker_that_is_gone_or_to_its_earlier_incarnation(
     """Rule (C10, KIP-380): what waited for an incarnation goes with it."""
     lab = cluster({0: (2, 3)})
     lab.create_topic({0: (2, 3)}, "u")
-    old = lab.core(2).shell.broker_epoch
+    old = lab.core(2).broker_context.broker_epoch
     lab.drop()
     lab.crash(2)
     lab.advance(5_000, nodes=(1,))
@@ -353,6 +353,6 @@ def test_nothing_is_sent_to_a_broker_that_is_gone_or_to_its_earlier_incarnation(
     lab.start(2)
     lab.settle()
     refused = lab.recorded(Name.CONTROL_REQUEST_REFUSED, 2)
-    assert refused == [] and lab.core(2).shell.broker_epoch > old
+    assert refused == [] and lab.core(2).broker_context.broker_epoch > old
     assert set(lab.core(1).controller.state.channels.channels) == {1, 2, 3}
     assert lab.now >= 5_000 * MILLISECOND

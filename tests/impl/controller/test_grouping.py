@@ -6,14 +6,14 @@ import pytest
 from controller_lab import assigned, cluster, pending, reassign, settle_all
 from impl_lab import Lab
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.controller.writer import ControllerWriter
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.parts import Parts
-from fencepost.impl.seam import AskZooKeeper, StopRequested
-from fencepost.impl.zookeeper import GetData, Multi, MultiRead, SetData, SetWatches
-from fencepost.impl.zookeeper_groups import ONE_AT_A_TIME, PIPELINED, Grouping
+from fencepost.impl.core.core_interface import AskZooKeeper, StopRequested
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import ONE_AT_A_TIME, PIPELINED, Grouping
+from fencepost.impl.zookeeper.interface import GetData, Multi, MultiRead, SetData, SetWatches
 from fencepost.traces.events import Name
 
 TOPICS = 200
@@ -27,7 +27,7 @@ def many_topics(grouping: Grouping, topics: int = TOPICS, brokers: int = 5) -> L
     """Broker 1 is the controller; topics of one partition with two replicas, those of broker 2 led by it or followed, in turn."""
     lab = Lab(brokers, scripted=False)
     for driver in lab.drivers.values():
-        driver.core.shell.grouping = grouping
+        driver.core.broker_context.grouping = grouping
     for number in range(topics):
         first = number % brokers + 1
         lab.create_topic({0: (first, first % brokers + 1)}, f"topic-{number:04d}")
@@ -117,7 +117,7 @@ def test_a_reassignment_of_many_partitions_begins_in_few_requests(partitions: in
     group of several, S read them, S raise their epochs; the watches of these own writes cost one read of the topic and S of the states, not one each."""
     lab = cluster(dict.fromkeys(range(partitions), (2, 3)))
     settle_all(lab)
-    lab.core(1).shell.grouping = GROUPED
+    lab.core(1).broker_context.grouping = GROUPED
     lab.hold_zookeeper(1)
     reassign(lab, {TopicPartition("t", number): (3, 4) for number in range(partitions)})
     rounds, asked = in_rounds(lab, 1)

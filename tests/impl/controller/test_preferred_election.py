@@ -4,9 +4,9 @@ import pytest
 from controller_lab import cluster, delete_topic, fail_over_at, marks, reassign, settle_all
 from impl_lab import T0, Lab
 
-from fencepost.impl import znodes
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.zookeeper import Create, Delete, Multi
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Delete, Multi
 
 T1 = TopicPartition("t", 1)
 

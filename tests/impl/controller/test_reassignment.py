@@ -19,12 +19,12 @@ from controller_lab import (
 )
 from impl_lab import T0, Lab
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
 from fencepost.impl.controller.guards import ControllerGuards
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import TimerFired
-from fencepost.impl.zookeeper import Create, Delete, Multi
+from fencepost.impl.core.core_interface import TimerFired
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Delete, Multi
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 

@@ -5,11 +5,11 @@ import json
 from controller_lab import cluster, settle_all
 from impl_lab import T0
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
-from fencepost.impl.seam import StopRequested
-from fencepost.impl.znodes import ProducerIdBlock
-from fencepost.impl.zookeeper import Create
+from fencepost.impl.core.core_interface import StopRequested
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create
+from fencepost.impl.zookeeper.znodes import ProducerIdBlock
 from fencepost.traces.outcomes import ErrorCode
 
 
@@ -63,7 +63,7 @@ def test_a_controller_knows_what_it_decides_by() -> None:
     lab = cluster({0: (2, 3)})
     settle_all(lab)
     context = lab.core(1).controller.state.context
-    epochs = {broker: lab.core(broker).shell.broker_epoch for broker in (1, 2, 3, 4)}
+    epochs = {broker: lab.core(broker).broker_context.broker_epoch for broker in (1, 2, 3, 4)}
     assert context.live_brokers == epochs and context.shutting_down == {}
     assert context.assignments == {T0: (2, 3)}
     assert (context.states[T0].leader, context.states[T0].isr) == (2, (2, 3))
@@ -79,7 +79,7 @@ def test_a_stopping_broker_is_known_as_such() -> None:
     """Rule (C4): it is alive, and not electable any more."""
     lab = cluster({0: (2, 3)})
     settle_all(lab)
-    context, epoch = lab.core(1).controller.state.context, lab.core(2).shell.broker_epoch
+    context, epoch = lab.core(1).controller.state.context, lab.core(2).broker_context.broker_epoch
     lab.step(2, StopRequested())
     lab.deliver(2, 1, kafka.ControlledShutdownRequest)
     assert context.shutting_down == {2: epoch} and 2 in context.live_brokers and 2 not in context.electable()

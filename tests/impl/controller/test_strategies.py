@@ -14,9 +14,9 @@ from fencepost.impl.controller.machines import (
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import LeaderElection
 from fencepost.impl.controller.writer import ControllerWriter
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.seam import Record
-from fencepost.impl.shell import Shell
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.core_interface import RecordEvent
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import ClusterOptions
@@ -89,8 +89,10 @@ def test_every_state_has_its_row_and_leads_somewhere() -> None:
 )
 def test_an_illegal_move_is_refused_and_changes_nothing(path: list[PartitionPhase], refused: int) -> None:
     """Rule (C7): the state machine stays where it is and counts what it refused."""
-    shell = Shell(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
-    state = ControllerState(shell, ControllerWriter(shell), Channels(shell), LeaderElection())
+    broker_context = BrokerContext(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
+    state = ControllerState(
+        broker_context, ControllerWriter(broker_context), Channels(broker_context), LeaderElection()
+    )
     before = PartitionPhase.NON_EXISTENT
     for phase in path:
         moved = state.move(KEY, phase)
@@ -103,8 +105,8 @@ def test_an_illegal_move_is_refused_and_changes_nothing(path: list[PartitionPhas
 def refusals(state: ControllerState) -> int:
     """How many refused transitions were logged."""
     return sum(
-        isinstance(effect, Record) and effect.event.cause == "illegal_transition_refused"
-        for effect in state.shell.outbox
+        isinstance(effect, RecordEvent) and effect.event.cause == "illegal_transition_refused"
+        for effect in state.broker_context.outbox
     )
 
 
@@ -112,8 +114,10 @@ def refusals(state: ControllerState) -> int:
 @pytest.mark.parametrize("phase", ReplicaPhase)
 def test_a_replica_moves_by_the_table_and_not_otherwise(current: ReplicaPhase, phase: ReplicaPhase) -> None:
     """Rule (C7): of all pairs of states, those of the table are taken; the others are refused, logged with both states, counted, and change nothing."""
-    shell = Shell(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
-    state = ControllerState(shell, ControllerWriter(shell), Channels(shell), LeaderElection())
+    broker_context = BrokerContext(1, ClusterOptions(), Disk(node=1, randomness=Randomness(1)))
+    state = ControllerState(
+        broker_context, ControllerWriter(broker_context), Channels(broker_context), LeaderElection()
+    )
     if current is not ReplicaPhase.NON_EXISTENT:
         state.replicas[2][KEY] = current
     legal = phase in REPLICA_TRANSITIONS[current]
@@ -121,5 +125,5 @@ def test_a_replica_moves_by_the_table_and_not_otherwise(current: ReplicaPhase, p
     assert state.replica_phase(KEY, 2) is (phase if legal else current)
     assert state.refused == refusals(state) == (not legal)
     if not legal:
-        (record,) = shell.outbox
-        assert isinstance(record, Record) and record.event.detail == f"{current} -> {phase}"
+        (record,) = broker_context.outbox
+        assert isinstance(record, RecordEvent) and record.event.detail == f"{current} -> {phase}"

@@ -17,13 +17,13 @@ from controller_lab import (
 )
 from impl_lab import T0, Lab
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
 from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.log.layout import DOOMED
-from fencepost.impl.messages import EPOCH_DURING_DELETE, TopicPartition
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, TopicPartition
 from fencepost.impl.runtime.files import RealFiles
-from fencepost.impl.zookeeper import Delete, SetData
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Delete, SetData
 from fencepost.traces.outcomes import ErrorCode
 
 

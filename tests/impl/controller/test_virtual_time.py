@@ -4,14 +4,14 @@ from math import ceil
 
 import pytest
 
-from fencepost.impl import messages as kafka
-from fencepost.impl import znodes
-from fencepost.impl.broker import make_broker
-from fencepost.impl.parts import Parts
-from fencepost.impl.seam import MessageArrived
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import Create
-from fencepost.impl.zookeeper_groups import GROUPED, ONE_AT_A_TIME, PIPELINED, Grouping
+from fencepost.impl.broker.broker import make_broker
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.core_interface import MessageArrived
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import GROUPED, ONE_AT_A_TIME, PIPELINED, Grouping
+from fencepost.impl.zookeeper.interface import Create
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, SECOND
 from fencepost.sim.world import World

@@ -4,11 +4,11 @@ from typing import Any
 
 from impl_lab import Lab
 
-from fencepost.impl import group_messages as kafka
-from fencepost.impl.broker import Broker
+from fencepost.impl.broker.broker import Broker
 from fencepost.impl.coordinator.group import Group
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
-from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.messages import group_api as kafka
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Name
 from fencepost.traces.plan import GroupOptions, TopicOptions
 

@@ -4,13 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.impl.consumer_protocol import (
-    Subscription,
-    decode_assignment,
-    decode_subscription,
-    encode_assignment,
-    encode_subscription,
-)
 from fencepost.impl.coordinator.records import (
     GroupKey,
     GroupValue,
@@ -26,7 +19,14 @@ from fencepost.impl.coordinator.records import (
     java_hash,
     partition_of,
 )
-from fencepost.impl.topic_partition import TopicPartition
+from fencepost.impl.messages.consumer_protocol import (
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from fencepost.impl.messages.topic_partition import TopicPartition
 
 T0 = TopicPartition("t", 0)
 

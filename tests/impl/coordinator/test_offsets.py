@@ -2,11 +2,11 @@
 
 from group_lab import OFFSETS, T0, T1, GroupLab
 
-from fencepost.impl import znodes
 from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
-from fencepost.impl.log.record_batch import read_records
-from fencepost.impl.zookeeper import Create
+from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import GroupOptions, TopicOptions

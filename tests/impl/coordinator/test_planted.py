@@ -4,8 +4,8 @@ from attrs import evolve
 from group_lab import REBALANCE_MS, GroupLab
 
 from fencepost.campaign.bugs.groups.members import ReplacesOnlyWhenStable, WaitsForTheAssignment
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.coordinator.states import GroupPhase
-from fencepost.impl.parts import Parts
 
 
 def lab_with(part: type) -> GroupLab:

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fencepost.impl.log.record_batch import CODECS, Header, Record
+from fencepost.impl.log.batch.record_batch import CODECS, Header, Record
 
 NULLABLE = st.none() | st.binary(max_size=40)
 HEADERS = st.lists(st.builds(Header, st.text(max_size=8), NULLABLE), max_size=3).map(tuple)

@@ -1,7 +1,7 @@
 """What the tests of segmented logs share: a disk, small options, batches by value."""
 
+from fencepost.impl.log.batch.record_batch import Record, encode_batch, read_records
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.record_batch import Record, encode_batch, read_records
 from fencepost.impl.log.segmented_log import SegmentedLog
 from fencepost.sim.disk import Disk
 from fencepost.sim.randomness import Randomness

@@ -2,8 +2,8 @@
 
 from log_lab import batch, disk_of, open_log, options, records
 
+from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.cleaner import Cleaner
-from fencepost.impl.log.control_records import EndTransaction, end_transaction_batch
 from fencepost.sim.disk import PowerLoss
 
 COMPACT = options(compact=True, delete=False, delete_retention_ms=100)

@@ -3,12 +3,12 @@
 import pytest
 from log_lab import T, batch, disk_of, fill, open_log, options, values
 
-from fencepost.impl.log.batch_header import read_headers
+from fencepost.impl.log.batch.header import read_headers
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.layout import LOG_STARTS
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.segmented_log import LogOfflineError, UnexpectedOffsetError
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.sim.disk_faults import DiskCall
 
 KEY = TopicPartition("t", 0)

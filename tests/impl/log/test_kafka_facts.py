@@ -4,10 +4,10 @@ from struct import pack
 
 from log_lab import T, batch, disk_of, fill, open_log, options, values
 
-from fencepost.impl.log.batch_header import read_headers
+from fencepost.impl.log.batch.header import read_headers
 from fencepost.impl.log.cleaner import Cleaner
+from fencepost.impl.log.index.offset_index import OffsetIndex
 from fencepost.impl.log.layout import CLEANED, INDEX, LOG, SWAP, TIME_INDEX, segment_path
-from fencepost.impl.log.offset_index import OffsetIndex
 
 WIDE = {"segment_bytes": 100_000, "contiguous": False}
 

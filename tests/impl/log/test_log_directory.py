@@ -6,7 +6,7 @@ from log_lab import batch, disk_of, fill, options, records, values
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.segmented_log import LogOfflineError
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.sim.disk import Disk
 from fencepost.sim.disk_faults import DiskCall
 

@@ -3,17 +3,17 @@
 import pytest
 from log_lab import T, batch, disk_of, fill, open_log, options, records, values
 
-from fencepost.impl.log.layout import CLEAN_SHUTDOWN, RECOVERY_POINTS
-from fencepost.impl.log.log_checkpoints import (
+from fencepost.impl.log.checkpoint.log_checkpoints import (
     put_clean_shutdown_marker,
     read_offsets,
     take_clean_shutdown_marker,
     write_offsets,
 )
+from fencepost.impl.log.layout import CLEAN_SHUTDOWN, RECOVERY_POINTS
 from fencepost.impl.log.log_directory import LogDirectory
 from fencepost.impl.log.recovery import LogRecovery
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.sim.disk import PowerLoss
 from fencepost.sim.disk_faults import DiskCall
 

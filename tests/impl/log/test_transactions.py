@@ -3,12 +3,12 @@
 import pytest
 from log_lab import T, batch, disk_of, open_log, options
 
+from fencepost.impl.log.batch.control_records import EndTransaction, end_transaction_batch
 from fencepost.impl.log.cleaner import Cleaner
-from fencepost.impl.log.control_records import EndTransaction, end_transaction_batch
+from fencepost.impl.log.index.transaction_index import AbortedTransaction
 from fencepost.impl.log.layout import TRANSACTION_INDEX
-from fencepost.impl.log.producer_files import find_aborted_again
+from fencepost.impl.log.producer.files import find_aborted_again
 from fencepost.impl.log.segmented_log import LogOfflineError, SegmentedLog
-from fencepost.impl.log.transaction_index import AbortedTransaction
 from fencepost.sim.disk_faults import DiskCall
 
 WIDE = {"segment_bytes": 100_000}

@@ -1,6 +1,6 @@
 """A follower of whose log nothing but an offset is left, in front of a leader whose log ends below it."""
 
-from fencepost.campaign.run import run
+from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.events import Name

@@ -7,18 +7,18 @@ happen, so that the first one can fail.
 from impl_lab import Lab
 from impl_moves import TWO, ask_anew, replicate, take_over
 
-from fencepost.campaign.bugs.kafka_7128 import JoinsAtTheHighWatermark
-from fencepost.campaign.bugs.kafka_7415 import EntersItsEpochWithItsFirstRecord
-from fencepost.campaign.bugs.kafka_7786 import AppliesLateAnswers
-from fencepost.campaign.bugs.kip_101 import TruncateToHighWatermark
-from fencepost.campaign.bugs.kip_279 import TrustsTheEndOffset
-from fencepost.campaign.bugs.kip_320 import ServesAnyEpoch
-from fencepost.impl import messages as kafka
-from fencepost.impl.messages import EpochEnd, LeaderAndIsrRequest, PartitionState
-from fencepost.impl.parts import Parts
+from fencepost.campaign.bugs.replication.kafka_7128 import JoinsAtTheHighWatermark
+from fencepost.campaign.bugs.replication.kafka_7415 import EntersItsEpochWithItsFirstRecord
+from fencepost.campaign.bugs.replication.kafka_7786 import AppliesLateAnswers
+from fencepost.campaign.bugs.replication.kip_101 import TruncateToHighWatermark
+from fencepost.campaign.bugs.replication.kip_279 import TrustsTheEndOffset
+from fencepost.campaign.bugs.replication.kip_320 import ServesAnyEpoch
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.core_interface import MessageArrived
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import EpochEnd, LeaderAndIsrRequest, PartitionState
 from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.seam import MessageArrived
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 

@@ -2,13 +2,13 @@
 
 from impl_lab import T0, Lab
 
-from fencepost.impl import znodes
+from fencepost.impl.broker.parts import Parts
 from fencepost.impl.log.values import batch_of
-from fencepost.impl.messages import TopicPartition, UpdateMetadataRequest
-from fencepost.impl.parts import Parts
+from fencepost.impl.messages.broker_api import TopicPartition, UpdateMetadataRequest
 from fencepost.impl.replication.isr import InSyncReplicas
-from fencepost.impl.znodes import LeaderAndIsr
-from fencepost.impl.zookeeper import SetData
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import SetData
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 from fencepost.traces.events import Name
 
 

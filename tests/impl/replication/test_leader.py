@@ -3,13 +3,13 @@
 import pytest
 from impl_lab import CLIENT, SCRIPT, T0, Lab
 
-from fencepost.impl import messages as kafka
-from fencepost.impl.broker import make_broker
-from fencepost.impl.messages import TopicPartition
-from fencepost.impl.parts import Parts
+from fencepost.impl.broker.broker import make_broker
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.core_interface import Started
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.replication.leader import LeaderRole
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.seam import Started
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import TopicOptions
 

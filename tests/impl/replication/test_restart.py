@@ -2,10 +2,10 @@
 
 from impl_lab import T0, Lab
 
-from fencepost.impl import messages as kafka
-from fencepost.impl.log.checkpoints import read_high_watermarks, write_high_watermarks
+from fencepost.impl.log.checkpoint.checkpoint_file import read_high_watermarks, write_high_watermarks
 from fencepost.impl.log.values import batch_of
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.events import Name
 from fencepost.traces.plan import TopicOptions
 

@@ -4,10 +4,10 @@ import pytest
 from impl_lab import Lab
 from impl_moves import TWO, ask_anew, replicate, take_over
 
-from fencepost.impl import messages as kafka
-from fencepost.impl.log.epochs import LeaderEpochCache
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.log.checkpoint.epochs import LeaderEpochCache
 from fencepost.impl.log.values import batch_of
-from fencepost.impl.parts import Parts
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.events import Name
 
 

@@ -2,11 +2,11 @@
 
 from impl_lab import T0, Lab
 
-from fencepost.campaign.bugs.kafka_1647 import ForgetsWhoHasNoLeader
-from fencepost.campaign.bugs.kafka_4443 import GivesRolesFirst
-from fencepost.impl import messages as kafka
-from fencepost.impl.log.checkpoints import read_high_watermarks
-from fencepost.impl.parts import Parts
+from fencepost.campaign.bugs.controller.kafka_4443 import GivesRolesFirst
+from fencepost.campaign.bugs.replication.kafka_1647 import ForgetsWhoHasNoLeader
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.log.checkpoint.checkpoint_file import read_high_watermarks
+from fencepost.impl.messages import broker_api as kafka
 from fencepost.traces.events import Name
 
 
@@ -32,7 +32,7 @@ def test_nobody_follows_a_leader_that_is_not_known_to_be_alive() -> None:
 def test_a_leader_that_is_about_to_stop_is_followed() -> None:
     """Rule (KAFKA-14140, C11): a broker that stops may not join an ISR, but it runs: whoever is to follow it until it has gone does."""
     lab = Lab()
-    epoch = lab.core(2).shell.broker_epoch
+    epoch = lab.core(2).broker_context.broker_epoch
     told = {
         "correlation_id": 1_000,
         "controller_id": 99,

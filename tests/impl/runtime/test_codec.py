@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.impl import messages
-from fencepost.impl.messages import FetchPartition, FetchRequest, ProduceRequest, TopicPartition
+from fencepost.impl.messages import broker_api
+from fencepost.impl.messages.broker_api import FetchPartition, FetchRequest, ProduceRequest, TopicPartition
 from fencepost.impl.runtime.codec import KINDS, MalformedError, decode, encode
 
 QUICK = settings(derandomize=True, deadline=None, database=None, max_examples=200)
@@ -43,7 +43,7 @@ def values(kind):
     return st.builds(lambda **given: kind(**given), **fields)
 
 
-MESSAGES = st.one_of([values(kind) for kind in get_args(messages.Message)])
+MESSAGES = st.one_of([values(kind) for kind in get_args(broker_api.Message)])
 PRODUCE = ProduceRequest(
     correlation_id=7, partition=TopicPartition("t", 0), acks=-1, records=b"batch", timeout=10**9
 )

@@ -4,9 +4,18 @@ import asyncio
 
 import pytest
 
-from fencepost.impl.messages import MetadataRequest
+from fencepost.impl.core.core_interface import (
+    CancelTimer,
+    Halt,
+    MessageArrived,
+    RecordEvent,
+    Send,
+    SetTimer,
+    Started,
+    TimerFired,
+)
+from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.runtime.driver import Driver, HostClock
-from fencepost.impl.seam import CancelTimer, Halt, MessageArrived, Record, Send, SetTimer, Started, TimerFired
 from fencepost.traces.events import Event, Name
 
 BOUND_S = 20
@@ -140,7 +149,7 @@ def test_trace_events_are_stamped_with_time_and_node():
     """Rule: the driver, not the core, says when and where."""
     event = Event(time=0, name=Name.BROKER_STARTED)
     core, _, events, _ = drive(
-        lambda input, now: [Record(event)], lambda core, line, halts: MessageArrived not in core.kinds()
+        lambda input, now: [RecordEvent(event)], lambda core, line, halts: MessageArrived not in core.kinds()
     )
     assert [(it.node, it.name) for it in events] == [(3, Name.BROKER_STARTED)] and events[
         0

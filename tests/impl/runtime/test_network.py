@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from fencepost.impl.messages import (
+from fencepost.impl.messages.broker_api import (
     FetchedPartition,
     FetchResponse,
     MetadataRequest,

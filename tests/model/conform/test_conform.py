@@ -8,7 +8,7 @@ import pytest
 from fencepost.checkers import conformance
 from fencepost.checkers.conformance import unclean_topics
 from fencepost.model.conform import recorded, validate
-from fencepost.model.tlc import Outcome, RunLimits, RunOptions
+from fencepost.model.tlc import RunLimits, RunOptions, RunOutcome
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
@@ -96,4 +96,4 @@ def test_numbers_beyond_tlcs_are_refused():
 def test_a_limit_leaves_the_question_open():
     """Rule: a run of TLC that was stopped answers nothing."""
     found = validate(recorded(trace(*START)), RunOptions(limits=RunLimits(seconds=0.05)))
-    assert (found.answers, found.last.outcome, found.decided) == ((), Outcome.UNDECIDED, False)
+    assert (found.answers, found.last.outcome, found.decided) == ((), RunOutcome.UNDECIDED, False)

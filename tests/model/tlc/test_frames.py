@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.model.tlc.frames import ERROR, STATE, Frames, Message
+from fencepost.model.tlc.frames import ERROR, STATE, Frames, TlcMessage
 
 
-def read(text: str) -> list[Message]:
+def read(text: str) -> list[TlcMessage]:
     frames = Frames()
     found = [message for line in text.split("\n") for message in frames.feed(line)]
     return found + list(frames.end())
@@ -23,9 +23,9 @@ def end(code: int) -> str:
 def test_frames_and_the_text_between():
     """Rule: a frame is a message with its class, a line outside any frame is a message without a code."""
     assert read(f"{start(2217, 4)}\n1: <Init>\n/\\ x = 1\n\n{end(2217)}\n<<1>>\n\n{start(2186)}\nFinished\n{end(2186)}") == [
-        Message(code=2217, kind=STATE, text="1: <Init>\n/\\ x = 1"),
-        Message(code=None, text="<<1>>"),
-        Message(code=2186, text="Finished"),
+        TlcMessage(code=2217, kind=STATE, text="1: <Init>\n/\\ x = 1"),
+        TlcMessage(code=None, text="<<1>>"),
+        TlcMessage(code=2186, text="Finished"),
     ]  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def test_a_frame_in_a_frame_in_the_middle_of_a_line():
     """Rule: an error that quotes another is told with it, and the other as well."""
     text = f"{start(1000, 1)}\nThe exception was\n: {start(2266)}\nnot an integer\n{end(2266)}\n{end(1000)}"
     inner, outer = read(text)
-    assert inner == Message(code=2266, text="not an integer", inside=(1000,))
+    assert inner == TlcMessage(code=2266, text="not an integer", inside=(1000,))
     assert (outer.code, outer.kind, outer.text) == (1000, ERROR, "The exception was\n: not an integer")
 
 

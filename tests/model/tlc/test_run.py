@@ -8,10 +8,10 @@ import pytest
 from fencepost.cli import run as fencepost
 from fencepost.model.tlc import (
     Kind,
-    Outcome,
-    Progress,
     RunLimits,
     RunOptions,
+    RunOutcome,
+    RunProgress,
     Spec,
     Walks,
     check,
@@ -31,10 +31,10 @@ def spec(name: str, **constants: str) -> Spec:
 
 def test_a_violated_invariant():
     """Rule: the shortest counterexample comes as Python values, with the actions that lead through it."""
-    seen: list[Progress] = []
+    seen: list[RunProgress] = []
     found = check(spec("Jugs"), QUICK, seen.append)
     assert (found.outcome, found.violation.kind, found.violation.name) == (
-        Outcome.VIOLATED,
+        RunOutcome.VIOLATED,
         Kind.INVARIANT,
         "NotMeasured",
     )
@@ -57,7 +57,7 @@ def test_a_violated_invariant():
 def test_another_constant_and_coverage():
     """Rule: a constant given replaces the file's; what holds says how many states, and how often each action was taken."""
     found = check(spec("Jugs", Wanted="6"), RunOptions(coverage=True, java_options=QUICK.java_options))
-    assert (found.outcome, found.distinct, found.queue) == (Outcome.HOLDS, 16, 0)
+    assert (found.outcome, found.distinct, found.queue) == (RunOutcome.HOLDS, 16, 0)
     assert {row.action for row in found.coverage} == {"Init", "Fill", "Empty", "Pour"}
     assert sum(row.distinct for row in found.coverage) == 16
 
@@ -74,15 +74,15 @@ def test_states_are_handed_over():
 def test_a_deadlock_and_its_cure():
     """Rule: a deadlock is found with the state in which nothing is possible, unless it is not looked for; model values are values."""
     found = check(spec("Locks"), QUICK)
-    assert (found.outcome, found.violation.kind, found.exit_code) == (Outcome.VIOLATED, Kind.DEADLOCK, 11)
+    assert (found.outcome, found.violation.kind, found.exit_code) == (RunOutcome.VIOLATED, Kind.DEADLOCK, 11)
     assert {len(held) for held in found.counterexample.states[-1].variables["holds"].values()} == {1}
-    assert check(spec("Locks", SameOrder="TRUE"), QUICK).outcome is Outcome.HOLDS
+    assert check(spec("Locks", SameOrder="TRUE"), QUICK).outcome is RunOutcome.HOLDS
 
 
 def test_a_property_that_fails_in_a_loop_and_by_stuttering():
     """Rule: a liveness counterexample ends in a way back, or in stuttering."""
     loop = check(spec("Lamp"), QUICK)
-    assert (loop.outcome, loop.violation.kind) == (Outcome.VIOLATED, Kind.TEMPORAL)
+    assert (loop.outcome, loop.violation.kind) == (RunOutcome.VIOLATED, Kind.TEMPORAL)
     assert (loop.counterexample.back_to, loop.counterexample.stuttering) == (1, False)
     still = check(spec("Lamp", Fair="FALSE"), QUICK)
     assert (still.counterexample.back_to, still.counterexample.stuttering) == (None, True)
@@ -91,9 +91,9 @@ def test_a_property_that_fails_in_a_loop_and_by_stuttering():
 @pytest.mark.parametrize(
     ("how", "outcome", "says"),
     [
-        ("head", Outcome.FAILED, "Head"),
-        ("assert", Outcome.VIOLATED, "x is"),
-        ("assume", Outcome.VIOLATED, "Assumption"),
+        ("head", RunOutcome.FAILED, "Head"),
+        ("assert", RunOutcome.VIOLATED, "x is"),
+        ("assume", RunOutcome.VIOLATED, "Assumption"),
     ],
 )
 def test_mistakes_of_a_specification(how, outcome, says):
@@ -107,7 +107,7 @@ def test_a_limit_leaves_nothing_behind(tmp_path, monkeypatch):
     """Rule: an endless specification is stopped, undecided, and its private folder is gone."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     found = check(spec("Mistaken", How='"endless"'), RunOptions(limits=RunLimits(seconds=2, memory_mb=600)))
-    assert (found.outcome, found.exit_code) == (Outcome.UNDECIDED, None)
+    assert (found.outcome, found.exit_code) == (RunOutcome.UNDECIDED, None)
     assert list(tmp_path.iterdir()) == []
     assert sorted(path.suffix for path in SPECS.iterdir()) == [".cfg", ".tla"] * 0 + sorted(
         [".cfg", ".tla"] * 4
@@ -118,9 +118,9 @@ def test_a_simulation_finds_or_samples():
     """Rule: a walk that violates counts although TLC 2.15 ends with 0; walks that find nothing prove nothing. The seed decides."""
     walks = Walks(number=200, depth=30, seed=5)
     found = simulate(spec("Jugs"), walks, QUICK)
-    assert (found.outcome, found.violation.name) == (Outcome.VIOLATED, "NotMeasured")
+    assert (found.outcome, found.violation.name) == (RunOutcome.VIOLATED, "NotMeasured")
     assert found.counterexample.states[-1].variables["held"]["big"] == 4
-    assert simulate(spec("Jugs", Wanted="6"), Walks(number=3, depth=5), QUICK).outcome is Outcome.SAMPLED
+    assert simulate(spec("Jugs", Wanted="6"), Walks(number=3, depth=5), QUICK).outcome is RunOutcome.SAMPLED
 
 
 def test_mistakes_of_the_caller(tmp_path):

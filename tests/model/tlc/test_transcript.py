@@ -2,18 +2,18 @@
 
 import pytest
 
-from fencepost.model.tlc import Kind, Outcome, Progress
-from fencepost.model.tlc.frames import ERROR, STATE, WARNING, Message
+from fencepost.model.tlc import Kind, RunOutcome, RunProgress
+from fencepost.model.tlc.frames import ERROR, STATE, WARNING, TlcMessage
 from fencepost.model.tlc.transcript import Transcript, read_counts
 
-SUCCESS = Message(code=2193, text="Model checking completed. No error has been found.")
-DONE = Message(code=2199, text="7 states generated, 6 distinct states found, 0 states left on queue.")
-FINISHED = Message(code=2186, text="Finished in 3ms")
-VIOLATED = Message(code=2110, kind=ERROR, text="Invariant Small is violated.")
+SUCCESS = TlcMessage(code=2193, text="Model checking completed. No error has been found.")
+DONE = TlcMessage(code=2199, text="7 states generated, 6 distinct states found, 0 states left on queue.")
+FINISHED = TlcMessage(code=2186, text="Finished in 3ms")
+VIOLATED = TlcMessage(code=2110, kind=ERROR, text="Invariant Small is violated.")
 
 
-def state(number: int, action: str, text: str) -> Message:
-    return Message(
+def state(number: int, action: str, text: str) -> TlcMessage:
+    return TlcMessage(
         code=2217,
         kind=STATE,
         text=f"{number}: <{action} line 1, col 2 to line 3, col 4 of module M>\n{text}\n",
@@ -21,7 +21,7 @@ def state(number: int, action: str, text: str) -> Message:
 
 
 def result(
-    *messages: Message, exit_code: int | None = 0, stopped: str | None = None, simulation: bool = False
+    *messages: TlcMessage, exit_code: int | None = 0, stopped: str | None = None, simulation: bool = False
 ):
     transcript = Transcript()
     for message in messages:
@@ -35,17 +35,17 @@ def result(
         (
             "Progress(21) at 2026-01-02 03:04:05: 1,234,567 states generated (25,415 s/min), "
             "98,765 distinct states found (1,356 ds/min), 4,321 states left on queue.",
-            Progress(diameter=21, generated=1_234_567, distinct=98_765, queue=4_321),
+            RunProgress(diameter=21, generated=1_234_567, distinct=98_765, queue=4_321),
         ),
         (
             "Progress(6) at 2026-01-02 03:04:05: 7 states generated, 6 distinct states found, 0 states left on queue.",
-            Progress(diameter=6, generated=7, distinct=6, queue=0),
+            RunProgress(diameter=6, generated=7, distinct=6, queue=0),
         ),
         (
             "Progress(-1) at 2026-01-02 03:04:05: 16 states generated, -1 distinct states found, -1 states left on queue.",
-            Progress(diameter=-1, generated=16, distinct=-1, queue=-1),
+            RunProgress(diameter=-1, generated=16, distinct=-1, queue=-1),
         ),
-        ("1 states generated, 1 distinct states found, 0 states left on queue.", Progress(generated=1, distinct=1, queue=0)),
+        ("1 states generated, 1 distinct states found, 0 states left on queue.", RunProgress(generated=1, distinct=1, queue=0)),
         ("Progress(now) at noon", None),
     ],
 )  # fmt: skip
@@ -56,33 +56,33 @@ def test_counts_are_read_from_progress_and_statistics(text, progress):
 
 def test_a_run_holds_only_if_tlc_says_so_and_the_queue_is_empty():
     """Rule: exhaustive means 2193, an empty queue, an end, and exit code 0: each of them is necessary."""
-    assert result(SUCCESS, DONE, FINISHED).outcome is Outcome.HOLDS
-    left = Message(code=2199, text="7 states generated, 6 distinct states found, 2 states left on queue.")
-    assert result(SUCCESS, left, FINISHED).outcome is Outcome.UNDECIDED
-    assert result(DONE, FINISHED).outcome is Outcome.UNDECIDED
-    assert result(SUCCESS, DONE).outcome is Outcome.FAILED
-    assert result(SUCCESS, DONE, FINISHED, exit_code=255).outcome is Outcome.FAILED
-    assert result(SUCCESS, DONE, exit_code=None, stopped="at the limit").outcome is Outcome.UNDECIDED
+    assert result(SUCCESS, DONE, FINISHED).outcome is RunOutcome.HOLDS
+    left = TlcMessage(code=2199, text="7 states generated, 6 distinct states found, 2 states left on queue.")
+    assert result(SUCCESS, left, FINISHED).outcome is RunOutcome.UNDECIDED
+    assert result(DONE, FINISHED).outcome is RunOutcome.UNDECIDED
+    assert result(SUCCESS, DONE).outcome is RunOutcome.FAILED
+    assert result(SUCCESS, DONE, FINISHED, exit_code=255).outcome is RunOutcome.FAILED
+    assert result(SUCCESS, DONE, exit_code=None, stopped="at the limit").outcome is RunOutcome.UNDECIDED
 
 
 def test_the_exit_code_alone_decides_nothing():
     """Rule: a violation that is told counts even with exit code 0 (TLC 2.15's simulation), one that is not told does not count even with 12."""
-    assert result(VIOLATED, FINISHED, exit_code=0, simulation=True).outcome is Outcome.VIOLATED
-    assert result(DONE, FINISHED, exit_code=12).outcome is Outcome.FAILED
-    assert result(VIOLATED, exit_code=None, stopped="at the limit").outcome is Outcome.VIOLATED
+    assert result(VIOLATED, FINISHED, exit_code=0, simulation=True).outcome is RunOutcome.VIOLATED
+    assert result(DONE, FINISHED, exit_code=12).outcome is RunOutcome.FAILED
+    assert result(VIOLATED, exit_code=None, stopped="at the limit").outcome is RunOutcome.VIOLATED
 
 
 def test_a_counterexample_with_a_loop():
     """Rule: states, actions, places and the way back are kept."""
     found = result(
-        Message(code=2116, kind=ERROR, text="Temporal properties were violated.\n"),
-        Message(code=2264, kind=ERROR, text="The following behavior constitutes a counter-example:"),
-        Message(
+        TlcMessage(code=2116, kind=ERROR, text="Temporal properties were violated.\n"),
+        TlcMessage(code=2264, kind=ERROR, text="The following behavior constitutes a counter-example:"),
+        TlcMessage(
             code=2217, kind=STATE, text="1: <Initial predicate>\n/\\ x = 0\n/\\ f = (0 :> 1 @@\n  1 :> 2)\n"
         ),
-        Message(code=None, text="the specification prints"),
+        TlcMessage(code=None, text="the specification prints"),
         state(2, "Inc", "/\\ x = 1\n/\\ f = SUBSET {1}"),
-        Message(
+        TlcMessage(
             code=2122, kind=STATE, text="1: Back to state: <Inc line 1, col 2 to line 3, col 4 of module M>"
         ),
         FINISHED,
@@ -101,9 +101,9 @@ def test_a_counterexample_with_a_loop():
 def test_a_counterexample_that_stutters():
     """Rule: nothing happens any more is told as such."""
     found = result(
-        Message(code=2116, kind=ERROR, text="Temporal properties were violated."),
-        Message(code=2217, kind=STATE, text="1: <Initial predicate>\nx = 0\n"),
-        Message(code=2218, kind=STATE, text="2: Stuttering"),
+        TlcMessage(code=2116, kind=ERROR, text="Temporal properties were violated."),
+        TlcMessage(code=2217, kind=STATE, text="1: <Initial predicate>\nx = 0\n"),
+        TlcMessage(code=2218, kind=STATE, text="2: Stuttering"),
         exit_code=13,
     )
     assert found.counterexample.stuttering
@@ -114,7 +114,7 @@ def test_a_counterexample_that_stutters():
 def test_an_initial_state_that_violates():
     """Rule: the only state stands in the message itself."""
     found = result(
-        Message(code=2107, kind=ERROR, text='Invariant Small is violated by the initial state:\n/\\ x = 9\n/\\ y = "a"\n'), FINISHED, exit_code=12
+        TlcMessage(code=2107, kind=ERROR, text='Invariant Small is violated by the initial state:\n/\\ x = 9\n/\\ y = "a"\n'), FINISHED, exit_code=12
     )  # fmt: skip
     assert (found.violation.name, found.steps) == ("Small", 0)
     assert dict(found.counterexample.states[0].variables) == {"x": 9, "y": "a"}
@@ -126,7 +126,7 @@ def test_only_the_first_violation_counts():
         VIOLATED,
         state(1, "A", "x = 1"),
         state(2, "A", "x = 2"),
-        Message(code=2110, kind=ERROR, text="Invariant Other is violated."),
+        TlcMessage(code=2110, kind=ERROR, text="Invariant Other is violated."),
         state(1, "B", "x = 7"),
         exit_code=12,
     )
@@ -136,18 +136,18 @@ def test_only_the_first_violation_counts():
 
 def test_errors_warnings_and_memory():
     """Rule: what breaks a run is told in TLC's words; out of memory is undecided, not broken."""
-    broken = result(Message(code=2171, kind=ERROR, text="Parsing failed.\nat line 3"), exit_code=150)
-    assert (broken.outcome, broken.reason) == (Outcome.FAILED, "Parsing failed. at line 3")
+    broken = result(TlcMessage(code=2171, kind=ERROR, text="Parsing failed.\nat line 3"), exit_code=150)
+    assert (broken.outcome, broken.reason) == (RunOutcome.FAILED, "Parsing failed. at line 3")
     assert (
-        result(Message(code=1001, kind=ERROR, text="Java ran out of memory"), exit_code=1).outcome
-        is Outcome.UNDECIDED
+        result(TlcMessage(code=1001, kind=ERROR, text="Java ran out of memory"), exit_code=1).outcome
+        is RunOutcome.UNDECIDED
     )
-    assert result(Message(code=2401, kind=WARNING, text="collector"), SUCCESS, DONE, FINISHED).warnings == (
-        "collector",
-    )
-    silent = result(Message(code=None, text="Killed"), exit_code=-9)
+    assert result(
+        TlcMessage(code=2401, kind=WARNING, text="collector"), SUCCESS, DONE, FINISHED
+    ).warnings == ("collector",)
+    silent = result(TlcMessage(code=None, text="Killed"), exit_code=-9)
     assert (silent.outcome, silent.reason) == (
-        Outcome.FAILED,
+        RunOutcome.FAILED,
         "TLC ended with exit code -9 before it was done: Killed",
     )
 
@@ -156,6 +156,6 @@ def test_output_is_bounded():
     """Rule: a specification that prints for ever does not fill the memory."""
     transcript = Transcript()
     for number in range(1_500):
-        transcript.add(Message(code=None, text=str(number)))
+        transcript.add(TlcMessage(code=None, text=str(number)))
     found = transcript.result(0, None, simulation=False)
     assert (len(found.output), found.output_left_out) == (1_000, 500)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 from attrs import frozen
 
-from fencepost.campaign.run import run
+from fencepost.campaign.run.run import run
 from fencepost.checkers.groups import group_facts
 from fencepost.checkers.judges import judge
 from fencepost.traces.events import Event, Name

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 
+from fencepost.impl.broker.registration import Registration
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.elector import ControllerElector
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.controller.strategies import Choice, LeaderElection
-from fencepost.impl.registration import Registration
-from fencepost.impl.zookeeper import Data
+from fencepost.impl.zookeeper.interface import Data
 
 
 class TakesAnOldNodeForItsOwn(Registration):

@@ -2,22 +2,27 @@
 
 from collections.abc import Sequence
 
-from fencepost.impl import znodes
-from fencepost.impl.control_gate import ControlGate
+from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.controller.context import ControllerContext
 from fencepost.impl.controller.writer import ControllerWriter, Member
-from fencepost.impl.messages import ControlRequest, LeaderAndIsrRequest, PartitionState, StopReplicaRequest
-from fencepost.impl.procedures import Steps
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import (
+    ControlRequest,
+    LeaderAndIsrRequest,
+    PartitionState,
+    StopReplicaRequest,
+)
 from fencepost.impl.replication.manager import ReplicaManager
 from fencepost.impl.replication.partition import Partition
-from fencepost.impl.zookeeper import Data, GetData
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Data, GetData
 from fencepost.traces.outcomes import ErrorCode
 
 
 class AdoptsTheNewestEpoch(ControllerWriter):
     """KAFKA-1096: a controller that was deposed while it paused reads /controller_epoch again and takes what stands there for its own: no fence holds it."""
 
-    def write_all(self, context: ControllerContext, members: Sequence[Member]) -> Steps:
+    def write_all(self, context: ControllerContext, members: Sequence[Member]) -> ZooKeeperSteps:
         """Read, adopt, write."""
         current = yield GetData(znodes.CONTROLLER_EPOCH)
         if isinstance(current, Data):

@@ -1,7 +1,7 @@
 """Bugs of the controller's procedures: what a fail-over, a reassignment, a deletion or a controlled shutdown forgets."""
 
 from fencepost.impl.controller.guards import ControllerGuards, Targets
-from fencepost.impl.messages import TopicPartition
+from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 
 

@@ -1,6 +1,6 @@
 """Bugs of committed offsets: whose commits count, and when they go."""
 
-from fencepost.impl.client.consumer_coordinator import ConsumerCoordinator
+from fencepost.impl.client.consumer.coordinator import ConsumerCoordinator
 from fencepost.impl.coordinator.group import Group
 from fencepost.impl.coordinator.offsets import GroupOffsets
 from fencepost.impl.coordinator.records import OffsetValue

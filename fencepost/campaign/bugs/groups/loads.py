@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fencepost.impl.coordinator.group_log import Done, GroupLog
 from fencepost.impl.coordinator.loading import GroupLoading
 from fencepost.impl.coordinator.table import NOT_OWNED, Load, Place
-from fencepost.impl.log.batch_header import BatchHeader
+from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.traces.outcomes import ErrorCode
 
 
@@ -36,4 +36,4 @@ class AnswersForWhatItLeft(GroupLog):
 
     def not_leading(self, done: Done) -> None:
         """Nothing to write into is no error."""
-        done(ErrorCode.NONE, self.leader.shell.now)
+        done(ErrorCode.NONE, self.leader.broker_context.now)

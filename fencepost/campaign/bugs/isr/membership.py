@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from fencepost.impl.controller.channels import Channel, Channels
 from fencepost.impl.controller.strategies import LeaderElection
-from fencepost.impl.messages import LeaderAndIsrRequest
+from fencepost.impl.messages.broker_api import LeaderAndIsrRequest
 from fencepost.impl.replication.isr import InSyncReplicas
-from fencepost.impl.znodes import LeaderAndIsr
+from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
 
 class GivesALostRequestUp(Channels):

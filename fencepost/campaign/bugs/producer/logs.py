@@ -2,8 +2,8 @@
 
 from typing import Any, Self
 
-from fencepost.impl.log.batch_header import BatchHeader
-from fencepost.impl.log.producer_state import ProducedBatch, ProducerState
+from fencepost.impl.log.batch.header import BatchHeader
+from fencepost.impl.log.producer.state import ProducedBatch, ProducerState
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from fencepost.impl.client.accumulator import Batch
-from fencepost.impl.client.sequences import Sequences
-from fencepost.impl.producer_ids import ProducerIds
-from fencepost.impl.zookeeper import Create, Data, SetData
+from fencepost.impl.broker.producer_ids import ProducerIds
+from fencepost.impl.client.producer.accumulator import ProducerBatch
+from fencepost.impl.client.producer.sequences import Sequences
+from fencepost.impl.zookeeper.interface import Create, Data, SetData
 
 
 class SendsAgainUnderANewEpoch(Sequences):
@@ -13,7 +13,7 @@ class SendsAgainUnderANewEpoch(Sequences):
     written. 1. A batch is written, its acknowledgement lost. 2. The log forgets all but the producer's last batch (a restart reads a snapshot), or
     a batch before it is given up. 3. The retry is out of order. 4. Under the new epoch it is written once more."""
 
-    def may_be_written(self, batch: Batch) -> bool:
+    def may_be_written(self, batch: ProducerBatch) -> bool:
         """Nobody asks."""
         return False
 
@@ -21,7 +21,7 @@ class SendsAgainUnderANewEpoch(Sequences):
 class NumbersAgainOutOfOrder(Sequences):
     """KAFKA-8484: batches that get new numbers are taken from a queue as it happens to lie in memory, not in their order."""
 
-    def in_order(self, batches: list[Batch]) -> list[Batch]:
+    def in_order(self, batches: list[ProducerBatch]) -> list[ProducerBatch]:
         """The last one first."""
         return list(reversed(super().in_order(batches)))
 

@@ -1,12 +1,12 @@
 """Bugs of starting: what a log believes of the files that it finds."""
 
-from fencepost.impl.files import FileSystem
+from fencepost.impl.core.files import FileSystem
+from fencepost.impl.log.checkpoint.log_checkpoints import take_clean_shutdown_marker
 from fencepost.impl.log.layout import CLEAN_SHUTDOWN
-from fencepost.impl.log.log_checkpoints import take_clean_shutdown_marker
 from fencepost.impl.log.log_directory import LogDirectory
-from fencepost.impl.log.producer_files import remove_snapshots
+from fencepost.impl.log.producer.files import remove_snapshots
 from fencepost.impl.log.recovery import LogRecovery
-from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 

@@ -1,7 +1,7 @@
 """Bugs of reading while others write."""
 
-from fencepost.impl.log.batch_file import whole_batches
-from fencepost.impl.log.segment import Segment
+from fencepost.impl.log.batch.batch_file import whole_batches
+from fencepost.impl.log.segment.segment import Segment
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_BOUND = 1 << 62

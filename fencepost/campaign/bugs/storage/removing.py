@@ -1,6 +1,6 @@
 """Bugs of truncation, retention and compaction: what goes too early, and what never goes."""
 
-from fencepost.impl.log.batch_header import BatchHeader
+from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.impl.log.cleaner import Cleaner
 from fencepost.impl.log.retention import Retention
 from fencepost.impl.log.segmented_log import SegmentedLog

@@ -6,8 +6,8 @@ it takes to compile.
 
 from typing import NamedTuple
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled_within
+from fencepost.checkers.operation_columns import Array
 
 (NAME, CAUSE, NODE, KEY, TOPIC, LEADER, LEADER_EPOCH, CONTROLLER_EPOCH, BROKER_EPOCH, ZK_VERSION, OFFSET, END_OFFSET,
  HIGH_WATERMARK, LOG_START_OFFSET, ISR, REPLICAS, REPLICAS_AT, REPLICAS_TO, VALUES_AT, VALUES_TO, KNOWN_BROKER_EPOCH) = range(21)  # fmt: skip

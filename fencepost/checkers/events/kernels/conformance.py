@@ -3,7 +3,6 @@
 Owns the order in which an event is looked at. As in invariants.py: a kernel may suspect too much, never too little.
 """
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled, compiled_within
 from fencepost.checkers.events.kernels import column, words
 from fencepost.checkers.events.kernels.column import Events, is_compacted
@@ -24,11 +23,12 @@ from fencepost.checkers.events.kernels.conformance_roles import (
     isr_updated,
     partition_state,
 )
-from fencepost.checkers.events.kernels.state import TRACE, State, begin, given_up
+from fencepost.checkers.events.kernels.state import TRACE, TraceState, begin, given_up
+from fencepost.checkers.operation_columns import Array
 
 
 @compiled_within
-def step_of_partition(state: State, events: Events, i: int, key: int) -> bool:
+def step_of_partition(state: TraceState, events: Events, i: int, key: int) -> bool:
     """Take an event of a partition that ZooKeeper, a role or a restart is in; whether no action may explain it."""
     name = events.of[column.NAME, i]
     if name == words.PARTITION_STATE:
@@ -55,7 +55,7 @@ def step_of_partition(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def step(state: State, events: Events, i: int) -> bool:
+def step(state: TraceState, events: Events, i: int) -> bool:
     """Take event `i`; whether no action may explain it."""
     name, node = events.of[column.NAME, i], events.of[column.NODE, i]
     if name == words.BROKER_STARTED:
@@ -85,7 +85,7 @@ def step(state: State, events: Events, i: int) -> bool:
 
 @compiled
 def screen(
-    state: State, events: Events, start: Array, capacity: Array, suspicious: Array, asks: Array
+    state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array, asks: Array
 ) -> None:
     """Mark the traces that may have an event without an action; trace t has the events from start[t] to start[t + 1], and offsets up to
     capacity[t]. asks: those whose plan would tell more."""

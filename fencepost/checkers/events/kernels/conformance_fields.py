@@ -10,7 +10,7 @@ from fencepost.checkers.events.kernels.state import (
     ITEM,
     NEXT,
     NOTHING,
-    State,
+    TraceState,
     forget,
     item_of,
     log_of,
@@ -52,13 +52,13 @@ SETTLED, NOW, CARRIED = range(3)
 
 
 @compiled_within
-def epoch_of(state: State, key: int, epoch: int) -> int:
+def epoch_of(state: TraceState, key: int, epoch: int) -> int:
     """What is known of a leader epoch; NOTHING if nothing is."""
     return item_of(state, state.key[key, EPOCHS], epoch)
 
 
 @compiled_within
-def new_epoch(state: State, key: int, epoch: int) -> int:
+def new_epoch(state: TraceState, key: int, epoch: int) -> int:
     """The same, with room made if nothing is."""
     item = epoch_of(state, key, epoch)
     if item == NOTHING:
@@ -71,14 +71,14 @@ def new_epoch(state: State, key: int, epoch: int) -> int:
 
 
 @compiled_within
-def term_of(state: State, key: int, epoch: int) -> int:
+def term_of(state: TraceState, key: int, epoch: int) -> int:
     """A leader epoch in which a leader took over; NOTHING if none did."""
     item = epoch_of(state, key, epoch)
     return item if item != NOTHING and state.item[item, LED] else NOTHING
 
 
 @compiled_within
-def followed(state: State, key: int, node: int) -> int:
+def followed(state: TraceState, key: int, node: int) -> int:
     """The term of the leader that `node` follows; NOTHING if it follows nobody, or its leader never took over."""
     leader = state.replica[key, node, FOLLOWED]
     if not state.replica[key, node, HAS_ROLE] or leader in (node, NOTHING):
@@ -87,20 +87,20 @@ def followed(state: State, key: int, node: int) -> int:
 
 
 @compiled_within
-def leads(state: State, key: int, node: int, epoch: int) -> bool:
+def leads(state: TraceState, key: int, node: int, epoch: int) -> bool:
     """Whether it leads in this leader epoch, in this incarnation."""
     view = state.replica[key, node]
     return bool(view[HAS_ROLE] and view[ROLE_EPOCH] == epoch and view[FOLLOWED] == node)
 
 
 @compiled_within
-def reach_of(state: State, item: int, node: int) -> int:
+def reach_of(state: TraceState, item: int, node: int) -> int:
     """How far the fetches of a follower may have said it was, in the epoch of `item`."""
     return int(max(state.reach[item, node, SETTLED], state.reach[item, node, NOW]))
 
 
 @compiled_within
-def known_end(state: State, item: int, member: int) -> int:
+def known_end(state: TraceState, item: int, member: int) -> int:
     """The highest log end that the leader of a term may take a member to have; -1 for none."""
     if member == state.item[item, LEADER]:
         return int(state.logs.size[state.item[item, LAST_LOG], END])
@@ -108,13 +108,13 @@ def known_end(state: State, item: int, member: int) -> int:
 
 
 @compiled_within
-def held(state: State, item: int, isr: int) -> bool:
+def held(state: TraceState, item: int, isr: int) -> bool:
     """Whether ZooKeeper held this ISR in the epoch of `item`."""
     return item_of(state, state.item[item, ISRS], isr) != NOTHING
 
 
 @compiled_within
-def keep_log(state: State, item: int, row: int) -> None:
+def keep_log(state: TraceState, item: int, row: int) -> None:
     """Put a copy of a log behind the others of a term."""
     made = copy(state.logs, row)
     link = new_item(state, NOTHING, made)
@@ -129,7 +129,7 @@ def keep_log(state: State, item: int, row: int) -> None:
 
 
 @compiled_within
-def shown_partition(state: State, code: int, compacted: bool) -> int:
+def shown_partition(state: TraceState, code: int, compacted: bool) -> int:
     """The partition that the row group calls `code`; one that was not seen has its hosts' faults."""
     key = partition_of(state, code)
     if key == NOTHING:
@@ -141,7 +141,7 @@ def shown_partition(state: State, code: int, compacted: bool) -> int:
 
 
 @compiled_within
-def deleted(state: State, code: int, node: int) -> None:
+def deleted(state: TraceState, code: int, node: int) -> None:
     """A replica was deleted; one that comes later is another."""
     key = partition_of(state, code)
     if key != NOTHING:
@@ -149,12 +149,12 @@ def deleted(state: State, code: int, node: int) -> None:
 
 
 @compiled_within
-def log_at(state: State, key: int, node: int) -> int:
+def log_at(state: TraceState, key: int, node: int) -> int:
     """The log of a replica."""
     return log_of(state, key, node, LOG)
 
 
 @compiled_within
-def log_in(state: State, link: int) -> int:
+def log_in(state: TraceState, link: int) -> int:
     """The log that a link of TERM_LOGS names."""
     return int(state.item[link, ITEM])

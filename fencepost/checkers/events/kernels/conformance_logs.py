@@ -46,11 +46,11 @@ from fencepost.checkers.events.kernels.logs import (
     resize,
     shared_prefix,
 )
-from fencepost.checkers.events.kernels.state import ITEM, NEXT, NOTHING, State
+from fencepost.checkers.events.kernels.state import ITEM, NEXT, NOTHING, TraceState
 
 
 @compiled_within
-def at_log_end(state: State, events: Events, i: int, key: int, log: int) -> bool:
+def at_log_end(state: TraceState, events: Events, i: int, key: int, log: int) -> bool:
     """Records go to the log end, and epochs never decrease along a log."""
     end, offset = state.logs.size[log, END], events.of[column.OFFSET, i]
     last = UNKNOWN
@@ -65,7 +65,7 @@ def at_log_end(state: State, events: Events, i: int, key: int, log: int) -> bool
 
 
 @compiled_within
-def is_copy(state: State, events: Events, i: int, key: int, log: int) -> bool:
+def is_copy(state: TraceState, events: Events, i: int, key: int, log: int) -> bool:
     """A follower appends what its leader had at some time of the term, behind the same record."""
     term = followed(state, key, events.of[column.NODE, i])
     if term == NOTHING:
@@ -91,7 +91,7 @@ def is_copy(state: State, events: Events, i: int, key: int, log: int) -> bool:
 
 
 @compiled_within
-def appended(state: State, events: Events, i: int, key: int) -> bool:
+def appended(state: TraceState, events: Events, i: int, key: int) -> bool:
     """APPENDED: append (a leader, in its own epoch) or fetch (a follower)."""
     node, offset, epoch = (
         events.of[column.NODE, i],
@@ -121,7 +121,7 @@ def appended(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def shared_with(state: State, term: int, log: int) -> int:
+def shared_with(state: TraceState, term: int, log: int) -> int:
     """How many records at the beginning certainly are those of the leader, whichever of its logs is meant."""
     link = state.item[term, TERM_LOGS]
     shared = state.logs.size[log, END]
@@ -132,7 +132,7 @@ def shared_with(state: State, term: int, log: int) -> int:
 
 
 @compiled_within
-def truncated(state: State, events: Events, i: int, key: int) -> bool:
+def truncated(state: TraceState, events: Events, i: int, key: int) -> bool:
     """TRUNCATED: by epoch, and never a record that the leader holds too; cause full: out_of_range."""
     node, offset = events.of[column.NODE, i], events.of[column.OFFSET, i]
     log, term = log_at(state, key, node), followed(state, key, node)
@@ -162,7 +162,7 @@ def truncated(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def log_start(state: State, events: Events, i: int, key: int) -> bool:
+def log_start(state: TraceState, events: Events, i: int, key: int) -> bool:
     """LOG_START: no action."""
     node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
     if start < 0:
@@ -175,7 +175,7 @@ def log_start(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def may_recover(state: State, events: Events, i: int, key: int, log: int) -> bool:
+def may_recover(state: TraceState, events: Events, i: int, key: int, log: int) -> bool:
     """The log is as it was, but for what a power loss took, or the step that a fault interrupted."""
     node, offset, end = events.of[column.NODE, i], events.of[column.OFFSET, i], state.logs.size[log, END]
     fault = state.replica[key, node, INTERRUPTED]
@@ -190,7 +190,7 @@ def may_recover(state: State, events: Events, i: int, key: int, log: int) -> boo
 
 
 @compiled_within
-def may_begin(state: State, events: Events, i: int, key: int) -> bool:
+def may_begin(state: TraceState, events: Events, i: int, key: int) -> bool:
     """The log begins where it did or below, or where a step that a fault interrupted moved its start to: within what leaders had shown."""
     node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
     if start > events.of[column.OFFSET, i]:
@@ -200,7 +200,7 @@ def may_begin(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def recovered(state: State, events: Events, i: int, key: int) -> bool:
+def recovered(state: TraceState, events: Events, i: int, key: int) -> bool:
     """LOG_RECOVERED: restart."""
     node, offset = events.of[column.NODE, i], events.of[column.OFFSET, i]
     log = log_at(state, key, node)
@@ -215,7 +215,7 @@ def recovered(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def dumped(state: State, events: Events, i: int, key: int) -> bool:
+def dumped(state: TraceState, events: Events, i: int, key: int) -> bool:
     """REPLICA_LOG: the final dump is what the appends and truncations made."""
     log, end = log_at(state, key, events.of[column.NODE, i]), events.of[column.END_OFFSET, i]
     start, stop = events.of[column.VALUES_AT, i], events.of[column.VALUES_TO, i]
@@ -237,7 +237,7 @@ def dumped(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def high_watermark(state: State, events: Events, i: int, key: int) -> bool:
+def high_watermark(state: TraceState, events: Events, i: int, key: int) -> bool:
     """HIGH_WATERMARK: advance_high_watermark (leader), or what a fetch brought (follower)."""
     node, after = events.of[column.NODE, i], events.of[column.HIGH_WATERMARK, i]
     view = state.replica[key, node]
@@ -261,7 +261,7 @@ def high_watermark(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def leader_may_advance(state: State, key: int, node: int, epoch: int, before: int, after: int) -> bool:
+def leader_may_advance(state: TraceState, key: int, node: int, epoch: int, before: int, after: int) -> bool:
     """Never down, and never past what the ISR is known to hold."""
     term = term_of(state, key, epoch)
     if term == NOTHING or state.item[term, LEADER] != node:
@@ -278,7 +278,7 @@ def leader_may_advance(state: State, key: int, node: int, epoch: int, before: in
 
 
 @compiled_within
-def follower_may_advance(state: State, key: int, node: int, log: int, before: int, after: int) -> bool:
+def follower_may_advance(state: TraceState, key: int, node: int, log: int, before: int, after: int) -> bool:
     """It is told by a fetch, so that its log is a prefix of its leader's."""
     term = followed(state, key, node)
     if term == NOTHING or after > state.item[term, HIGHEST]:

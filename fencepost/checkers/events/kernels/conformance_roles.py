@@ -48,11 +48,11 @@ from fencepost.checkers.events.kernels.conformance_fields import (
     term_of,
 )
 from fencepost.checkers.events.kernels.logs import END
-from fencepost.checkers.events.kernels.state import ITEM, KEYS, NEXT, NOTHING, TRACE, State, new_item
+from fencepost.checkers.events.kernels.state import ITEM, KEYS, NEXT, NOTHING, TRACE, TraceState, new_item
 
 
 @compiled_within
-def partition_state(state: State, events: Events, i: int, key: int) -> bool:
+def partition_state(state: TraceState, events: Events, i: int, key: int) -> bool:
     """PARTITION_STATE: elect, shrink_by_controller (the epoch grows), or shrink_isr, expand_isr (it does not)."""
     epoch, isr = events.of[column.LEADER_EPOCH, i], events.of[column.ISR, i]
     before = epoch_of(state, key, state.key[key, EPOCH])
@@ -78,7 +78,7 @@ def partition_state(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def controller_may_write(state: State, events: Events, i: int, previous: int) -> bool:
+def controller_may_write(state: TraceState, events: Events, i: int, previous: int) -> bool:
     """An election, clean or else of a topic that allows others; where only that decides, it is said."""
     leader, isr = events.of[column.LEADER, i], events.of[column.ISR, i]
     if may_elect(leader, previous, isr):
@@ -100,7 +100,7 @@ def may_elect(leader: int, before: int, after: int) -> bool:
 
 
 @compiled_within
-def leader_may_write(state: State, events: Events, i: int, key: int, before: int, previous: int) -> bool:
+def leader_may_write(state: TraceState, events: Events, i: int, key: int, before: int, previous: int) -> bool:
     """Within a leader epoch: by its leader alone, a compare-and-set, and who joins has caught up. A leader that is named as -1 may not."""
     leader, isr = state.item[before, ZK_LEADER], events.of[column.ISR, i]
     if (
@@ -124,7 +124,7 @@ def leader_may_write(state: State, events: Events, i: int, key: int, before: int
 
 
 @compiled_within
-def isr_updated(state: State, events: Events, i: int, key: int) -> bool:
+def isr_updated(state: TraceState, events: Events, i: int, key: int) -> bool:
     """ISR_UPDATED: ZooKeeper must hold it, or have held it, in that epoch."""
     epoch = events.of[column.LEADER_EPOCH, i]
     item = epoch_of(state, key, epoch)
@@ -138,7 +138,7 @@ def isr_updated(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def may_take_role(state: State, events: Events, i: int, key: int, item: int, leader: int) -> bool:
+def may_take_role(state: TraceState, events: Events, i: int, key: int, item: int, leader: int) -> bool:
     """The leader that ZooKeeper named, fencing by leader epoch, and a log that is as it was."""
     node = events.of[column.NODE, i]
     if item == NOTHING or not state.item[item, STATED] or state.item[item, ZK_LEADER] != leader:
@@ -153,7 +153,7 @@ def may_take_role(state: State, events: Events, i: int, key: int, item: int, lea
 
 
 @compiled_within
-def became_leader(state: State, events: Events, i: int, key: int) -> bool:
+def became_leader(state: TraceState, events: Events, i: int, key: int) -> bool:
     """BECAME_LEADER: its epoch grows, and it starts where its log ends."""
     node, epoch = events.of[column.NODE, i], events.of[column.LEADER_EPOCH, i]
     item = epoch_of(state, key, epoch)
@@ -167,7 +167,7 @@ def became_leader(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def take_role(state: State, events: Events, i: int, key: int, leader: int) -> None:
+def take_role(state: TraceState, events: Events, i: int, key: int, leader: int) -> None:
     """The role that it has from now on."""
     view = state.replica[key, events.of[column.NODE, i]]
     view[HAS_ROLE] = 1
@@ -177,7 +177,7 @@ def take_role(state: State, events: Events, i: int, key: int, leader: int) -> No
 
 
 @compiled_within
-def enter_term(state: State, events: Events, i: int, key: int, item: int) -> None:
+def enter_term(state: TraceState, events: Events, i: int, key: int, item: int) -> None:
     """A leader takes over, or does so again after a restart."""
     node, term = events.of[column.NODE, i], state.item[item]
     log, log_start = log_at(state, key, node), state.replica[key, node, LOG_START]
@@ -200,7 +200,7 @@ def enter_term(state: State, events: Events, i: int, key: int, item: int) -> Non
 
 
 @compiled_within
-def carry(state: State, key: int, node: int, item: int) -> None:
+def carry(state: TraceState, key: int, node: int, item: int) -> None:
     """A leader whose epoch grows while it leads keeps what it knows of its followers, if nobody else led in between."""
     previous = NOTHING
     if state.replica[key, node, HAS_ROLE] and state.replica[key, node, FOLLOWED] == node:
@@ -220,7 +220,7 @@ def carry(state: State, key: int, node: int, item: int) -> None:
 
 
 @compiled_within
-def became_follower(state: State, events: Events, i: int, key: int) -> bool:
+def became_follower(state: TraceState, events: Events, i: int, key: int) -> bool:
     """BECAME_FOLLOWER: at a leader epoch above its own."""
     node, leader = events.of[column.NODE, i], events.of[column.LEADER, i]
     item = epoch_of(state, key, events.of[column.LEADER_EPOCH, i])
@@ -233,7 +233,7 @@ def became_follower(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def broker_started(state: State, node: int) -> None:
+def broker_started(state: TraceState, node: int) -> None:
     """BROKER_STARTED: a new incarnation has no role."""
     for key in range(state.run[KEYS]):
         view = state.replica[key, node]
@@ -246,7 +246,7 @@ def broker_started(state: State, node: int) -> None:
 
 
 @compiled_within
-def interrupted(state: State, events: Events, i: int) -> None:
+def interrupted(state: TraceState, events: Events, i: int) -> None:
     """FAULT_BEGAN, LOG_DIRECTORY_FAILED: what hits a host hits all its replicas."""
     node = events.of[column.NODE, i]
     fault = LOST_POWER if words.is_losing(events.of[column.CAUSE, i]) else STOPPED

@@ -5,7 +5,6 @@ So it may suspect too much, but never too little. A run whose liveness phase fai
 always suspicious.
 """
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled, compiled_within
 from fencepost.checkers.events.kernels import column, words
 from fencepost.checkers.events.kernels.column import Events
@@ -31,11 +30,12 @@ from fencepost.checkers.events.kernels.invariants_logs import (
     started_at,
     truncated,
 )
-from fencepost.checkers.events.kernels.state import LIST, State, begin, given_up, new_item, partition
+from fencepost.checkers.events.kernels.state import LIST, TraceState, begin, given_up, new_item, partition
+from fencepost.checkers.operation_columns import Array
 
 
 @compiled_within
-def step_of_replica(state: State, events: Events, i: int) -> bool:
+def step_of_replica(state: TraceState, events: Events, i: int) -> bool:
     """An event that a replica's log, role or high watermark is in."""
     name, key = events.of[column.NAME, i], partition(state, events.of[column.KEY, i])
     if name == words.APPENDED:
@@ -58,7 +58,7 @@ def step_of_replica(state: State, events: Events, i: int) -> bool:
 
 
 @compiled_within
-def step_of_zookeeper(state: State, events: Events, i: int) -> bool:
+def step_of_zookeeper(state: TraceState, events: Events, i: int) -> bool:
     """A fact of ZooKeeper about a topic."""
     name = events.of[column.NAME, i]
     if name == words.TOPIC_DELETION:
@@ -72,7 +72,7 @@ def step_of_zookeeper(state: State, events: Events, i: int) -> bool:
 
 
 @compiled_within
-def step_of_broker(state: State, events: Events, i: int) -> bool:
+def step_of_broker(state: TraceState, events: Events, i: int) -> bool:
     """What a broker is told, what it is, and what a controller is."""
     name, node = events.of[column.NAME, i], events.of[column.NODE, i]
     if name == words.CONTROL_REQUEST_APPLIED:
@@ -89,7 +89,7 @@ def step_of_broker(state: State, events: Events, i: int) -> bool:
 
 
 @compiled_within
-def step(state: State, events: Events, i: int) -> bool:
+def step(state: TraceState, events: Events, i: int) -> bool:
     """Take event `i`; whether it may break an invariant."""
     name = events.of[column.NAME, i]
     if name == words.CONTROLLER_EPOCH:
@@ -121,7 +121,7 @@ def step(state: State, events: Events, i: int) -> bool:
 
 
 @compiled
-def screen(state: State, events: Events, start: Array, capacity: Array, suspicious: Array) -> None:
+def screen(state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array) -> None:
     """Mark the traces that may break an invariant; trace t has the events from start[t] to start[t + 1], and offsets up to capacity[t]."""
     for trace in range(len(suspicious)):
         if suspicious[trace]:

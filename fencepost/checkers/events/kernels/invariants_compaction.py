@@ -15,11 +15,11 @@ from fencepost.checkers.events.kernels.logs import (
     new_log,
     resize,
 )
-from fencepost.checkers.events.kernels.state import CODE, TRACE, State
+from fencepost.checkers.events.kernels.state import CODE, TRACE, TraceState
 
 
 @compiled_within
-def keys_below(state: State, events: Events, key: int) -> int:
+def keys_below(state: TraceState, events: Events, key: int) -> int:
     """A log that holds, in place of each committed record, its key and whether it is a tombstone; UNKNOWN: of no key, or below a record that nobody knows."""
     logs, committed = state.logs, state.key[key, COMMITTED]
     made, end = new_log(logs), logs.size[committed, END]
@@ -36,7 +36,7 @@ def keys_below(state: State, events: Events, key: int) -> int:
 
 
 @compiled_within
-def superseded(state: State, keys: int, offset: int) -> bool:
+def superseded(state: TraceState, keys: int, offset: int) -> bool:
     """Whether a later record of the same key was committed too."""
     logs = state.logs
     base, end = keys * logs.pool[CAPACITY], logs.size[keys, END]
@@ -47,7 +47,7 @@ def superseded(state: State, keys: int, offset: int) -> bool:
 
 
 @compiled_within
-def compacted_away(state: State, events: Events, key: int, final: int, start: int) -> bool:
+def compacted_away(state: TraceState, events: Events, key: int, final: int, start: int) -> bool:
     """Does a dump lack a committed record that nothing committed has superseded, whose loss nothing allows, and that is no tombstone?"""
     logs, keys = state.logs, keys_below(state, events, key)
     base, its = keys * logs.pool[CAPACITY], final * logs.pool[CAPACITY]

@@ -39,7 +39,7 @@ from fencepost.checkers.events.kernels.state import (
     KEYS,
     LIST,
     NOTHING,
-    State,
+    TraceState,
     item_of,
     listed,
     partition,
@@ -47,7 +47,7 @@ from fencepost.checkers.events.kernels.state import (
 
 
 @compiled_within
-def controller_epoch(state: State, events: Events, i: int) -> None:
+def controller_epoch(state: TraceState, events: Events, i: int) -> None:
     """CONTROLLER_EPOCH."""
     state.run[CONTROLLER_EPOCH] = events.of[column.CONTROLLER_EPOCH, i]
     state.run[OWNER] = events.of[column.NODE, i]
@@ -55,7 +55,7 @@ def controller_epoch(state: State, events: Events, i: int) -> None:
 
 
 @compiled_within
-def fenced(state: State, events: Events, i: int) -> bool:
+def fenced(state: TraceState, events: Events, i: int) -> bool:
     """A write that raises the leader epoch: by the controller that /controller_epoch names?"""
     epoch, owner = state.run[CONTROLLER_EPOCH], state.run[OWNER]
     if events.of[column.CONTROLLER_EPOCH, i] < epoch:
@@ -69,7 +69,7 @@ def fenced(state: State, events: Events, i: int) -> bool:
 
 
 @compiled_within
-def partition_state(state: State, events: Events, i: int, key: int) -> bool:
+def partition_state(state: TraceState, events: Events, i: int, key: int) -> bool:
     """PARTITION_STATE."""
     epoch, leader = events.of[column.LEADER_EPOCH, i], events.of[column.LEADER, i]
     before, leader_before = state.key[key, ZK_EPOCH], state.key[key, ZK_LEADER]
@@ -92,7 +92,7 @@ def partition_state(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def believes(state: State, events: Events, i: int, key: int) -> bool:
+def believes(state: TraceState, events: Events, i: int, key: int) -> bool:
     """BECAME_LEADER, ISR_UPDATED: does the leader go by all of ZooKeeper's ISR?"""
     state.replica[key, events.of[column.NODE, i], BELIEVED] = events.of[column.ISR, i]
     if (
@@ -108,7 +108,7 @@ def believes(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def proposed(state: State, events: Events, i: int, key: int) -> bool:
+def proposed(state: TraceState, events: Events, i: int, key: int) -> bool:
     """ISR_PROPOSED: does somebody join whom the leader does not know to be alive?"""
     before = state.replica[key, events.of[column.NODE, i], BELIEVED]
     if before == NOTHING:
@@ -118,7 +118,7 @@ def proposed(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def request_applied(state: State, events: Events, i: int) -> bool:
+def request_applied(state: TraceState, events: Events, i: int) -> bool:
     """CONTROL_REQUEST_APPLIED."""
     node, epoch = events.of[column.NODE, i], events.of[column.CONTROLLER_EPOCH, i]
     if (
@@ -131,7 +131,7 @@ def request_applied(state: State, events: Events, i: int) -> bool:
 
 
 @compiled_within
-def broker_started(state: State, node: int) -> None:
+def broker_started(state: TraceState, node: int) -> None:
     """BROKER_STARTED: it has forgotten."""
     state.host[node, OBEYED] = -1
     state.host[node, ALIVE] = 0
@@ -140,7 +140,7 @@ def broker_started(state: State, node: int) -> None:
 
 
 @compiled_within
-def broker_znode(state: State, events: Events, i: int) -> None:
+def broker_znode(state: TraceState, events: Events, i: int) -> None:
     """BROKER_ZNODE."""
     node, gone = events.of[column.NODE, i], events.of[column.BROKER_EPOCH, i] < 0
     state.host[node, REGISTERED] = NOTHING if gone else i
@@ -148,7 +148,7 @@ def broker_znode(state: State, events: Events, i: int) -> None:
 
 
 @compiled_within
-def mark(state: State, events: Events, i: int) -> bool:
+def mark(state: TraceState, events: Events, i: int) -> bool:
     """MARK."""
     cause = events.of[column.CAUSE, i]
     if cause == words.SHUTDOWN:
@@ -166,7 +166,7 @@ def mark(state: State, events: Events, i: int) -> bool:
 
 
 @compiled_within
-def deleted(state: State, events: Events, i: int, key: int) -> bool:
+def deleted(state: TraceState, events: Events, i: int, key: int) -> bool:
     """The mark of a broker that deleted its replica: is it in the ISR, or wanted?"""
     state.replica[key, events.of[column.NODE, i], KNOWN_EPOCH] = -1
     state.replica[key, events.of[column.NODE, i], LEAST] = 0
@@ -177,7 +177,7 @@ def deleted(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def failed_over(state: State, events: Events, i: int) -> bool:
+def failed_over(state: TraceState, events: Events, i: int) -> bool:
     """The mark of a controller that has taken over: is a member that was gone by its election still in an ISR that stood then?"""
     election = item_of(state, state.run[LIST], events.of[column.CONTROLLER_EPOCH, i])
     if election == NOTHING:

@@ -23,7 +23,7 @@ from fencepost.checkers.events.kernels.state import (
     KEYS,
     NEXT,
     NOTHING,
-    State,
+    TraceState,
     new_item,
     topic_of,
 )
@@ -36,7 +36,7 @@ def replicas_at(events: Events, row: int) -> int:
 
 
 @compiled_within
-def reign_began(state: State) -> None:
+def reign_began(state: TraceState) -> None:
     """CONTROLLER_EPOCH: of what was asked for, only the entries that stand count now."""
     for key in range(state.run[KEYS]):
         state.key[key, ASKED] = NOTHING
@@ -45,14 +45,14 @@ def reign_began(state: State) -> None:
 
 
 @compiled_within
-def isr_outside(state: State, events: Events, key: int) -> bool:
+def isr_outside(state: TraceState, events: Events, key: int) -> bool:
     """Is somebody in the ISR who is not among the replicas?"""
     replicas = replicas_at(events, state.key[key, ASSIGNED])
     return bool(replicas and state.key[key, ISR] & ~replicas)
 
 
 @compiled_within
-def asked_for(state: State, events: Events, key: int, before: int, i: int) -> bool:
+def asked_for(state: TraceState, events: Events, key: int, before: int, i: int) -> bool:
     """Are the replicas of event `i` the target of an entry, or that with those of `before` added?"""
     item = state.key[key, ASKED]
     while item != NOTHING:
@@ -65,7 +65,7 @@ def asked_for(state: State, events: Events, key: int, before: int, i: int) -> bo
 
 
 @compiled_within
-def assignment(state: State, events: Events, i: int, key: int) -> bool:
+def assignment(state: TraceState, events: Events, i: int, key: int) -> bool:
     """ASSIGNMENT."""
     before, topic = state.key[key, ASSIGNED], topic_of(state, events.of[column.TOPIC, i])
     state.key[key, ASSIGNED] = i
@@ -83,7 +83,7 @@ def assignment(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def reassignment(state: State, events: Events, i: int, key: int) -> bool:
+def reassignment(state: TraceState, events: Events, i: int, key: int) -> bool:
     """REASSIGNMENT: an entry is written, or taken out."""
     target = state.key[key, PENDING]
     if events.of[column.REPLICAS, i]:
@@ -99,14 +99,14 @@ def reassignment(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def refused(state: State, events: Events, i: int, key: int) -> bool:
+def refused(state: TraceState, events: Events, i: int, key: int) -> bool:
     """The mark of a controller that takes an entry out because it cannot be done."""
     state.key[key, REFUSED] = 1
     return False
 
 
 @compiled_within
-def deletion_of_wanted(state: State, events: Events, i: int, key: int) -> bool:
+def deletion_of_wanted(state: TraceState, events: Events, i: int, key: int) -> bool:
     """The mark of a broker that deleted its replica: is that among those wanted?"""
     wanted = state.key[key, PENDING]
     if wanted == NOTHING:
@@ -115,7 +115,7 @@ def deletion_of_wanted(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def topic_deletion(state: State, events: Events, i: int) -> bool:
+def topic_deletion(state: TraceState, events: Events, i: int) -> bool:
     """TOPIC_DELETION: a request is written, or taken out."""
     topic = topic_of(state, events.of[column.TOPIC, i])
     state.topic[topic, DELETING] = 1
@@ -129,7 +129,7 @@ def topic_deletion(state: State, events: Events, i: int) -> bool:
 
 
 @compiled_within
-def gone_from(state: State, events: Events, i: int, key: int) -> bool:
+def gone_from(state: TraceState, events: Events, i: int, key: int) -> bool:
     """REPLICA_LOG: is it a replica of a topic whose node was removed?"""
     replicas = replicas_at(events, state.key[key, LAST_REPLICAS])
     gone = state.topic[topic_of(state, events.of[column.TOPIC, i]), GONE]
@@ -137,6 +137,6 @@ def gone_from(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def is_deleting(state: State, code: int) -> bool:
+def is_deleting(state: TraceState, code: int) -> bool:
     """Whether the deletion of a topic was asked for."""
     return bool(state.topic[topic_of(state, code), DELETING])

@@ -41,14 +41,14 @@ from fencepost.checkers.events.kernels.state import (
     NEXT,
     NOTHING,
     TRACE,
-    State,
+    TraceState,
     listed,
     log_of,
 )
 
 
 @compiled_within
-def log_written(state: State, events: Events, i: int, row: int) -> bool:
+def log_written(state: TraceState, events: Events, i: int, row: int) -> bool:
     """An append or a run of a dump is in log `row`. A row that names no offset or epoch for its values is suspicious."""
     start, stop = events.of[column.VALUES_AT, i], events.of[column.VALUES_TO, i]
     if stop > start and (events.of[column.OFFSET, i] < 0 or events.of[column.LEADER_EPOCH, i] < 0):
@@ -66,7 +66,7 @@ def log_written(state: State, events: Events, i: int, row: int) -> bool:
 
 
 @compiled_within
-def names(state: State, events: Events, i: int, key: int) -> bool:
+def names(state: TraceState, events: Events, i: int, key: int) -> bool:
     """LOG-MATCH, first half: (offset, leader epoch) names one record for ever."""
     start, stop = events.of[column.VALUES_AT, i], events.of[column.VALUES_TO, i]
     if stop == start:
@@ -80,7 +80,7 @@ def names(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def holds_log(state: State, events: Events, i: int, key: int) -> bool:
+def holds_log(state: TraceState, events: Events, i: int, key: int) -> bool:
     """APPENDED."""
     row = log_of(state, key, events.of[column.NODE, i], LOG)
     if log_written(state, events, i, row):
@@ -91,7 +91,7 @@ def holds_log(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def dumped(state: State, events: Events, i: int, key: int) -> bool:
+def dumped(state: TraceState, events: Events, i: int, key: int) -> bool:
     """REPLICA_LOG; also DEL-COMPLETE's: nothing is left of a topic that is gone."""
     node = events.of[column.NODE, i]
     row = log_of(state, key, node, FINAL)
@@ -106,7 +106,7 @@ def dumped(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def bounded(state: State, events: Events, i: int, key: int, end: int) -> bool:
+def bounded(state: TraceState, events: Events, i: int, key: int, end: int) -> bool:
     """HW-BOUNDS: log start offset <= high watermark <= log end offset."""
     high_watermark = events.of[column.HIGH_WATERMARK, i]
     return bool(
@@ -116,7 +116,7 @@ def bounded(state: State, events: Events, i: int, key: int, end: int) -> bool:
 
 
 @compiled_within
-def started_at(state: State, events: Events, i: int, key: int) -> bool:
+def started_at(state: TraceState, events: Events, i: int, key: int) -> bool:
     """LOG_START."""
     start = events.of[column.LOG_START_OFFSET, i]
     if start < 0:
@@ -127,7 +127,7 @@ def started_at(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def recovered(state: State, events: Events, i: int, key: int) -> bool:
+def recovered(state: TraceState, events: Events, i: int, key: int) -> bool:
     """LOG_RECOVERED."""
     node, start = events.of[column.NODE, i], events.of[column.LOG_START_OFFSET, i]
     if start >= 0:
@@ -139,7 +139,7 @@ def recovered(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def keeps(state: State, events: Events, i: int, key: int) -> bool:
+def keeps(state: TraceState, events: Events, i: int, key: int) -> bool:
     """HW-KEPT: a start finds what the checkpoint held, or more. (What a disk has lost by lying is the plain code's to say.)"""
     node, high_watermark = events.of[column.NODE, i], events.of[column.HIGH_WATERMARK, i]
     least = state.replica[key, node, LEAST]
@@ -150,7 +150,7 @@ def keeps(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def truncated(state: State, events: Events, i: int, key: int) -> bool:
+def truncated(state: TraceState, events: Events, i: int, key: int) -> bool:
     """TRUNCATED: what the cut left behind is told by the events that follow it."""
     row = log_of(state, key, events.of[column.NODE, i], LOG)
     if events.of[column.CAUSE, i] == words.FULL:
@@ -161,7 +161,7 @@ def truncated(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def lost(state: State, events: Events, key: int, row: int, start: int, end: int) -> bool:
+def lost(state: TraceState, events: Events, key: int, row: int, start: int, end: int) -> bool:
     """COMMIT-SAFE: does log `row` lack a record from `start` to `end` that was exposed, and whose loss nothing allows?"""
     while start < end:
         offset = first_difference(state.logs, row, state.key[key, COMMITTED], start, end)
@@ -174,7 +174,7 @@ def lost(state: State, events: Events, key: int, row: int, start: int, end: int)
 
 
 @compiled_within
-def committed_log(state: State, key: int) -> int:
+def committed_log(state: TraceState, key: int) -> int:
     """The log that was exposed."""
     if state.key[key, COMMITTED] == NOTHING:
         state.key[key, COMMITTED] = new_log(state.logs)
@@ -182,7 +182,7 @@ def committed_log(state: State, key: int) -> int:
 
 
 @compiled_within
-def exposed(state: State, events: Events, i: int, key: int) -> bool:
+def exposed(state: TraceState, events: Events, i: int, key: int) -> bool:
     """HIGH_WATERMARK."""
     replica = state.replica[key, events.of[column.NODE, i]]
     replica[LEAST] = min(replica[LEAST], events.of[column.HIGH_WATERMARK, i])
@@ -210,7 +210,7 @@ def exposed(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def exposed_up_to(state: State, key: int, epoch: int) -> int:
+def exposed_up_to(state: TraceState, key: int, epoch: int) -> int:
     """The highest high watermark that leaders of `epoch` and below exposed."""
     highest, item = 0, state.key[key, EPOCHS]
     while item != NOTHING:
@@ -221,7 +221,7 @@ def exposed_up_to(state: State, key: int, epoch: int) -> int:
 
 
 @compiled_within
-def became(state: State, events: Events, i: int, key: int) -> bool:
+def became(state: TraceState, events: Events, i: int, key: int) -> bool:
     """BECAME_LEADER, BECAME_FOLLOWER."""
     node, epoch = events.of[column.NODE, i], events.of[column.LEADER_EPOCH, i]
     if epoch <= state.replica[key, node, KNOWN_EPOCH] or not bounded(
@@ -242,7 +242,7 @@ def became(state: State, events: Events, i: int, key: int) -> bool:
 
 
 @compiled_within
-def at_the_end(state: State, events: Events) -> bool:
+def at_the_end(state: TraceState, events: Events) -> bool:
     """COMMIT-SAFE of those in the ISR, and LOG-MATCH, second half: replicas agree below the lower of their high watermarks."""
     wrong, compacted = False, claims_compaction(events, state.run[TRACE])
     for key in range(state.run[KEYS]):
@@ -251,7 +251,7 @@ def at_the_end(state: State, events: Events) -> bool:
 
 
 @compiled_within
-def dumps_differ(state: State, events: Events, key: int, compacted: bool) -> bool:
+def dumps_differ(state: TraceState, events: Events, key: int, compacted: bool) -> bool:
     """The dumps of one partition, against what was exposed and against each other."""
     logs, nodes = state.logs, state.replica.shape[1]
     for node in range(nodes):

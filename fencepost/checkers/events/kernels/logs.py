@@ -1,4 +1,4 @@
-"""Logs of replicas in one pool of arrays: ReplicaLog (model/replica_log.py), compiled.
+"""Logs of replicas in one pool of arrays: ReplicaLog (model/replication/replica_log.py), compiled.
 
 Owns the pool and what can be done to a log in it. Must not know who has which log. All logs of a trace have the same capacity: its highest offset. A pool that
 is full says so and goes on in its first row, which is nobody's: whoever sees `full` gives the trace up.
@@ -6,8 +6,8 @@ is full says so and goes on in its first row, which is nobody's: whoever sees `f
 
 from typing import NamedTuple
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled_within
+from fencepost.checkers.operation_columns import Array
 
 UNKNOWN = -1
 """The epoch of a record that the trace never named."""

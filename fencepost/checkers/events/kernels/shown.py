@@ -4,9 +4,9 @@ Owns one pass over the ends of each trace. Suspects too much where a leader took
 regress is the plain code's question.
 """
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled, compiled_within
 from fencepost.checkers.events.kernels.column import end_of_loss
+from fencepost.checkers.operation_columns import Array
 
 MOST_TERMS = 512
 """Partitions times leader epochs of one trace; one with more is suspicious."""

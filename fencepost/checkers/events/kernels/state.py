@@ -7,9 +7,9 @@ plain code).
 
 from typing import NamedTuple
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled_within
 from fencepost.checkers.events.kernels.logs import POOL_FULL, Logs, clear_logs, new_log
+from fencepost.checkers.operation_columns import Array
 
 NOTHING = -1
 TRACE, KEYS, ITEMS, FULL, LIST, FIRST_FREE = range(6)
@@ -25,7 +25,7 @@ NEXT, ITEM = 0, 1
 """Of `State.item`: the item behind it, what it is found by; a screen's own fields follow."""
 
 
-class State(NamedTuple):
+class TraceState(NamedTuple):
     """run: scalars. host: by broker. topic: by topic of the row group. seen: (stamp, partition of the trace) by partition of the row group.
     key: by partition of the trace. replica: by partition and broker. item: of linked lists. reach: by list item and broker. new: what each of
     them begins with, by OF_RUN to OF_ITEM."""
@@ -43,7 +43,7 @@ class State(NamedTuple):
 
 
 @compiled_within
-def begin(state: State, trace: int, capacity: int) -> None:
+def begin(state: TraceState, trace: int, capacity: int) -> None:
     """A new trace, in which offsets stay below `capacity`."""
     for field in range(len(state.run)):
         state.run[field] = state.new[OF_RUN, field]
@@ -56,13 +56,13 @@ def begin(state: State, trace: int, capacity: int) -> None:
 
 
 @compiled_within
-def given_up(state: State) -> bool:
+def given_up(state: TraceState) -> bool:
     """Whether a bound was met."""
     return bool(state.run[FULL] or state.logs.pool[POOL_FULL])
 
 
 @compiled_within
-def partition_of(state: State, code: int) -> int:
+def partition_of(state: TraceState, code: int) -> int:
     """The partition of the trace that the row group calls `code`; NOTHING if it was not seen."""
     if state.seen[code, STAMP] != state.run[TRACE]:
         return NOTHING
@@ -70,7 +70,7 @@ def partition_of(state: State, code: int) -> int:
 
 
 @compiled_within
-def new_partition(state: State, code: int) -> int:
+def new_partition(state: TraceState, code: int) -> int:
     """A partition that was not seen."""
     key = state.run[KEYS]
     if key >= len(state.key):
@@ -88,21 +88,21 @@ def new_partition(state: State, code: int) -> int:
 
 
 @compiled_within
-def forget(state: State, key: int, node: int) -> None:
+def forget(state: TraceState, key: int, node: int) -> None:
     """A replica of which nothing is known."""
     for field in range(state.replica.shape[2]):
         state.replica[key, node, field] = state.new[OF_REPLICA, field]
 
 
 @compiled_within
-def partition(state: State, code: int) -> int:
+def partition(state: TraceState, code: int) -> int:
     """The partition of the trace that the row group calls `code`."""
     found = partition_of(state, code)
     return found if found != NOTHING else new_partition(state, code)
 
 
 @compiled_within
-def topic_of(state: State, code: int) -> int:
+def topic_of(state: TraceState, code: int) -> int:
     """A topic, with what is known of it in this trace."""
     if state.topic[code, STAMP] != state.run[TRACE]:
         for field in range(state.topic.shape[1]):
@@ -112,7 +112,7 @@ def topic_of(state: State, code: int) -> int:
 
 
 @compiled_within
-def item_of(state: State, head: int, what: int) -> int:
+def item_of(state: TraceState, head: int, what: int) -> int:
     """The item of a list that begins at `head` by which `what` is found; NOTHING if there is none."""
     item = head
     while item != NOTHING and state.item[item, ITEM] != what:
@@ -121,7 +121,7 @@ def item_of(state: State, head: int, what: int) -> int:
 
 
 @compiled_within
-def new_item(state: State, head: int, what: int) -> int:
+def new_item(state: TraceState, head: int, what: int) -> int:
     """An item in front of the list that begins at `head`."""
     item = state.run[ITEMS]
     if item >= len(state.item):
@@ -137,7 +137,7 @@ def new_item(state: State, head: int, what: int) -> int:
 
 
 @compiled_within
-def listed(state: State, key: int, field: int, what: int) -> int:
+def listed(state: TraceState, key: int, field: int, what: int) -> int:
     """The item `what` of the list that a field of a partition begins; made if there is none."""
     item = item_of(state, state.key[key, field], what)
     if item == NOTHING:
@@ -147,7 +147,7 @@ def listed(state: State, key: int, field: int, what: int) -> int:
 
 
 @compiled_within
-def log_of(state: State, key: int, node: int, field: int) -> int:
+def log_of(state: TraceState, key: int, node: int, field: int) -> int:
     """The log that a field of a replica names; made if there is none."""
     row = state.replica[key, node, field]
     if row == NOTHING:

@@ -14,11 +14,11 @@ from typing import Any
 
 from attrs import frozen
 
-from fencepost.checkers.columns import NEVER
-from fencepost.checkers.linearizability.deciders.zones import LEGAL, Cluster, Decided, conflict, in_turn
+from fencepost.checkers.linearizability.deciders.zones import LEGAL, Decided, ZoneCluster, conflict, in_turn
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import UNHEARD
 from fencepost.checkers.models.locks import FencedLock, Mutex
+from fencepost.checkers.operation_columns import NEVER
 
 PAIRED = "where each client holds the lock from its acquire to its next release"
 
@@ -64,7 +64,7 @@ def decide_mutex(model: Mutex, part: Sequence[Asked]) -> Decided | None:
         return None
     clusters = []
     for hold in holds:
-        cluster = Cluster(makers=hold.operations)
+        cluster = ZoneCluster(makers=hold.operations)
         for op in hold.operations:
             cluster.add(op, part[op])
         if hold.release < 0:

@@ -15,11 +15,11 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.checkers.columns import NEVER
 from fencepost.checkers.linearizability.deciders.zones import LEGAL, Decided
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import shown
 from fencepost.checkers.models.containers import Queue
+from fencepost.checkers.operation_columns import NEVER
 
 
 @define

@@ -16,8 +16,8 @@ from attrs import define, field
 
 from fencepost.checkers.linearizability.deciders.zones import (
     BEFORE_ALL,
-    Cluster,
     Decided,
+    ZoneCluster,
     conflict,
     in_turn,
 )
@@ -122,9 +122,9 @@ def _mark_needed(values: Values) -> None:
             value = values.source(value)
 
 
-def _cluster(part: Sequence[Asked], groups: Sequence[Sequence[int]], initial: bool) -> Cluster:
+def _cluster(part: Sequence[Asked], groups: Sequence[Sequence[int]], initial: bool) -> ZoneCluster:
     makers = tuple(op for group in groups[::2] for op in group)
-    cluster = Cluster(makers=makers, first=BEFORE_ALL) if initial else Cluster(makers=makers)
+    cluster = ZoneCluster(makers=makers, first=BEFORE_ALL) if initial else ZoneCluster(makers=makers)
     for group in groups:
         for op in group:
             cluster.add(op, part[op])

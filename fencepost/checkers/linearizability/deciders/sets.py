@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from attrs import define, field
 
-from fencepost.checkers.columns import NEVER
 from fencepost.checkers.linearizability.deciders.zones import BEFORE_ALL, LEGAL, Decided
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.containers import Set
+from fencepost.checkers.operation_columns import NEVER
 
 
 @define

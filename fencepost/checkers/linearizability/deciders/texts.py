@@ -15,8 +15,8 @@ from attrs import define, field
 
 from fencepost.checkers.linearizability.deciders.zones import (
     BEFORE_ALL,
-    Cluster,
     Decided,
+    ZoneCluster,
     conflict,
     in_turn,
 )
@@ -92,7 +92,7 @@ def decide_key_value(model: KeyValue, part: Sequence[Asked]) -> Decided | None:
         clusters.append(_cluster(part, groups, chain.makers[0] == NOBODY))
     for op in (*texts.puts, *texts.appends):
         if part[op].known and op not in texts.chains and op not in texts.place:
-            clusters.append(Cluster((op,), part[op].complete, part[op].invoke, op, op))
+            clusters.append(ZoneCluster((op,), part[op].complete, part[op].invoke, op, op))
     answer = conflict(clusters, "two texts were current at the same time")
     return _proof(texts, answer.convicting, answer.because) if answer.convicting else answer
 
@@ -175,8 +175,8 @@ def _continued(texts: Texts, root: int, count: int, makers: list[int], gets: lis
     return None
 
 
-def _cluster(part: Sequence[Asked], groups: Sequence[Sequence[int]], initial: bool) -> Cluster:
-    cluster = Cluster(first=BEFORE_ALL) if initial else Cluster()
+def _cluster(part: Sequence[Asked], groups: Sequence[Sequence[int]], initial: bool) -> ZoneCluster:
+    cluster = ZoneCluster(first=BEFORE_ALL) if initial else ZoneCluster()
     for group in groups:
         for op in group:
             cluster.add(op, part[op])

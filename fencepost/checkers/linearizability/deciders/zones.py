@@ -16,8 +16,8 @@ from itertools import pairwise
 
 from attrs import define, frozen
 
-from fencepost.checkers.columns import NEVER
 from fencepost.checkers.linearizability.history import Asked
+from fencepost.checkers.operation_columns import NEVER
 
 BEFORE_ALL = -NEVER
 """A moment before every invocation."""
@@ -39,7 +39,7 @@ LEGAL = Decided()
 
 
 @define
-class Cluster:
+class ZoneCluster:
     """Operations (positions) that happen without a foreign value in between. makers: those that belong to the scope of a proof whatever it is.
 
     first, last: the earliest completion and the latest invocation; first_op, last_op: whose; -1: of nobody, the value was there from the start.
@@ -78,7 +78,7 @@ def in_turn(part: Sequence[Asked], groups: Iterable[Sequence[int]]) -> tuple[int
     return None
 
 
-def zones_apart(clusters: Iterable[Cluster]) -> tuple[Cluster, Cluster] | None:
+def zones_apart(clusters: Iterable[ZoneCluster]) -> tuple[ZoneCluster, ZoneCluster] | None:
     """Two clusters whose zones exclude each other, None if all have room. Each is in order by itself."""
     made = list(clusters)
     forward = sorted((one for one in made if one.first < one.last), key=lambda one: (one.first, one.last))
@@ -94,7 +94,7 @@ def zones_apart(clusters: Iterable[Cluster]) -> tuple[Cluster, Cluster] | None:
     return None
 
 
-def conflict(clusters: Iterable[Cluster], because: str, given: str = Decided().given) -> Decided:
+def conflict(clusters: Iterable[ZoneCluster], because: str, given: str = Decided().given) -> Decided:
     """The answer from zones. because: what the two have in common that must not be."""
     pair = zones_apart(clusters)
     if pair is None:

@@ -5,7 +5,7 @@ Owns layouts and the numbers that stand in them. Must not know what is done with
 
 from typing import NamedTuple
 
-from fencepost.checkers.columns import Array
+from fencepost.checkers.operation_columns import Array
 
 IMPOSSIBLE, MISSING = -1, -2
 """Entries of the table of steps besides states."""
@@ -23,7 +23,7 @@ NODES, FRAMES, CURSOR, BEST, FOUND, ASKED, ASKED_STATE, STEPS, VISITS = range(9)
 operation that linearized everything (node << 32 | operation); how many steps are missing, and of which state; steps tried, and operations looked at, so far."""
 
 
-class Part(NamedTuple):
+class SearchPart(NamedTuple):
     """One part of a history. Operations are numbered by invocation; `slot` is a bit of the mask.
 
     call: each operation's call; observes: whether that never changes a state. slot: known ones reuse the slots of completed ones, unknown ones
@@ -53,7 +53,7 @@ class Part(NamedTuple):
     lost: Array
 
 
-class Steps(NamedTuple):
+class StepTable(NamedTuple):
     """The table of steps, open addressing. keys: state << 32 | call, -1 empty; values: state, or IMPOSSIBLE."""
 
     keys: Array

@@ -5,7 +5,6 @@ Owns rule 4 of `search`. Must not know steps.
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.linearizability.kernel.arrays import (
     BEST,
@@ -16,10 +15,11 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     PARENT,
     QUEUE,
     STATE,
-    Part,
+    SearchPart,
     Work,
 )
 from fencepost.checkers.linearizability.kernel.steps import mix
+from fencepost.checkers.operation_columns import Array
 
 
 @compiled
@@ -29,7 +29,7 @@ def used(work: Work, node: int, slot: int) -> bool:
 
 
 @compiled
-def covered(part: Part, work: Work, node: int, level: int, state: int) -> bool:
+def covered(part: SearchPart, work: Work, node: int, level: int, state: int) -> bool:
     """Whether a node equals or dominates the configuration in `scratch` (rule 4)."""
     if work.nodes[node, LEVEL] != level or work.nodes[node, STATE] != state:
         return False
@@ -43,7 +43,7 @@ def covered(part: Part, work: Work, node: int, level: int, state: int) -> bool:
 
 
 @compiled
-def bucket_of(part: Part, work: Work, level: int, state: int, mask: Array) -> int:
+def bucket_of(part: SearchPart, work: Work, level: int, state: int, mask: Array) -> int:
     """Where configurations stand that differ in unknown operations only."""
     key = mix((level << 32) | state)
     for word in range(part.words):
@@ -52,7 +52,7 @@ def bucket_of(part: Part, work: Work, level: int, state: int, mask: Array) -> in
 
 
 @compiled
-def insert(part: Part, work: Work, level: int, state: int, parent: int, op: int) -> int:
+def insert(part: SearchPart, work: Work, level: int, state: int, parent: int, op: int) -> int:
     """A new node for the configuration in `scratch`; -1 if a known node covers it."""
     bucket = bucket_of(part, work, level, state, work.scratch)
     node = work.buckets[bucket]
@@ -74,7 +74,7 @@ def insert(part: Part, work: Work, level: int, state: int, parent: int, op: int)
 
 
 @compiled
-def rehash(work: Work, part: Part) -> None:
+def rehash(work: Work, part: SearchPart) -> None:
     """Fill larger buckets with all nodes again."""
     work.buckets[:] = -1
     for node in range(work.control[NODES]):

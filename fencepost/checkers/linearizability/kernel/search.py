@@ -41,8 +41,8 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     STEPS,
     TAIL,
     VISITS,
-    Part,
-    Steps,
+    SearchPart,
+    StepTable,
     Work,
 )
 from fencepost.checkers.linearizability.kernel.memory import insert, used
@@ -51,7 +51,7 @@ from fencepost.checkers.linearizability.kernel.steps import find_step
 
 
 @compiled
-def has_twin(part: Part, work: Work, node: int, op: int) -> bool:
+def has_twin(part: SearchPart, work: Work, node: int, op: int) -> bool:
     """Whether another open known operation with the same call completes first (rule 2)."""
     call, order, occupant = part.call, part.order, work.occupant
     for slot in range(len(occupant)):
@@ -62,7 +62,7 @@ def has_twin(part: Part, work: Work, node: int, op: int) -> bool:
 
 
 @compiled
-def next_candidate(part: Part, work: Work, node: int, index: int, end: int) -> int:
+def next_candidate(part: SearchPart, work: Work, node: int, index: int, end: int) -> int:
     """The first number from `index` to `end` whose operation is open at a node: x, then the known ones by slot, then the unknown ones.
 
     Arrays are taken out of their tuples first: passing those costs more than what is done with them here.
@@ -91,7 +91,7 @@ def next_candidate(part: Part, work: Work, node: int, index: int, end: int) -> i
 
 
 @compiled
-def operation_at(part: Part, work: Work, node: int, index: int) -> int:
+def operation_at(part: SearchPart, work: Work, node: int, index: int) -> int:
     """The operation with a number among the candidates of a node."""
     slots = len(work.occupant)
     if index == 0:
@@ -100,7 +100,7 @@ def operation_at(part: Part, work: Work, node: int, index: int) -> int:
 
 
 @compiled
-def expand(part: Part, steps: Steps, work: Work, node: int, op: int) -> int:
+def expand(part: SearchPart, steps: StepTable, work: Work, node: int, op: int) -> int:
     """Let `op` happen at `node`, in `scratch`: the level that it leads to, -1 if steps are missing, -2 if it cannot or need not."""
     level, state = work.nodes[node, LEVEL], work.nodes[node, STATE]
     after = find_step(steps, state, part.call[op])
@@ -117,7 +117,7 @@ def expand(part: Part, steps: Steps, work: Work, node: int, op: int) -> int:
 
 
 @compiled
-def ask_ahead(part: Part, steps: Steps, work: Work, node: int, index: int) -> None:
+def ask_ahead(part: SearchPart, steps: StepTable, work: Work, node: int, index: int) -> None:
     """Ask at once for what the operations of the same kind that come after number `index` do: leaving compiled code costs more than a step."""
     slots, level, state = len(work.occupant), work.nodes[node, LEVEL], work.nodes[node, STATE]
     end = slots + part.unknown_before[level] if index > slots else slots if index > 0 else 0
@@ -138,7 +138,7 @@ def push(work: Work, node: int) -> None:
 
 
 @compiled
-def begin(part: Part, steps: Steps, work: Work, state: int) -> int:
+def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
     """The first node (again after ASKS). The operations invoked before the first completion are in `occupant` already."""
     work.control[ASKED] = 0
     work.scratch[:] = 0
@@ -152,7 +152,7 @@ def begin(part: Part, steps: Steps, work: Work, state: int) -> int:
 
 
 @compiled
-def search(part: Part, steps: Steps, work: Work, budget: int) -> int:
+def search(part: SearchPart, steps: StepTable, work: Work, budget: int) -> int:
     """Go on until `budget` operations have been looked at."""
     control, frames, levels, slots = work.control, work.frames, len(part.returns), len(work.occupant)
     control[ASKED] = 0

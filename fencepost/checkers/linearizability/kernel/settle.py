@@ -5,7 +5,6 @@ Owns rules 1 and 3 of `search`. Must not know nodes.
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.linearizability.kernel.arrays import (
     ASKED,
@@ -13,11 +12,12 @@ from fencepost.checkers.linearizability.kernel.arrays import (
     CURSOR,
     IMPOSSIBLE,
     MISSING,
-    Part,
-    Steps,
+    SearchPart,
+    StepTable,
     Work,
 )
 from fencepost.checkers.linearizability.kernel.steps import find_step
+from fencepost.checkers.operation_columns import Array
 
 
 @compiled
@@ -33,7 +33,7 @@ def flip(mask: Array, slot: int) -> None:
 
 
 @compiled
-def move_to(part: Part, work: Work, level: int) -> None:
+def move_to(part: SearchPart, work: Work, level: int) -> None:
     """Let `occupant` show the operations that are open at a level."""
     at = work.control[CURSOR]
     while at < level:
@@ -62,7 +62,7 @@ def ask(work: Work, state: int, call: int) -> None:
 
 
 @compiled
-def settle(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
+def settle(part: SearchPart, steps: StepTable, work: Work, level: int, state: int) -> int:
     """Bring the configuration in `scratch` to the level where a choice is due; answers that level, -1 if steps are missing, -2 if it leads nowhere.
 
     Rule 1 is applied to everything open, then completions that are satisfied are passed, one by one.
@@ -97,7 +97,7 @@ def settle(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
 
 
 @compiled
-def leads(part: Part, steps: Steps, work: Work, op: int, due: int) -> int:
+def leads(part: SearchPart, steps: StepTable, work: Work, op: int, due: int) -> int:
     """Whether what an operation that overwrites leaves behind can still lead to the observer due: 1, 0, -1 if that is not known yet."""
     able = find_step(steps, part.lands[op], part.reach[due])
     if able == MISSING:
@@ -107,7 +107,7 @@ def leads(part: Part, steps: Steps, work: Work, op: int, due: int) -> int:
 
 
 @compiled
-def overwritten(part: Part, steps: Steps, work: Work, level: int, due: int) -> int:
+def overwritten(part: SearchPart, steps: StepTable, work: Work, level: int, due: int) -> int:
     """Where the state itself leads nowhere: whether an operation that overwrites it may happen before the observer due; as `foreseen`."""
     for slot in range(len(work.occupant)):
         op = work.occupant[slot]
@@ -131,7 +131,7 @@ def overwritten(part: Part, steps: Steps, work: Work, level: int, due: int) -> i
 
 
 @compiled
-def foreseen(part: Part, steps: Steps, work: Work, level: int, state: int) -> int:
+def foreseen(part: SearchPart, steps: StepTable, work: Work, level: int, state: int) -> int:
     """Rule 3 for the configuration in `scratch`: `level`, -1 if steps are missing, -2 if it leads nowhere."""
     due = part.observer[level]
     while due < len(part.returns) and part.invoked[due] <= part.reset[level]:

@@ -5,9 +5,9 @@ Owns a hash table with open addressing. Must not know states, calls or searches.
 
 import numpy as np
 
-from fencepost.checkers.columns import Array
 from fencepost.checkers.compiled import compiled
-from fencepost.checkers.linearizability.kernel.arrays import MISSING, Steps
+from fencepost.checkers.linearizability.kernel.arrays import MISSING, StepTable
+from fencepost.checkers.operation_columns import Array
 
 
 @compiled
@@ -23,7 +23,7 @@ def mix(value: int) -> int:
 
 
 @compiled
-def find_step(steps: Steps, state: int, call: int) -> int:
+def find_step(steps: StepTable, state: int, call: int) -> int:
     """The state after a call, IMPOSSIBLE, or MISSING."""
     key = (state << 32) | call
     last = len(steps.keys) - 1
@@ -36,7 +36,7 @@ def find_step(steps: Steps, state: int, call: int) -> int:
 
 
 @compiled
-def put_steps(steps: Steps, keys: Array, values: Array) -> None:
+def put_steps(steps: StepTable, keys: Array, values: Array) -> None:
     """Store entries that are not there yet; the table has room for them."""
     last = len(steps.keys) - 1
     for i in range(len(keys)):

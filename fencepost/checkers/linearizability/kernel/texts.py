@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fencepost.checkers.columns import NEVER, Array
 from fencepost.checkers.compiled import compiled, compiled_within
+from fencepost.checkers.operation_columns import NEVER, Array
 
 GET, PUT, APPEND = range(3)
 BEFORE = -NEVER

@@ -1,0 +1,1 @@
+"""Planted bugs of the data path: truncation, high watermarks, leader epochs."""

@@ -1,0 +1,1 @@
+"""Counterexamples of the replication model as plans for the implementation."""

@@ -1,0 +1,129 @@
+"""What a campaign's folder says about the campaign: how it was asked for, and the verdict of each run.
+
+Owns: campaign.json and verdicts.jsonl. Must not know: traces (they stand beside it, see traces/store.py), processes.
+
+    DIR/campaign.json     what every run shares; a resumed campaign must be asked for in the same way
+    DIR/verdicts.jsonl    one line per judged run, in the order in which they ended
+
+The traces are the record, the verdicts can be made again: a run without a line is judged again, a torn last line is cut, and a
+line without a stored run counts for nothing.
+"""
+
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import attrs
+import msgspec
+from attrs import Factory, define, frozen
+
+from fencepost.campaign.workers.results import Job, RunResult
+from fencepost.traces.errors import EnvironmentError_, FencepostError, TraceError
+from fencepost.traces.store import TraceStore
+
+ABOUT = "campaign.json"
+VERDICTS = "verdicts.jsonl"
+ABOUT_VERSION = 1
+
+
+@frozen(kw_only=True)
+class About:
+    """The content of campaign.json."""
+
+    version: int = ABOUT_VERSION
+    software_version: str = ""
+    job: Job = Factory(Job)
+
+
+def read_about(path: Path) -> About:
+    """How the campaign in a folder was asked for. Raises TraceError."""
+    try:
+        return msgspec.json.decode((path / ABOUT).read_bytes(), type=About)
+    except OSError as error:
+        raise TraceError(
+            expected="a campaign's folder", seen=error.strerror or str(error), where=str(path / ABOUT)
+        ) from None
+    except msgspec.DecodeError as error:
+        raise TraceError(
+            expected="how a campaign was asked for", seen=str(error), where=str(path / ABOUT)
+        ) from None
+
+
+def claim(path: Path, job: Job, *, software_version: str, resume: bool) -> TraceStore:
+    """The store of a new campaign, or of the same campaign resumed. Raises FencepostError in one sentence otherwise."""
+    try:
+        taken = path.is_dir() and any(path.iterdir())
+        if taken and not resume:
+            raise FencepostError(
+                expected="an empty folder",
+                seen="that it holds a campaign" if (path / ABOUT).exists() else "other files in it",
+                where=str(path),
+                hint="go on with --resume, or choose another folder",
+            )
+        if taken:
+            earlier = read_about(path).job
+            different = [name for name, value in attrs.asdict(job).items() if getattr(earlier, name) != value]
+            if different:
+                name = different[0]
+                raise FencepostError(
+                    expected=f"the campaign to be resumed with the same {name}, {_shown(getattr(earlier, name))}",
+                    seen=_shown(getattr(job, name)),
+                    where=str(path),
+                )
+        store = TraceStore.create(path)
+        if not taken:
+            about = attrs.asdict(About(software_version=software_version, job=job))
+            (path / ABOUT).write_bytes(msgspec.json.format(msgspec.json.encode(about)) + b"\n")
+    except OSError as error:
+        raise EnvironmentError_(
+            expected="a folder to write to", seen=error.strerror or str(error), where=str(path)
+        ) from None
+    return store
+
+
+def _shown(value: object) -> str:
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+@define
+class Ledger:
+    """The verdicts of a campaign. earlier: those of previous sittings, by seed; file: open for appending."""
+
+    path: Path
+    earlier: dict[int, RunResult]
+    file: BinaryIO
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Read what earlier sittings wrote, cut a torn last line, go on behind it. Raises TraceError for anything else than that."""
+        path = folder / VERDICTS
+        earlier: dict[int, RunResult] = {}
+        end = 0
+        if path.exists():
+            with path.open("rb") as old:
+                for number, line in enumerate(old, 1):
+                    if not line.endswith(b"\n"):
+                        break
+                    try:
+                        result = RunResult.from_json(line)
+                    except msgspec.DecodeError as error:
+                        raise TraceError(
+                            expected="a verdict",
+                            seen=str(error),
+                            where=f"{path}:{number}",
+                            hint="remove the file to judge again",
+                        ) from None
+                    earlier[result.seed] = result
+                    end += len(line)
+        file = path.open("ab")
+        file.truncate(end)
+        return cls(path, earlier, file)
+
+    def add(self, result: RunResult) -> None:
+        """Write one line, and let the kernel have it."""
+        self.file.write(result.to_json() + b"\n")
+        self.file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.file.close()

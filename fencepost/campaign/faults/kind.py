@@ -1,0 +1,87 @@
+"""What a kind of fault is: a row of the tables in table.py and administration.py.
+
+Owns the shape of a row, and what a fault may act on. Must not know any kind.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import frozen
+
+from fencepost.campaign.observed.observed_state import ObservedState
+from fencepost.sim.world import World
+from fencepost.traces.plan import Fault, Plan
+
+NOTHING = (0, 0)
+
+
+class Breakable(Protocol):
+    """What a fault acts on."""
+
+    plan: Plan
+    world: World
+    observed_state: ObservedState
+    broker_ids: tuple[int, ...]
+
+    def restart_later(self, node: int, delay_ms: int) -> None:
+        """Start the host's process after so much virtual time, if it is down then."""
+        ...
+
+    def arm_power_loss(self, fault: Fault, node: int) -> None:
+        """Let the power fail at the host's next file calls; the restart follows by itself."""
+        ...
+
+    def stop_cleanly(self, node: int, delay_ms: int) -> None:
+        """Ask the process to stop; so long after it has ended it is started again."""
+        ...
+
+    def rot(self, node: int, choice: int) -> None:
+        """Turn over one bit under a checksum of the last segment of one of the host's logs."""
+        ...
+
+    def disk_healed(self, node: int) -> None:
+        """The disk works again: a process that halted because of it is started."""
+        ...
+
+    def create_once(self, topic: str, replicas: dict[int, tuple[int, ...]]) -> str:
+        """Write the assignment of a new topic; why not, if there was a topic of this name before."""
+        ...
+
+
+Begin = Callable[[Breakable, Fault, int, "int | None"], None]
+End = Callable[[Breakable, Fault, int], None]
+Ask = Callable[[Breakable, Fault], str]
+"""Makes a request; answers why it could not be made, "" if it was."""
+
+
+def begin_nothing(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
+    """A request hits no broker."""
+
+
+def end_nothing(cluster: Breakable, fault: Fault, node: int) -> None:
+    """Ends by itself."""
+
+
+@frozen(kw_only=True)
+class FaultKind:
+    """says: for --help and docs/plans.md. stops: the broker does not run meanwhile; loses: unsynced data may be lost; rots: what was synced may be; lies: a
+    later power loss may take what was synced; disk: of which a host has one at a time; single: of this kind a host, or the cluster, has one at a time;
+    needs_up: makes no sense on a broker that is down; asks_zookeeper: nor while ZooKeeper is. parameter: bounds of the swarm's draw, and what it means. ask:
+    of an operator's request (administration.py), which hits no broker and lasts no time; on: what its target names, "broker", "partition" or "topic";
+    "cluster": everybody is hit, and the target names nothing."""
+
+    says: str
+    begin: Begin = begin_nothing
+    end: End = end_nothing
+    ask: Ask | None = None
+    stops: bool = False
+    loses: bool = False
+    rots: bool = False
+    lies: bool = False
+    disk: bool = False
+    single: bool = False
+    needs_up: bool = True
+    asks_zookeeper: bool = False
+    parameter: tuple[int, int] = NOTHING
+    parameter_says: str = "not used"
+    on: str = "broker"

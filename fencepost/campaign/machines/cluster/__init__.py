@@ -1,0 +1,1 @@
+"""Hypothesis state machines over a simulated cluster, by family of rules."""

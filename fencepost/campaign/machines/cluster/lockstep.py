@@ -1,0 +1,150 @@
+"""What can be said against a simulated cluster after each step, before it is over: the models and judges that need no end.
+
+Owns the cursor over what the run has recorded so far. Must not know rules, Hypothesis, or how a run ends. Three oracles go in lockstep with the run:
+
+conformance    the executable model of replication: each protocol event must be one of its actions (model/refinement)
+invariants     leader epochs grow, controller epochs fence, ISRs are held, nothing exposed is lost, ... (checkers/invariants, event by event)
+log            what clients were told and shown of each partition (checkers/log, the streaming form)
+
+None of them finds what the judges of the whole trace do not find: those see more (final logs, progress), and are asked in the end. Where facts begin to
+allow a loss, or a log gives up its first records, what depends on them is left to the end.
+"""
+
+from collections.abc import Callable
+from operator import itemgetter
+
+from attrs import define, field
+
+from fencepost.campaign.run.recorder import Recorder, unfinished
+from fencepost.checkers.invariants.assign import Assign
+from fencepost.checkers.invariants.commit_safe import CommitSafe
+from fencepost.checkers.invariants.ctrl_fence import CtrlFence
+from fencepost.checkers.invariants.deletion import Deletion
+from fencepost.checkers.invariants.epoch_mono import EpochMono
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.hw_bounds import HighWatermarkBounds
+from fencepost.checkers.invariants.in_sync import InSync
+from fencepost.checkers.invariants.incarnation import Incarnation
+from fencepost.checkers.invariants.log_match import LogMatch
+from fencepost.checkers.invariants.replicas import Replicas
+from fencepost.checkers.log import StreamingLogCheck
+from fencepost.checkers.verdict import Finding
+from fencepost.model.refinement import Refinement
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.plan import Plan
+
+Partition = tuple[str, int]
+Handler = Callable[[int, Event], None]
+READS = (Function.APPEND, Function.POLL, Function.LIST_OFFSETS)
+
+
+@define(eq=False)
+class Lockstep:
+    """record: what the run records. found: so far, the first of each kind. taken: events seen. answered: completed operations seen; asked: op ids of those
+    whose invocation was seen. logs: a streaming judge of each partition. unclean: topics that allow an unclean election."""
+
+    plan: Plan
+    record: Recorder
+    found: list[Finding] = field(factory=list)
+    taken: int = 0
+    answered: int = 0
+    asked: dict[int, None] = field(factory=dict)
+    logs: dict[Partition, StreamingLogCheck] = field(factory=dict)
+    findings: Findings = field(factory=Findings)
+    handlers: dict[Name, list[Handler]] = field(factory=dict)
+    refinement: Refinement = field(init=False)
+    unclean: frozenset[str] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        topics = self.plan.cluster.topics
+        self.unclean = frozenset(topic.name for topic in topics if topic.unclean_leader_election)
+        compacted = frozenset(topic.name for topic in topics if "compact" in topic.cleanup_policy)
+        self.refinement = Refinement(allows_unclean=self.unclean.__contains__, compacted=compacted)
+        replicas, findings = Replicas(), self.findings
+        for part in (
+            replicas,
+            CommitSafe(replicas, findings, ()),
+            LogMatch(replicas, findings, self.record.events, ()),
+            HighWatermarkBounds(findings),
+            EpochMono(findings),
+            CtrlFence(findings),
+            InSync(findings),
+            Incarnation(findings),
+            Assign(findings),
+            Deletion(findings),
+        ):
+            for name, handler in part.handlers().items():
+                self.handlers.setdefault(name, []).append(handler)
+
+    def step(self) -> list[Finding]:
+        """Take in what happened since the last step; what is found for the first time now."""
+        known = len(self.found)
+        for position in range(self.taken, len(self.record.events)):
+            self._event(position, self.record.events[position])
+        self.taken = len(self.record.events)
+        self._operations()
+        return self.found[known:]
+
+    @property
+    def firm(self) -> bool:
+        """Whether no loss is allowed so far, and no log has given up its first records."""
+        facts = self.record.observed_state
+        unclean = any(
+            partition.unclean and topic in self.unclean for (topic, _), partition in facts.partitions.items()
+        )
+        return not (facts.losses or facts.power_lost or facts.retained or unclean)
+
+    def _event(self, position: int, event: Event) -> None:
+        known = len(self.findings.found)
+        for handler in self.handlers.get(event.name, ()):
+            handler(position, event)
+        for finding in list(self.findings.found.values())[known:]:
+            if finding.anomaly != "committed_record_lost" or self.firm:
+                self.found.append(finding)
+        mismatch = self.refinement.step(position, event)
+        if mismatch is not None:
+            self.found.append(
+                Finding(
+                    anomaly="conformance",
+                    check="conformance",
+                    expected=mismatch.expected,
+                    seen=f"{mismatch.action}: {mismatch.seen}",
+                    topic=event.topic,
+                    partition=event.partition,
+                    offset=mismatch.offset,
+                    events=(position,),
+                )
+            )
+
+    # ---- clients
+
+    def _operations(self) -> None:
+        """Invocations and completions since the last step, in the order of their times."""
+        done = self.record.operations[self.answered :]
+        self.answered = len(self.record.operations)
+        under_way = [
+            unfinished(planned, invoke_time, Outcome.UNKNOWN)
+            for planned, invoke_time in self.record.invoked.values()
+            if planned.function in READS
+        ]
+        moments: list[tuple[int, int, Operation]] = []
+        for operation in (*done, *under_way):
+            if operation.op_id not in self.asked:
+                self.asked[operation.op_id] = None
+                moments.append((operation.invoke_time, 0, operation))
+        moments += [(row.completion_time, 1, row) for row in done if row.completion_time is not None]
+        for _, completes, operation in sorted(moments, key=itemgetter(0, 1)):
+            self._operation(operation, completes=bool(completes))
+
+    def _operation(self, operation: Operation, *, completes: bool) -> None:
+        if operation.topic is None or operation.partition is None or operation.function not in READS:
+            return
+        key = operation.topic, operation.partition
+        log = self.logs.get(key)
+        if log is None:
+            log = self.logs[key] = StreamingLogCheck(topic=key[0], partition=key[1])
+        known = len(log.findings.found)
+        (log.complete if completes else log.invoke)(operation)
+        if self.firm and not self.plan.client.retry_unknown:
+            self.found += list(log.findings.found.values())[known:]

@@ -1,0 +1,1 @@
+"""What a run observes of its cluster from recorded events, and the claims that follow from it."""

@@ -1,0 +1,297 @@
+"""What a run knows of its cluster while it goes on, gathered from the recorded events alone.
+
+Owns the facts that roles, budget, liveness and claims need. Must not look inside a broker: what is not in the trace is not known.
+"""
+
+import msgspec
+from attrs import define, field
+
+from fencepost.traces.events import Event, Name
+
+Key = tuple[str, int]
+"""Topic and partition number."""
+Assignments = dict[Key, tuple[int, ...]]
+"""Replicas by partition."""
+UNCLEAN = "unclean.leader.election.enable"
+POLICY = "cleanup.policy"
+REPLICA_DELETED = "replica_deleted"
+"""The mark of a broker that deleted its replica."""
+LIE = "lying_fsync"
+"""The fault under which a disk syncs nothing."""
+POWER_LOSS = "a power loss"
+LOSING = {"power_loss": POWER_LOSS, "bit_rot": "bit rot"}
+"""The faults after which a log may be shorter than it was, in words."""
+
+
+NOTHING = (0, 0)
+"""A range without offsets."""
+
+
+def _below(offsets: tuple[int, int], end: int) -> tuple[int, int]:
+    """The part of a range below `end`."""
+    return (offsets[0], min(offsets[1], end)) if offsets[0] < end else NOTHING
+
+
+def _around(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The least range that holds both."""
+    if NOTHING in (one, other):
+        return max(one, other)
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+@define
+class ObservedReplica:
+    """end: log end offset as recorded; start: where it begins. floor: what its disk has lied about begins there, -1 if it has not. rewritten: a
+    compaction wrote the offsets [start, end) anew while the disk lied, and no sync has reached them since. power_failed: whether the power did since
+    the log was opened. lost_from: where a power loss cut it below what had been exposed, -1 if it did not (or all is back since); lost_to: what had
+    been exposed then. hollow: offsets [start, end) inside of the log that a power loss may have taken, whatever its end is."""
+
+    end: int = 0
+    start: int = 0
+    high_watermark: int = 0
+    floor: int = -1
+    rewritten: tuple[int, int] = NOTHING
+    power_failed: bool = False
+    lost_from: int = -1
+    lost_to: int = -1
+    hollow: tuple[int, int] = NOTHING
+
+    def cut(self, end: int) -> None:
+        """The log ends at `end` now: what is appended from there on was never rewritten, nor lost."""
+        self.end = end
+        self.floor = min(self.floor, end)
+        self.rewritten, self.hollow = _below(self.rewritten, end), _below(self.hollow, end)
+
+    def compacted(self, below: int, *, lying: bool) -> None:
+        """A compaction wrote everything below this offset anew (docs/claims.md): with a sync that was one, or with a lie."""
+        if lying and self.start < below:
+            self.rewritten = _around(self.rewritten, (self.start, below))
+        elif not lying and below >= self.rewritten[1]:
+            self.rewritten = NOTHING
+
+    def recover(self, end: int) -> int:
+        """The log was opened again, and ends at `end`. Returns where what it surely holds ends, but for `hollow`."""
+        if not self.power_failed:
+            return end
+        held = min(end, self.floor) if self.floor >= 0 else end
+        self.hollow = _below(_around(self.hollow, self.rewritten), end)
+        self.floor, self.rewritten, self.power_failed = -1, NOTHING, False
+        return held
+
+
+@define
+class ObservedPartition:
+    """leader, leader_epoch, isr: as ZooKeeper holds them. led_by: (broker, epoch) of the BECAME_LEADER of the highest epoch.
+    exposed: the largest high watermark that any leader had. unclean: an election chose a leader outside the ISR."""
+
+    leader: int = -1
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    led_by: tuple[int, int] = (-1, -1)
+    exposed: int = 0
+    unclean: bool = False
+    replicas: dict[int, ObservedReplica] = field(factory=dict)
+
+    def replica(self, node: int) -> ObservedReplica:
+        """The facts of one replica, made on first use."""
+        found = self.replicas.get(node)
+        if found is None:
+            found = self.replicas[node] = ObservedReplica()
+        return found
+
+
+@define
+class ObservedLoss:
+    """A replica that had lost exposed offsets [start, end) was in the ISR: the only kind of loss that the protocol allows. cause: in words. rewritten: they
+    stood inside of the log, where a compaction had written them anew while the disk lied; else the log was cut at `start`."""
+
+    key: Key
+    node: int
+    start: int
+    end: int
+    cause: str = POWER_LOSS
+    rewritten: bool = False
+
+
+@define
+class ObservedState:
+    """controller: as /controller names it. registered: broker -> broker epoch. power_lost: brokers whose disk has lost data, and by what. lied: brokers
+    whose disk has lied about a sync; lying: those whose disk does now. retained: whether any log ever gave up its first records; started_over: whether
+    any replica dropped all it had, to begin at its leader's log start. assignments: AR, () of a partition that is gone; first_assignments: when it was
+    created; reassigning: what /admin/reassign_partitions asks for. unclean_topics: those of which any broker ever applied that unclean leaders may be
+    elected; compacted_topics: that they are compacted."""
+
+    controller: int = -1
+    controller_epoch: int = -1
+    partitions: dict[Key, ObservedPartition] = field(factory=dict)
+    registered: dict[int, int] = field(factory=dict)
+    power_lost: dict[int, str] = field(factory=dict)
+    lied: dict[int, None] = field(factory=dict)
+    lying: dict[int, None] = field(factory=dict)
+    retained: bool = False
+    started_over: bool = False
+    assignments: Assignments = field(factory=dict)
+    first_assignments: Assignments = field(factory=dict)
+    reassigning: Assignments = field(factory=dict)
+    losses: list[ObservedLoss] = field(factory=list)
+    unclean_topics: set[str] = field(factory=set)
+    compacted_topics: set[str] = field(factory=set)
+
+    def partition(self, key: Key) -> ObservedPartition:
+        """The facts of one partition, made on first use."""
+        found = self.partitions.get(key)
+        if found is None:
+            found = self.partitions[key] = ObservedPartition()
+        return found
+
+    def learn(self, event: Event) -> None:
+        """Take one event in."""
+        learn = _LEARN.get(event.name)
+        if learn is not None:
+            learn(self, event)
+
+    def _of(self, event: Event) -> ObservedPartition:
+        assert event.topic is not None
+        return self.partition((event.topic, event.partition))
+
+    def _controller_znode(self, event: Event) -> None:
+        self.controller = event.leader
+
+    def _controller_epoch(self, event: Event) -> None:
+        self.controller_epoch = event.controller_epoch
+
+    def _broker_registered(self, event: Event) -> None:
+        self.registered[event.node] = event.broker_epoch
+
+    def _fault(self, event: Event) -> None:
+        if event.cause in LOSING:
+            self.power_lost[event.node] = LOSING[event.cause]
+        if event.cause == "power_loss":
+            for partition in self.partitions.values():
+                if event.node in partition.replicas:
+                    partition.replica(event.node).power_failed = True
+        elif event.cause == LIE:
+            self.lied[event.node] = self.lying[event.node] = None
+            for partition in self.partitions.values():
+                replica = partition.replica(event.node)
+                replica.floor = replica.end if replica.floor < 0 else min(replica.floor, replica.end)
+
+    def _fault_ended(self, event: Event) -> None:
+        if event.cause == LIE:
+            self.lying.pop(event.node, None)
+
+    def _phase(self, event: Event) -> None:
+        if event.cause == "heal":
+            self.lying.clear()
+
+    def _partition_state(self, event: Event) -> None:
+        facts = self._of(event)
+        if event.leader >= 0 and facts.isr and event.leader not in facts.isr:
+            facts.unclean = True
+        facts.leader, facts.leader_epoch, facts.isr = event.leader, event.leader_epoch, event.isr
+        self._look_for_loss(event, facts)
+
+    def _became_leader(self, event: Event) -> None:
+        facts = self._of(event)
+        if event.leader_epoch > facts.led_by[1]:  # a zombie may learn of an old epoch late
+            facts.led_by = (event.node, event.leader_epoch)
+        facts.replica(event.node).high_watermark = event.high_watermark
+
+    def _appended(self, event: Event) -> None:
+        replica = self._of(event).replica(event.node)
+        replica.end = max(event.offset + len(event.values), event.end_offset)
+        if replica.lost_from >= 0 and replica.end >= replica.lost_to and event.cause == "follower":
+            replica.lost_from = replica.lost_to = -1
+
+    def _truncated(self, event: Event) -> None:
+        replica = self._of(event).replica(event.node)
+        replica.cut(event.offset)
+        if event.cause == "full":
+            replica.rewritten = replica.hollow = NOTHING
+            self.started_over = self.started_over or event.offset > 0
+
+    def _compacted(self, event: Event) -> None:
+        if msgspec.json.decode(event.detail)[
+            "bytes_before"
+        ]:  # else it found nothing to clean, and wrote nothing
+            self._of(event).replica(event.node).compacted(event.offset, lying=event.node in self.lying)
+
+    def _mark(self, event: Event) -> None:
+        if event.cause == REPLICA_DELETED:
+            self._of(event).replicas.pop(event.node, None)
+
+    def _assignment(self, event: Event) -> None:
+        assert event.topic is not None
+        self.assignments[event.topic, event.partition] = event.replicas
+        self.first_assignments.setdefault((event.topic, event.partition), event.replicas)
+
+    def _reassignment(self, event: Event) -> None:
+        assert event.topic is not None
+        if event.replicas:
+            self.reassigning[event.topic, event.partition] = event.replicas
+        else:
+            del self.reassigning[event.topic, event.partition]
+
+    def _topic_configured(self, event: Event) -> None:
+        overrides = msgspec.json.decode(event.detail)
+        if overrides.get(UNCLEAN) == "true":
+            self.unclean_topics.add(event.topic or "")
+        if "compact" in overrides.get(POLICY, ""):
+            self.compacted_topics.add(event.topic or "")
+
+    def _log_start(self, event: Event) -> None:
+        self._of(event).replica(event.node).start = max(event.log_start_offset, 0)
+        self.retained = self.retained or event.log_start_offset > 0
+
+    def _high_watermark(self, event: Event) -> None:
+        facts = self._of(event)
+        facts.replica(event.node).high_watermark = event.high_watermark
+        if event.cause == "leader":
+            facts.exposed = max(facts.exposed, event.high_watermark)
+
+    def _log_recovered(self, event: Event) -> None:
+        facts = self._of(event)
+        replica = facts.replica(event.node)
+        end = replica.recover(event.offset)
+        if event.node in self.power_lost and end < min(replica.end, facts.exposed):
+            lowest = end if replica.lost_from < 0 else min(end, replica.lost_from)
+            replica.lost_from, replica.lost_to = lowest, max(facts.exposed, replica.lost_to)
+        replica.end, replica.high_watermark = event.offset, event.high_watermark
+        self._log_start(event)
+        if event.node in self.lying:
+            replica.floor = event.offset if replica.floor < 0 else min(replica.floor, event.offset)
+        self._look_for_loss(event, facts)
+
+    def _look_for_loss(self, event: Event, facts: ObservedPartition) -> None:
+        assert event.topic is not None
+        key = event.topic, event.partition
+        for node in facts.isr:
+            replica = facts.replica(node)
+            if replica.hollow != NOTHING:
+                self.losses.append(ObservedLoss(key, node, *replica.hollow, POWER_LOSS, rewritten=True))
+            if replica.lost_from >= 0:
+                self.losses.append(
+                    ObservedLoss(key, node, replica.lost_from, replica.lost_to, self.power_lost[node])
+                )
+
+
+_LEARN = {
+    Name.CONTROLLER_ZNODE: ObservedState._controller_znode,
+    Name.CONTROLLER_EPOCH: ObservedState._controller_epoch,
+    Name.BROKER_REGISTERED: ObservedState._broker_registered,
+    Name.FAULT_BEGAN: ObservedState._fault,
+    Name.FAULT_ENDED: ObservedState._fault_ended,
+    Name.PHASE: ObservedState._phase,
+    Name.MARK: ObservedState._mark,
+    Name.ASSIGNMENT: ObservedState._assignment,
+    Name.REASSIGNMENT: ObservedState._reassignment,
+    Name.LOG_START: ObservedState._log_start,
+    Name.COMPACTED: ObservedState._compacted,
+    Name.TOPIC_CONFIGURED: ObservedState._topic_configured,
+    Name.PARTITION_STATE: ObservedState._partition_state,
+    Name.BECAME_LEADER: ObservedState._became_leader,
+    Name.APPENDED: ObservedState._appended,
+    Name.TRUNCATED: ObservedState._truncated,
+    Name.HIGH_WATERMARK: ObservedState._high_watermark,
+    Name.LOG_RECOVERED: ObservedState._log_recovered,
+}

@@ -1,0 +1,1 @@
+"""One run of a plan: the simulated cluster, its workload and its record."""

@@ -1,0 +1,88 @@
+"""The application of a simulated consumer: it polls, works on what it got, commits in its plan's style, and polls again.
+
+Owns the loop. Must not know how a consumer does any of it. What a poll returned counts as processed at once, except where commits come before the work
+(style `before`): there the poll ends, for the trace, when the work is done, so that a crash in between leaves a gap that is seen.
+"""
+
+from attrs import define
+
+from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.client.consumer.coordinator import ConsumerCoordinator
+from fencepost.impl.client.consumer.fetch import ConsumedRecord
+from fencepost.impl.client.consumer.requests import ConsumerIdentity
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.traces.plan import ConsumerOptions
+
+RESTART_MS = 1_000
+"""Until a consumer that has given up is started again."""
+
+
+@define
+class PollLoop:
+    """style: ConsumerOptions.commit."""
+
+    style: str
+    processing_ms: int
+
+    def started(self, consumer: Consumer) -> None:
+        """Begin."""
+        consumer.poll()
+
+    def polled(self, consumer: Consumer, records: list[ConsumedRecord]) -> None:
+        """Work on it, or commit first."""
+        if not records:
+            consumer.poll()
+        elif self.style == "before":
+            consumer.commit_sync()
+        else:
+            consumer.sleep(self.processing_ms)
+
+    def woken(self, consumer: Consumer) -> None:
+        """The work is done, or it is time to begin again."""
+        if consumer.dead:
+            consumer.start_over()
+            return
+        consumer.taken()
+        if self.style == "sync":
+            consumer.commit_sync()
+            return
+        if self.style == "async":
+            consumer.commit_async()
+        consumer.poll()
+
+    def committed(self, consumer: Consumer, error: ErrorCode) -> None:
+        """Go on, whatever came of it."""
+        if self.style == "before":
+            consumer.sleep(self.processing_ms)
+        else:
+            consumer.poll()
+
+    def assigned(self, consumer: Consumer, partitions: tuple[TopicPartition, ...]) -> None:
+        """Nothing has to be prepared."""
+
+    def revoked(self, consumer: Consumer, partitions: tuple[TopicPartition, ...]) -> None:
+        """Nothing has to be put away."""
+
+    def failed(self, consumer: Consumer, error: ErrorCode) -> None:
+        """Somebody starts it again after a while. (A static member that was given a new id while its group rebalanced, and whose coordinator failed before that
+        was written, is fenced by its own old id: Kafka's hazard, and its operators'.)"""
+        consumer.sleep(RESTART_MS)
+
+
+def make_consumer(
+    identity: ConsumerIdentity,
+    options: ConsumerOptions,
+    brokers: tuple[int, ...],
+    coordinator: type[ConsumerCoordinator] = ConsumerCoordinator,
+) -> Consumer:
+    """The core of a consumer's process."""
+    return Consumer(
+        identity,
+        options,
+        ClientMetadata(brokers),
+        PollLoop(options.commit, options.processing_ms),
+        coordinator,
+        open_rows=options.commit == "before",
+    )

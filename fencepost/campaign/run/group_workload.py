@@ -1,0 +1,159 @@
+"""Consumers in groups: their processes begin, stand still, crash, leave and come back as the plan says, and consume meanwhile by themselves.
+
+Owns the processes. Must not know the phases of a run. What consumers do is not planned one by one: their rows of the trace have op ids of their own.
+"""
+
+from functools import partial
+
+from attrs import define, field
+
+from fencepost.campaign.run.group_consumer import make_consumer
+from fencepost.campaign.run.recorder import Recorder
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.client.consumer.requests import ConsumerIdentity
+from fencepost.impl.core.core_interface import Core
+from fencepost.impl.core.files import FileSystem
+from fencepost.sim.host import Host
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.sim.world import FIRST_CLIENT_NODE, World
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.plan import Plan, PlannedOperation
+
+CONSUMER_FUNCTIONS = frozenset({"subscribe", "unsubscribe", "crash", "pause"})
+PAUSE_UNIT_MS = 100
+LEAVING_MS = 200
+"""How long a process that leaves its group is left to say so, before it ends."""
+
+
+def uses_groups(plan: Plan) -> bool:
+    """Whether consumers in groups take part."""
+    return any(operation.function in CONSUMER_FUNCTIONS for operation in plan.operations)
+
+
+@define
+class Incarnation:
+    """A consumer process: since when (session), of which group and topic."""
+
+    session: int
+    group: str
+    topic: str
+
+
+@define(eq=False)
+class GroupWorkload:
+    """incarnations: the last one of each process. live: processes that run. reached: the highest offset that a group got of each partition."""
+
+    plan: Plan
+    parts: Parts
+    world: World
+    recorder: Recorder
+    brokers: tuple[int, ...]
+    incarnations: dict[int, Incarnation] = field(factory=dict)
+    live: dict[int, None] = field(factory=dict)
+    reached: dict[tuple[str, str, int], int] = field(factory=dict)
+
+    # ---- processes
+
+    def do(self, operation: PlannedOperation) -> None:
+        """What the plan says of a consumer process, if it makes sense now."""
+        process, runs = operation.process, operation.process in self.live
+        if operation.function == "subscribe" and not runs:
+            self._subscribe(process, operation.key, operation.topic)
+        elif operation.function == "crash" and runs:
+            self._crash(operation)
+        elif operation.function == "unsubscribe" and runs:
+            self._host(process).invoke(lambda core, now: core.use(Consumer.close, now))
+            del self.live[process]
+            delay = LEAVING_MS * MILLISECOND
+            self.world.scheduler.after(delay, self._end, process, self.incarnations[process].session)
+        elif operation.function == "pause" and runs:
+            self.world.pause(FIRST_CLIENT_NODE + process)
+            delay = operation.records * PAUSE_UNIT_MS * MILLISECOND
+            self.world.scheduler.after(delay, self.world.resume, FIRST_CLIENT_NODE + process)
+
+    def _host(self, process: int) -> Host:
+        return self.world.hosts[FIRST_CLIENT_NODE + process]
+
+    def _subscribe(self, process: int, group: str, topic: str) -> None:
+        node, before = FIRST_CLIENT_NODE + process, self.incarnations.get(process)
+        if before is not None and self.world.hosts[node].up:
+            self.world.crash(node)
+        self.incarnations[process] = Incarnation(0 if before is None else before.session + 1, group, topic)
+        if before is None:
+            self.world.add_host(node, partial(self._make, process), zookeeper=False)
+        self.live[process] = None
+        self.world.start(node)
+
+    def _make(self, process: int, files: FileSystem, now: int) -> Core:
+        mine, options = self.incarnations[process], self.plan.consumer
+        identity = ConsumerIdentity(
+            process=process,
+            group=mine.group,
+            topics=(mine.topic,),
+            session=mine.session,
+            instance_id=f"instance-{process}" if options.static_members else None,
+        )
+        return make_consumer(identity, options, self.brokers, self.parts.consumer_coordinator)
+
+    def _crash(self, operation: PlannedOperation) -> None:
+        process, now = operation.process, self.recorder.now
+        self.world.crash(FIRST_CLIENT_NODE + process)
+        del self.live[process]
+        mine = self.incarnations[process]
+        self.recorder.operations.append(
+            Operation(
+                op_id=operation.op_id,
+                process=process,
+                session=mine.session,
+                function=Function.CRASH,
+                invoke_time=now,
+                completion_time=now,
+                outcome=Outcome.OK,
+            )
+        )
+
+    def _end(self, process: int, session: int) -> None:
+        if self.incarnations[process].session == session:
+            self.world.crash(FIRST_CLIENT_NODE + process)
+
+    # ---- progress
+
+    def saw(self, row: Operation) -> None:
+        """A row of a consumer is complete. What lies below the log start is gone (retention): nobody gets it, and who stands behind it is past it."""
+        if row.function is not Function.POLL or row.group is None:
+            return
+        for record in row.records:
+            self._reach((row.group, record.topic, record.partition), record.offset)
+        for position in row.positions:
+            gone = min(position.offset, position.log_start_offset or 0)
+            self._reach((row.group, position.topic, position.partition), gone - 1)
+
+    def _reach(self, key: tuple[str, str, int], offset: int) -> None:
+        self.reached[key] = max(offset, self.reached.get(key, -1))
+
+    def failures(self) -> list[str]:
+        """Consumers that were fenced although nobody else has their instance, and their coordinator had told them that they are known."""
+        cores = [(process, self._host(process).core) for process in sorted(self.live)]
+        return [
+            f"{process} (fenced by itself)"
+            for process, core in cores
+            if isinstance(core, Consumer) and core.coordinator.fenced_as_known
+        ]
+
+    def heal(self, process: int) -> None:
+        """The faults are over: nobody stands still, and in each group another consumer takes part from now on, with process numbers from this one."""
+        for known in self.live:
+            self.world.resume(FIRST_CLIENT_NODE + known)
+        groups = sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})
+        for number, (group, topic) in enumerate(groups, process):
+            self._subscribe(number, group, topic)
+
+    def lagging(self, ends: dict[tuple[str, int], int]) -> list[str]:
+        """Groups that have not got the record at these offsets."""
+        return [
+            f"{group} of {topic}-{partition}"
+            for group, wanted in sorted({(mine.group, mine.topic) for mine in self.incarnations.values()})
+            for (topic, partition), offset in sorted(ends.items())
+            if topic == wanted and self.reached.get((group, topic, partition), -1) < offset
+        ]

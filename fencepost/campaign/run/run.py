@@ -1,0 +1,336 @@
+"""One run, from plan to trace: set-up, safety phase, heal, liveness phase, final reads.
+
+Owns the phases and their bounds. The story in order:
+
+1. set-up    brokers start, a controller is elected, topics are created and get leaders
+2. safety    clients work while faults begin and end
+3. heal      every fault ends, every broker runs
+4. liveness  registered brokers, reassignments and deletions done, leaders, full ISRs, no operation hanging, one acknowledged append per partition: within
+             a bound of virtual time
+5. final     one client reads every partition to its end; all replicas' logs are written into the trace
+"""
+
+from collections.abc import Callable
+
+from attrs import define, evolve, field
+
+import fencepost
+from fencepost.campaign.observed.claims import derive_claims
+from fencepost.campaign.run.cluster import FaultyCluster
+from fencepost.campaign.run.group_workload import CONSUMER_FUNCTIONS, uses_groups
+from fencepost.campaign.run.observed_groups import with_group_facts
+from fencepost.campaign.run.workload import Workload
+from fencepost.impl.core.broker_context import INTERNAL_TOPICS
+from fencepost.impl.log.values import runs_of
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Children, GetChildren
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.traces.digest import digest_of_rows
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Operation, Outcome
+from fencepost.traces.plan import Plan, PlannedOperation
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.rows import Rows, rows_of
+from fencepost.traces.trace import Trace
+
+SETUP_MS = 60_000
+"""Bound of the set-up, without any fault: far above a session time-out and an election."""
+STEP_MS = 50
+"""How often a wait looks whether it is over."""
+FINAL_OPERATION = 1_000_000
+"""Op ids from here on are the run's own: probes and final reads."""
+PROBE = "probe"
+"""The key of the run's own appends to a compacted topic."""
+MAX_FINAL_READS = 10_000
+"""Final reads of one partition: each returns at least one record or ends the reading."""
+
+
+def run(plan: Plan) -> Trace:
+    """Run the plan in the simulated world. Deterministic: the same plan gives the same digest on every machine.
+
+    Raises PlanError for a plan that asks for something impossible (an unknown fault, bug or process).
+    """
+    return Run(plan).run()
+
+
+def run_with_rows(plan: Plan) -> tuple[Trace, Rows]:
+    """`run`, and the trace as canonical rows, of which its digest was taken: for whoever keeps it."""
+    under_way = Run(plan)
+    trace = under_way.run()
+    return trace, under_way.rows
+
+
+@define(eq=False)
+class Run:
+    """A run under way. next_op_id: of the run's own operations. setup_failed: why the cluster never came up. reader: the process of the run's own
+    operations, once the plan is complete (a live one grows until it is healed). rows: the trace as canonical rows, when the run is over."""
+
+    plan: Plan
+    cluster: FaultyCluster = field(init=False)
+    workload: Workload = field(init=False)
+    reader: int = field(init=False)
+    rows: Rows = field(init=False)
+    next_op_id: int = FINAL_OPERATION
+    setup_failed: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        self.cluster = _WorkingCluster(plan=self.plan)
+        self.workload = Workload(self.cluster)
+        self.cluster.workload = self.workload
+
+    # ---- the story
+
+    def run(self) -> Trace:
+        """All phases."""
+        if self._set_up():
+            self._safety()
+            if self._heal_and_live():
+                self._final_reads()
+        self._dump_logs()
+        return self._trace()
+
+    def _set_up(self) -> bool:
+        world = self.cluster.world
+        for broker in self.cluster.broker_ids:
+            world.start(broker)
+        if not self._wait(self._registered, SETUP_MS):
+            self.setup_failed = "the brokers never registered"
+            return False
+        for topic in self.plan.cluster.topics:
+            if not topic.created_later:
+                self.cluster.create_topic(topic)
+        planned = (each for each in self.plan.operations if each.function not in CONSUMER_FUNCTIONS)
+        for process in sorted({operation.process for operation in planned}):
+            self.workload.add_process(process)
+        if not self._wait(self._led, SETUP_MS):
+            self.setup_failed = "the partitions never got leaders"
+            return False
+        return True
+
+    def _safety(self) -> None:
+        cluster, scheduler = self.cluster, self.cluster.world.scheduler
+        cluster.note(Name.PHASE, cause="safety")
+        start = cluster.now
+        self.workload.schedule(self.plan.operations)
+        for fault in self.plan.faults:
+            scheduler.after(fault.at_ms * MILLISECOND, cluster.meet, fault)
+        cluster.world.run_until(start + self.plan.safety_ms * MILLISECOND)
+
+    def _heal_and_live(self) -> bool:
+        self.cluster.note(Name.PHASE, cause="heal")
+        self.cluster.heal()
+        self.workload.drop_waiting()
+        self.cluster.note(Name.PHASE, cause="liveness")
+        self.reader = max((operation.process for operation in self.plan.operations), default=-1) + 1
+        self.workload.add_process(self.reader)
+        self.workload.groups.heal(self.reader + 1)
+        waits: tuple[tuple[str, Callable[[], bool]], ...] = (
+            ("no broker is about to stop", lambda: not self.cluster.stopping),
+            ("every broker is registered", self._registered),
+            ("every reassignment has ended", self._reassigned),
+            ("every deletion of a topic has ended", self._nothing_in(znodes.DELETE_TOPICS)),
+            ("every partition has a live leader", self._led),
+            ("every ISR is full", self._in_sync),
+            ("no operation hangs", self.workload.idle),
+        )
+        for name, reached in waits:
+            if not self._wait(reached, self.plan.liveness_ms):
+                self.cluster.note(Name.LIVENESS_FAILED, cause=name)
+                return False
+        ends: dict[tuple[str, int], int] = {}
+        for topic, partition in self._partitions_of_clients():
+            done = self._do(topic, partition, "append")
+            if not done:
+                self.cluster.note(
+                    Name.LIVENESS_FAILED, cause=f"an append to {topic}-{partition} is acknowledged"
+                )
+                return False
+            ends[topic, partition] = done.offset or 0
+        if not self._caught_up(ends):
+            late = self.workload.groups.lagging(ends)[0]
+            self.cluster.note(Name.LIVENESS_FAILED, cause=f"group {late} gets what is appended")
+            return False
+        if failed := self.workload.groups.failures():
+            self.cluster.note(Name.LIVENESS_FAILED, cause=f"consumer {failed[0]} goes on")
+            return False
+        return True
+
+    def _caught_up(self, ends: dict[tuple[str, int], int]) -> bool:
+        """Whether each group gets what stands at these offsets. A slow one has time, as long as it goes on."""
+        groups, before = self.workload.groups, None
+        while groups.reached != before:
+            before = dict(groups.reached)
+            if self._wait(lambda: not groups.lagging(ends), self.plan.liveness_ms):
+                return True
+        return False
+
+    def _final_reads(self) -> None:
+        self.cluster.note(Name.PHASE, cause="final")
+        self.cluster.strong = True
+        for topic, partition in self._partitions_of_clients():
+            if not self._read_to_end(topic, partition):
+                self.cluster.note(Name.LIVENESS_FAILED, cause=f"{topic}-{partition} is read to its end")
+                return
+
+    def _read_to_end(self, topic: str, partition: int) -> bool:
+        """Learn an end that may be trusted, then poll up to it."""
+        listed = None
+        for _ in range(MAX_FINAL_READS):
+            listed = self._do(topic, partition, "list_offsets")
+            if listed is None or listed.strong:
+                break
+        if listed is None or not listed.strong:
+            return False
+        end = listed.offset or 0
+        for _ in range(MAX_FINAL_READS):
+            read = self._do(topic, partition, "poll")
+            if read is None:
+                return False
+            if (read.offset or 0) >= end or (read.records and read.records[-1].offset + 1 >= end):
+                return True
+        return False
+
+    def _dump_logs(self) -> None:
+        self.cluster.note(Name.PHASE, cause="end")
+        for broker in self.cluster.broker_ids:
+            core = self.cluster.world.hosts[broker].core
+            if core is None or core.shutdown.shutting_down:
+                continue  # its logs are closed
+            for key, partition in sorted(core.replicas.partitions.items()):
+                empty = (-1, partition.log.log_start_offset, ())
+                for epoch, base, values in list(runs_of(partition.log)) or [empty]:
+                    self.cluster.recorded(
+                        Event(
+                            time=self.cluster.now,
+                            name=Name.REPLICA_LOG,
+                            node=broker,
+                            topic=key.topic,
+                            partition=key.partition,
+                            leader_epoch=epoch,
+                            offset=base,
+                            values=values,
+                            end_offset=partition.log.log_end_offset,
+                            high_watermark=partition.high_watermark,
+                            log_start_offset=partition.log.log_start_offset,
+                            leader=partition.leader,
+                        )
+                    )
+
+    def _trace(self) -> Trace:
+        operations = self.cluster.finished_operations(self.workload.undecided())
+        if uses_groups(self.plan):
+            operations = with_group_facts(self.plan, operations, self.cluster.events)
+        trace = Trace(
+            trace_id=self.plan.seed,
+            plan=plan_to_json(self.plan),
+            seed=self.plan.seed,
+            software_version=fencepost.__version__,
+            profile=self.plan.profile,
+            claims=derive_claims(
+                self.plan, self.cluster.observed_state, operations, setup_failed=self.setup_failed
+            ),
+            concurrent_processes=self.plan.client.producer.pipelined or uses_groups(self.plan),
+            operations=operations,
+            events=tuple(self.cluster.events),
+        )
+        rows = rows_of(trace)
+        digest = digest_of_rows(rows)
+        self.rows = rows.with_digest(digest)
+        return evolve(trace, digest=digest)
+
+    # ---- the run's own operations
+
+    def _do(self, topic: str, partition: int, function: str) -> Operation | None:
+        """Try until one operation of this kind succeeds; None if none did within the bound."""
+        deadline = self.cluster.now + self.plan.liveness_ms * MILLISECOND
+        while self.cluster.now < deadline:
+            self.next_op_id += 1
+            operation = PlannedOperation(
+                op_id=self.next_op_id,
+                process=self.reader,
+                at_ms=0,
+                function=function,
+                topic=topic,
+                partition=partition,
+                key=PROBE if function == "append" and self._keyed(topic) else "",
+            )
+            self.workload.schedule((operation,))
+            self._wait(self.workload.idle, self.plan.liveness_ms)
+            done = self.workload.last.get(self.reader)
+            if done is not None and done.op_id == operation.op_id and done.outcome is Outcome.OK:
+                return done
+        return None
+
+    def _keyed(self, topic: str) -> bool:
+        planned = (options for options in self.plan.cluster.topics if options.name == topic)
+        return topic in self.cluster.observed_state.compacted_topics or any(
+            "compact" in options.cleanup_policy for options in planned
+        )
+
+    # ---- waits
+
+    def _wait(self, reached: Callable[[], bool], bound_ms: int) -> bool:
+        """Run until `reached`, at most so long; returns whether it was."""
+        world = self.cluster.world
+        deadline = world.now + bound_ms * MILLISECOND
+        while not reached():
+            if world.now >= deadline:
+                return False
+            world.run_until(min(deadline, world.now + STEP_MS * MILLISECOND))
+        return True
+
+    def _partitions(self) -> list[tuple[str, int]]:
+        """Those that exist, in the order of the plan's topics."""
+        order = [topic.name for topic in self.plan.cluster.topics]
+        assigned = (key for key, replicas in self.cluster.observed_state.assignments.items() if replicas)
+        return sorted(assigned, key=lambda key: (order.index(key[0]) if key[0] in order else len(order), key))
+
+    def _partitions_of_clients(self) -> list[tuple[str, int]]:
+        """Without those that only brokers write."""
+        return [key for key in self._partitions() if key[0] not in INTERNAL_TOPICS]
+
+    def _reassigned(self) -> bool:
+        return not self.cluster.observed_state.reassigning
+
+    def _nothing_in(self, path: str) -> Callable[[], bool]:
+        def reached() -> bool:
+            listed = self.cluster.world.admin(GetChildren(path))
+            return isinstance(listed, Children) and not listed.names
+
+        return reached
+
+    def _registered(self) -> bool:
+        listed = self.cluster.world.admin(GetChildren(znodes.BROKER_IDS))
+        everybody = sorted(str(broker) for broker in self.cluster.broker_ids)
+        return (
+            isinstance(listed, Children)
+            and sorted(listed.names) == everybody
+            and self.cluster.observed_state.controller > 0
+        )
+
+    def _led(self) -> bool:
+        facts = self.cluster.observed_state
+        return all(
+            key in facts.partitions
+            and facts.partitions[key].leader > 0
+            and facts.partitions[key].led_by
+            == (facts.partitions[key].leader, facts.partitions[key].leader_epoch)
+            for key in self._partitions()
+        )
+
+    def _in_sync(self) -> bool:
+        assigned, partitions = self.cluster.observed_state.assignments, self.cluster.observed_state.partitions
+        return self._led() and all(
+            set(partitions[key].isr) == set(assigned[key]) for key in self._partitions()
+        )
+
+
+class _WorkingCluster(FaultyCluster):
+    """A cluster whose clients go on working: the workload hears of every completion."""
+
+    workload: Workload
+
+    def completed(self, node: int, operation: Operation) -> None:
+        """Record it, then let the process go on."""
+        super().completed(node, operation)
+        self.workload.on_completed(self.operations[-1])

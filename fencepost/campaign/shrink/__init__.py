@@ -1,0 +1,1 @@
+"""Shrinking: a failing plan becomes a small one that shows the same anomaly."""

@@ -1,0 +1,1 @@
+"""The swarm: a seed becomes a plan, within the bounds of a profile."""

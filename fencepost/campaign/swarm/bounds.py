@@ -1,0 +1,95 @@
+"""What a profile of the swarm is: bounds of what is drawn; and the kinds of fault by what they are drawn for.
+
+Owns the shape of a profile. Must not know any profile (profiles.py), nor draw.
+"""
+
+from attrs import fields, frozen
+
+from fencepost.campaign.faults.administration import ADMINISTRATION
+from fencepost.campaign.faults.clocks import TIME_FAULTS
+from fencepost.campaign.faults.links import LINK_FAULTS
+from fencepost.campaign.faults.table import FAULTS
+
+DISK = ("bit_rot", "clean_restart", "disk_full", "io_error", "lying_fsync", "slow_fsync")
+"""Kinds of fault that the default profile leaves to the profile storage, so that its plans stay what they were."""
+WIDE = (*LINK_FAULTS, *TIME_FAULTS, "zookeeper_restart", "zookeeper_unreachable")
+"""Kinds that older profiles leave to fencing, truncation and chaos, for the same reason."""
+PROCESS_AND_NETWORK = tuple(sorted(set(FAULTS) - set(DISK) - set(WIDE) - set(ADMINISTRATION)))
+REQUESTS = (*(kind for kind in ADMINISTRATION if kind != "alter_topic"), "clean_restart")
+"""What operators do. Drawn apart from the faults, so that a plan without requests is what it was."""
+ALL_REQUESTS = (*ADMINISTRATION, "clean_restart")
+FENCING = (
+    *(
+        "bounce",
+        "client_partition",
+        "clock_drift",
+        "clock_jump",
+        "crash",
+        "expire_session",
+        "isolate_zookeeper",
+    ),
+    *("lose_zookeeper_replies", "majority_partition", "partition", "pause", "reordering", "ring_partition"),
+    *("slow_host", "slow_link", "slow_zookeeper", "zookeeper_restart", "zookeeper_unreachable"),
+)
+TRUNCATION = (
+    *("bounce", "crash", "expire_session", "isolate_zookeeper", "loss", "lying_fsync", "majority_partition"),
+    *(
+        "partition",
+        "pause",
+        "power_loss",
+        "reordering",
+        "ring_partition",
+        "slow_fsync",
+        "slow_host",
+        "slow_link",
+    ),
+)
+
+
+@frozen(kw_only=True)
+class Profile:
+    """Bounds of a swarm. safety_ms, operations, faults: (least, most). kinds: the kinds of fault, request_kinds: of requests, in the order of their draws.
+    small_segments, retained, compacted, deletions, disks_lost, administered: of how many plans in a hundred. brokers: (least, most). requests: (least, most)
+    of operators, in the plans that are administered. single: topics without a second replica, in a hundred of the administered. stormy: networks on which
+    most messages may be overtaken, restless: operators who ask again and again, in a hundred."""
+
+    says: str
+    safety_ms: tuple[int, int] = (20_000, 60_000)
+    operations: tuple[int, int] = (30, 240)
+    faults: tuple[int, int] = (0, 12)
+    partitions: tuple[int, int] = (1, 4)
+    clients: tuple[int, int] = (2, 5)
+    kinds: tuple[str, ...] = PROCESS_AND_NETWORK
+    request_kinds: tuple[str, ...] = REQUESTS
+    small_segments: int = 20
+    retained: int = 10
+    compacted: int = 0
+    deletions: int = 0
+    disks_lost: int = 25
+    brokers: tuple[int, int] = (3, 3)
+    administered: int = 0
+    requests: tuple[int, int] = (1, 4)
+    single: int = 0
+    stormy: int = 0
+    restless: int = 0
+    producers: int = 0
+    """Plans in a hundred whose clients append as pipelined producers, mostly idempotent ones."""
+    quick: int = 0
+    """Plans in a hundred in which leadership moves faster than replicas can follow."""
+    groups: int = 0
+    """Plans in a hundred with consumers in groups."""
+    unclean: int = 0
+    """Plans in a hundred whose topic lets a broker outside the ISR lead when nobody inside can."""
+    followed: int = 0
+    """Of the faults of quick elections, how many in a hundred follow a step of the protocol."""
+    relayed: int = 0
+    """Plans in a hundred in which several leaders in a row go as soon as they have written."""
+    silenced: int = 0
+    """Plans in a hundred in which brokers fall silent before their sessions end."""
+    retried: int = 0
+    """Plans in a hundred in which disks fail for a moment while producers go on sending what was not answered."""
+
+
+PERCENTAGES = tuple(
+    attribute.name for attribute in fields(Profile) if attribute.default == 0 or attribute.type is int
+)

@@ -1,0 +1,141 @@
+"""The swarm's draws, and what it draws of faults and of operators' requests.
+
+Owns the keys of the draws. Must not know clusters or clients: a fault's target is a role.
+"""
+
+from attrs import evolve
+
+from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.swarm.bounds import REQUESTS, Profile
+from fencepost.sim.randomness import Randomness
+from fencepost.traces.plan import Fault, TopicOptions
+
+FIRST_REQUEST = 1_000
+"""Fault ids of requests begin here."""
+
+
+class Draws:
+    """Draws of one plan."""
+
+    def __init__(self, randomness: Randomness) -> None:
+        self._randomness = randomness
+
+    def between(self, bounds: tuple[int, int], purpose: str, *cause: int) -> int:
+        """An integer from `bounds`, both ends included."""
+        low, high = bounds
+        return low + self._randomness.below(high - low + 1, f"swarm.{purpose}", *cause)
+
+    def chance(self, percent: int, purpose: str, *cause: int) -> bool:
+        """True in so many of a hundred."""
+        return self._randomness.chance(percent * 10_000, f"swarm.{purpose}", *cause)
+
+    def choice(self, items: list[str], purpose: str, *cause: int) -> str:
+        """One of the items."""
+        return self._randomness.choice(items, f"swarm.{purpose}", *cause)
+
+
+def faults_of(
+    draw: Draws, bounds: Profile, topic: TopicOptions, safety_ms: int, brokers: int
+) -> tuple[Fault, ...]:
+    count = draw.between(bounds.faults, "faults")
+    kinds = [kind for index, kind in enumerate(bounds.kinds) if draw.chance(50, "kind", index)]
+    kinds = kinds or ["crash" if "crash" in bounds.kinds else kind for kind in bounds.kinds[:1]]
+    longest = draw.between((500, 20_000), "longest")
+    together = draw.chance(60, "together")
+    focus = role_of(draw, topic, "focus", 0, brokers) if draw.chance(50, "focus_on") else ""
+    faults, at_ms = [], 0
+    for number in range(count):
+        near = together and number > 0 and draw.chance(75, "near", number)
+        at_ms = (
+            min(safety_ms, at_ms + draw.between((0, 3_000), "gap", number))
+            if near
+            else draw.between((0, safety_ms), "fault_at", number)
+        )
+        kind = draw.choice(kinds, "fault_kind", number)
+        faults.append(
+            Fault(
+                fault_id=number,
+                kind=kind,
+                at_ms=at_ms,
+                duration_ms=draw.between((10, longest), "duration", number),
+                target=focus
+                if focus and draw.chance(50, "focused", number)
+                else role_of(draw, topic, "target", number, brokers),
+                other=role_of(draw, topic, "other", number, brokers)
+                if draw.chance(30, "pair", number)
+                else "",
+                parameter=draw.between(FAULTS[kind].parameter, "parameter", number),
+            )
+        )
+    return tuple(sorted(faults, key=lambda fault: (fault.at_ms, fault.fault_id)))
+
+
+def requests_on(draw: Draws, bounds: Profile) -> list[str]:
+    """The kinds of request of an administered plan; a profile that was cut down to a few kinds has one at least."""
+    kinds = [kind for kind in bounds.request_kinds if draw.chance(50, f"request.{kind}")]
+    return kinds if kinds or bounds.request_kinds == REQUESTS else list(bounds.request_kinds)
+
+
+def requests_of(
+    draw: Draws,
+    bounds: Profile,
+    topics: tuple[TopicOptions, ...],
+    kinds: list[str],
+    faults: tuple[Fault, ...],
+    safety_ms: int,
+    brokers: int,
+) -> tuple[Fault, ...]:
+    """What operators ask for. Most of it near a fault: a request that nothing interrupts is seldom interesting."""
+    topic = topics[0]
+    near = draw.chance(70, "request.together")
+    requests: list[Fault] = []
+    busy = draw.chance(bounds.restless, "restless")
+    count = draw.between((15, 40) if busy else bounds.requests, "requests") if kinds else 0
+    for number in range(count):
+        kind = draw.choice(kinds, "request_kind", number)
+        at_ms = draw.between((0, safety_ms), "request_at", number)
+        if requests and draw.chance(70 if busy else 35, "request.next", number):
+            before = requests[-1]
+            at_ms = min(safety_ms, before.at_ms + draw.between((0, 5_000), "request.gap", number))
+            undone = before.kind.startswith("reassign") and "reassign_back" in bounds.request_kinds
+            if undone and draw.chance(50, "request.undo", number):
+                requests.append(
+                    evolve(before, fault_id=FIRST_REQUEST + number, kind="reassign_back", at_ms=at_ms)
+                )
+                continue
+        elif near and faults and draw.chance(75, "request.near", number):
+            beside = faults[draw.between((0, len(faults) - 1), "request.beside", number)]
+            begins = beside.at_ms + (beside.duration_ms if draw.chance(40, "request.after", number) else 0)
+            at_ms = max(0, min(safety_ms, begins + draw.between((-2_000, 2_000), "request.gap", number)))
+        if FAULTS[kind].on == "partition":
+            target = f"partition {topic.name}-{draw.between((0, topic.partitions - 1), 'request.partition', number)}"
+        elif kind in ("create_topic", "delete_topic"):
+            target = f"topic {topics[-1].name}"
+        elif FAULTS[kind].on == "topic":
+            target = f"topic {topic.name}"
+        else:
+            target = role_of(draw, topic, "request.role", number, brokers)
+        requests.append(
+            Fault(
+                fault_id=FIRST_REQUEST + number,
+                kind=kind,
+                at_ms=at_ms,
+                duration_ms=0 if FAULTS[kind].ask else 1_000,
+                target=target,
+                parameter=draw.between(_soon(draw, kind, number), "request.parameter", number),
+            )
+        )
+    return tuple(sorted(requests, key=lambda fault: (fault.at_ms, fault.fault_id)))
+
+
+def _soon(draw: Draws, kind: str, number: int) -> tuple[int, int]:
+    """A broker that stopped cleanly is as often back at once as later."""
+    return (1, 200) if kind == "clean_restart" and draw.chance(50, "soon", number) else FAULTS[kind].parameter
+
+
+def role_of(draw: Draws, topic: TopicOptions, purpose: str, number: int, brokers: int) -> str:
+    partition = draw.between((0, topic.partitions - 1), f"{purpose}.partition", number)
+    key = f"{topic.name}-{partition}"
+    roles = ["controller", f"leader of {key}", f"follower 1 of {key}", f"follower 2 of {key}"]
+    roles.append(f"broker {draw.between((1, brokers), f'{purpose}.broker', number)}")
+    return draw.choice(roles, purpose, number)

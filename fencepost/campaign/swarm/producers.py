@@ -1,0 +1,106 @@
+"""Pipelined producers in a campaign: what the swarm draws for them, and which client core a process runs.
+
+Owns both. Must not know the rest of a plan or of a cluster.
+"""
+
+from attrs import evolve
+
+from fencepost.campaign.swarm.draws import Draws
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.client.client import Client
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.client.partitioners import NAMES
+from fencepost.impl.client.producer.pipelined import PipelinedClient, make_pipelined_client
+from fencepost.traces.operations import ACKS_ALL
+from fencepost.traces.plan import ClusterOptions, Plan, PlannedOperation, ProducerOptions, TopicOptions
+
+ALL = 100
+CODECS = ["gzip", "snappy", "lz4", "zstd"]
+
+
+def with_producers(plan: Plan, draw: Draws, percent: int) -> Plan:
+    """The plan with pipelined producers, in so many plans of a hundred; in the others the plan as it is. Where all plans have them the topics are made for
+    them, too: a profile that has some for variety keeps its own."""
+    if not percent or not draw.chance(percent, "producer"):
+        return plan
+    idempotent = draw.chance(80, "idempotent")
+    producer = ProducerOptions(
+        pipelined=True,
+        idempotent=idempotent,
+        linger_ms=draw.between((1, 400), "linger") if draw.chance(60, "linger_on") else 0,
+        batch_bytes=draw.between((80, 1_500), "batch_bytes"),
+        max_in_flight=5 if draw.chance(60, "in_flight_most") else draw.between((1, 4), "in_flight"),
+        partitioner=draw.choice(list(NAMES), "partitioner") if draw.chance(30, "partitioner_on") else "",
+        compression=draw.choice(CODECS, "compression") if draw.chance(20, "compression_on") else "none",
+    )
+    bursts = draw.between((400, 4_000), "burst") if draw.chance(65, "bursts") else 0
+    operations = [_adapted(operation, draw, bursts, idempotent=idempotent) for operation in plan.operations]
+    return evolve(
+        plan,
+        cluster=_restless_cluster(plan.cluster, draw) if percent == ALL else plan.cluster,
+        client=evolve(
+            plan.client,
+            producer=producer,
+            retry_unknown=plan.client.retry_unknown and not idempotent,
+            delivery_timeout_ms=draw.between((4_000, 30_000), "producer_delivery_timeout"),
+        ),
+        operations=tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id))),
+    )
+
+
+def _restless_cluster(cluster: ClusterOptions, draw: Draws) -> ClusterOptions:
+    """Some logs forget records within seconds: sooner than their producers give up retrying."""
+    topics = tuple(_restless(topic, draw) for topic in cluster.topics)
+    if not draw.chance(15, "forgetful"):
+        return evolve(cluster, topics=topics)
+    return evolve(
+        cluster,
+        topics=tuple(
+            evolve(
+                topic,
+                segment_bytes=draw.between((80, 400), "forgetful_segment_bytes"),
+                retention_ms=draw.between((200, 2_500), "forgetful_retention"),
+            )
+            for topic in topics
+        ),
+        log_retention_check_interval_ms=draw.between((200, 1_000), "forgetful_check"),
+    )
+
+
+def _restless(topic: TopicOptions, draw: Draws) -> TopicOptions:
+    """Some topics live on one broker, so that a retry meets the log that was interrupted; some roll a segment with nearly every batch."""
+    if draw.chance(25, "alone"):
+        topic = evolve(topic, replication_factor=1, min_insync_replicas=1)
+    if draw.chance(45, "tiny_segments"):
+        topic = evolve(topic, segment_bytes=draw.between((80, 400), "tiny_segment_bytes"))
+    return topic
+
+
+def _adapted(
+    operation: PlannedOperation, draw: Draws, burst_ms: int, *, idempotent: bool
+) -> PlannedOperation:
+    """An append at the beginning of its burst, with the acks that idempotence asks for."""
+    if operation.function != "append":
+        return operation
+    at_ms = operation.at_ms
+    if burst_ms:
+        at_ms += draw.between((0, 40), "in_burst", operation.op_id) - at_ms % burst_ms
+    return evolve(operation, at_ms=max(0, at_ms), acks=ACKS_ALL if idempotent else operation.acks)
+
+
+def make_client(
+    plan: Plan, parts: Parts, process: int, brokers: tuple[int, ...], *, healing: bool
+) -> Client | PipelinedClient:
+    """The core of a process. healing: it is the run's own reader, which reads everything there is, and whose appends are plain."""
+    options, metadata = plan.client, ClientMetadata(brokers)
+    if healing:
+        plain = ProducerOptions()
+        return Client(process, evolve(options, auto_offset_reset="earliest", producer=plain), metadata)
+    if not options.producer.pipelined:
+        return Client(process, options, metadata)
+    return make_pipelined_client(process, options, metadata, parts.producer_sequences, seed=process)
+
+
+def is_pipelined(plan: Plan, operation: PlannedOperation, *, healing: bool) -> bool:
+    """Whether its process goes on before this operation has ended."""
+    return plan.client.producer.pipelined and operation.function == "append" and not healing

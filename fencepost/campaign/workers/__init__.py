@@ -1,0 +1,1 @@
+"""Worker processes of a campaign: their pool, their tasks and their results."""

@@ -1,0 +1,16 @@
+"""The plan of each seed of a campaign: the swarm's, or one given plan under many seeds."""
+
+from attrs import evolve
+
+from fencepost.campaign.swarm.swarm import swarm
+from fencepost.campaign.workers.results import Job
+from fencepost.traces.plan import Plan
+from fencepost.traces.plan_json import plan_from_json
+
+
+def plan_of(job: Job, seed: int, profile: str = "") -> Plan:
+    """The plan that a campaign runs under `seed`. profile: instead of the job's (driver/steering.py). Raises PlanError."""
+    if not job.plan:
+        return swarm(seed, profile or job.profile, job.bugs, job.faults)
+    plan = plan_from_json(job.plan)
+    return evolve(plan, seed=seed, cluster=evolve(plan.cluster, bugs=job.bugs or plan.cluster.bugs))

@@ -1,0 +1,193 @@
+"""What a campaign is asked, what one run of it answered, and what it came to.
+
+Owns: the values that cross the pipe between driver and worker, and the sums over them.
+Must not know: processes, files, the terminal.
+"""
+
+from collections import Counter
+
+import msgspec
+from attrs import Factory, define, field, frozen
+from attrs.validators import in_
+
+from fencepost.campaign.marks.marks import NAMES
+from fencepost.checkers.verdict import Decision, Finding
+from fencepost.traces.errors import ExitCode, strongest
+
+MOST_SEEDS_NAMED = 1_000
+"""Failing, broken and disagreeing seeds that a result names; beyond, they are only counted."""
+
+
+@frozen(kw_only=True)
+class Job:
+    """What all runs of a campaign share. plan: JSON of a plan that every seed runs ("": the swarm makes one per seed).
+
+    faults: kinds that the swarm draws from, () for all of the profile's. bugs: planted in every run. checks: judges by name, None for the default ones.
+    steer_from: the first seed of a campaign that is steered (driver/steering.py), -1 for one that is not.
+    """
+
+    profile: str = "default"
+    bugs: tuple[str, ...] = ()
+    plan: str = ""
+    checks: tuple[str, ...] | None = None
+    faults: tuple[str, ...] = ()
+    steer_from: int = -1
+
+
+@frozen(kw_only=True)
+class Orders:
+    """The first line that a worker reads: what it needs to know once. out: the folder of traces, "" keeps none; name: of its journal."""
+
+    job: Job
+    out: str
+    name: str
+
+
+@frozen(kw_only=True)
+class Task:
+    """What a worker does next. kind: run (and keep and judge), recheck (run again, digest only), judge (a stored run). profile: of its plan, "": the job's."""
+
+    seed: int
+    kind: str = field(default="run", validator=in_(("run", "recheck", "judge")))
+    profile: str = ""
+
+
+@frozen(kw_only=True)
+class RunResult:
+    """What one task came to. crash: the exception of a run that did not end ("" if it did); wall_ms: real time it took.
+
+    decision: None for a recheck or a crash. marks: what the run reached (marks/marks.py). rotated: the worker began a new journal, the old one may be sealed.
+    """
+
+    seed: int
+    kind: str = "run"
+    digest: str = ""
+    decision: Decision | None = None
+    anomaly: str | None = None
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+    crash: str = ""
+    operations: int = 0
+    events: int = 0
+    wall_ms: int = 0
+    marks: tuple[str, ...] = ()
+    rotated: bool = False
+
+    def to_json(self) -> bytes:
+        """One line of JSON, without its end."""
+        return msgspec.json.encode(self)
+
+    @classmethod
+    def from_json(cls, line: bytes) -> "RunResult":
+        """Read one line. Raises msgspec.DecodeError."""
+        return msgspec.json.decode(line, type=cls)
+
+
+@frozen(kw_only=True)
+class CampaignResult:
+    """What a campaign came to. seeds: asked for; finished: judged, those of earlier sittings included; ran: in this sitting.
+
+    anomalies: failing runs by the name of their worst anomaly. failing: (seed, anomaly), lowest seeds first. broken: seeds whose run
+    was too weak to mean anything; undecided: seeds that a judge could not decide; crashed: (seed, why) of runs that did not end;
+    rechecked: runs that were run twice; disagreeing: seeds whose second run had another digest. wall_s: of this sitting. marks: how many runs reached each
+    mark; never_reached: those that no run did, though the profile could.
+    """
+
+    seeds: int
+    finished: int = 0
+    ran: int = 0
+    operations: int = 0
+    events: int = 0
+    anomalies: dict[str, int] = Factory(dict)
+    failing: tuple[tuple[int, str], ...] = ()
+    broken: tuple[int, ...] = ()
+    undecided: tuple[int, ...] = ()
+    crashed: tuple[tuple[int, str], ...] = ()
+    rechecked: int = 0
+    disagreeing: tuple[int, ...] = ()
+    marks: dict[str, int] = Factory(dict)
+    never_reached: tuple[str, ...] = ()
+    parts: int = 0
+    wall_s: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def runs_per_second(self) -> float:
+        """Of this sitting."""
+        return self.ran / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def findings(self) -> int:
+        """Runs with a finding."""
+        return sum(self.anomalies.values())
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """A run that crashed, was too weak or did not repeat is not Ok."""
+        codes = set()
+        if self.interrupted:
+            codes.add(ExitCode.INTERRUPTED)
+        if self.findings:
+            codes.add(ExitCode.FINDINGS)
+        if self.broken or self.undecided or self.crashed or self.disagreeing:
+            codes.add(ExitCode.UNDECIDED)
+        return strongest(codes)
+
+
+@define(kw_only=True)
+class Tally:
+    """The sums while a campaign runs. Each set is filled by `add` and never shrinks."""
+
+    finished: int = 0
+    operations: int = 0
+    events: int = 0
+    anomalies: Counter[str] = Factory(Counter)
+    failing: dict[int, str] = Factory(dict)
+    broken: set[int] = Factory(set)
+    undecided: set[int] = Factory(set)
+    crashed: dict[int, str] = Factory(dict)
+    disagreeing: set[int] = Factory(set)
+    rechecked: int = 0
+    ran: int = 0
+    marks: Counter[str] = Factory(Counter)
+
+    def add(self, result: RunResult) -> None:
+        """Count one judged or crashed run."""
+        self.finished += 1
+        self.operations += result.operations
+        self.events += result.events
+        self.marks.update(result.marks)
+        if result.crash:
+            self.crashed[result.seed] = result.crash
+        elif result.decision is Decision.ILLEGAL:
+            name = result.anomaly or "unnamed"
+            self.anomalies[name] += 1
+            self.failing[result.seed] = name
+        elif result.decision is Decision.ASSUMPTION_BROKEN:
+            self.broken.add(result.seed)
+        elif result.decision is not Decision.OK:
+            self.undecided.add(result.seed)
+
+    def result(
+        self, *, seeds: int, wall_s: float, parts: int, interrupted: bool, possible: tuple[str, ...] = ()
+    ) -> CampaignResult:
+        """The sums as a value. possible: marks that could be reached."""
+        return CampaignResult(
+            seeds=seeds,
+            finished=self.finished,
+            ran=self.ran,
+            operations=self.operations,
+            events=self.events,
+            anomalies=dict(sorted(self.anomalies.items())),
+            failing=tuple(sorted(self.failing.items()))[:MOST_SEEDS_NAMED],
+            broken=tuple(sorted(self.broken))[:MOST_SEEDS_NAMED],
+            undecided=tuple(sorted(self.undecided))[:MOST_SEEDS_NAMED],
+            crashed=tuple(sorted(self.crashed.items()))[:MOST_SEEDS_NAMED],
+            rechecked=self.rechecked,
+            disagreeing=tuple(sorted(self.disagreeing)),
+            marks={name: self.marks[name] for name in NAMES if name in self.marks},
+            never_reached=tuple(name for name in possible if name not in self.marks),
+            parts=parts,
+            wall_s=wall_s,
+            interrupted=interrupted,
+        )

@@ -1,0 +1,211 @@
+"""The kafka judge's relations: logs, records sent, records shown, and the rows that move consumers, of many traces stacked.
+
+Owns the step from operations to these relations. Must not know the rules of judgement. A log is one partition in one trace; a
+process is one incarnation (process, session) in one trace. Memory is proportional to records and operations, never to offsets.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
+from fencepost.checkers.operation_columns import (
+    FUNCTIONS,
+    NEVER,
+    NONE,
+    OUTCOMES,
+    Array,
+    OperationColumns,
+    columns_of_table,
+    columns_of_traces,
+)
+from fencepost.traces.operations import ACKS_ALL, Function, Outcome
+from fencepost.traces.trace import Trace
+
+APPEND, POLL, TXN, JOIN = (
+    FUNCTIONS.index(f) for f in (Function.APPEND, Function.POLL, Function.TXN, Function.JOIN)
+)
+ASSIGN, SUBSCRIBE, CRASH = (FUNCTIONS.index(f) for f in (Function.ASSIGN, Function.SUBSCRIBE, Function.CRASH))
+OK, FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
+
+
+@frozen(kw_only=True, eq=False)
+class Sent:
+    """One row per record of an append, in the order of operations. row: its operation; told: the offset that its acknowledgement names (-1: none);
+    firm: acknowledged with acks=all and told, or of an unknown transaction that is known to have committed."""
+
+    row: Array
+    log: Array
+    value: Array
+    told: Array
+    firm: Array
+
+
+@frozen(kw_only=True, eq=False)
+class ShownRecords:
+    """One row per record that an answered poll returned, in the order of operations. row: its operation."""
+
+    row: Array
+    log: Array
+    offset: Array
+    value: Array
+
+
+@frozen(kw_only=True, eq=False)
+class KafkaColumns:
+    """operations, extras: the rows themselves. log_trace, log_topic, log_partition: of each log (trace and topic are indices); process: of each row,
+    dense; txn: of each row, the row of the transaction that it is part of (-1: none); log_of_position: of each flat position (-1: a log without records)."""
+
+    operations: OperationColumns
+    extras: Extras
+    log_trace: Array
+    log_topic: Array
+    log_partition: Array
+    process: Array
+    txn: Array
+    sent: Sent
+    shown: ShownRecords
+    log_of_position: Array
+
+    @property
+    def traces(self) -> tuple[Trace, ...]:
+        """The runs, by index."""
+        return self.operations.traces
+
+    @property
+    def logs(self) -> int:
+        """How many logs there are."""
+        return len(self.log_trace)
+
+
+def kafka_columns_of_traces(traces: Sequence[Trace]) -> KafkaColumns:
+    """The relations of traces in memory."""
+    return kafka_columns(columns_of_traces(traces), extras_of_traces(traces))
+
+
+def kafka_columns_of_table(table: pa.Table, traces: Iterable[Trace] = ()) -> KafkaColumns:
+    """The relations of the rows of an `operations` table. Raises TraceError where a column is missing."""
+    return kafka_columns(columns_of_table(table, traces), extras_of_table(table))
+
+
+def kafka_columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
+    """The relations of these rows."""
+    records, positions = operations.records, operations.positions
+    rows = np.arange(len(operations.op_id))
+    of_record = np.repeat(rows, np.diff(records.start))
+    of_position = np.repeat(rows, np.diff(positions.start))
+    answered = (operations.function == POLL) & (operations.outcome == OK)
+    answered &= operations.completion_time != NEVER
+    is_sent = (operations.function == APPEND)[of_record]
+    is_shown = answered[of_record] & (records.offset >= 0)
+    used = is_sent | is_shown
+    topics, width = max(len(operations.topics), 1), int(records.partition.max(initial=0)) + 1
+
+    def key(row: Array, topic: Array, partition: Array) -> Array:
+        return (operations.trace[row].astype(np.int64) * topics + topic) * width + partition
+
+    keys = key(of_record, records.topic, records.partition)
+    logs, log_of_used = np.unique(keys[used], return_inverse=True)
+    log = np.full(len(keys), NONE)
+    log[used] = log_of_used.reshape(-1)
+    process = _processes(operations)
+    txn = _transactions(operations, process)
+    shown = ShownRecords(
+        row=of_record[is_shown],
+        log=log[is_shown],
+        offset=records.offset[is_shown],
+        value=records.value[is_shown],
+    )
+    return KafkaColumns(
+        operations=operations,
+        extras=extras,
+        log_trace=logs // (topics * width),
+        log_topic=logs % (topics * width) // width,
+        log_partition=logs % width,
+        process=process,
+        txn=txn,
+        sent=_sent(operations, of_record, np.flatnonzero(is_sent), log, shown, txn),
+        shown=shown,
+        log_of_position=_log_of_position(
+            logs, key(of_position, positions.topic, positions.partition), positions.partition < width
+        ),
+    )
+
+
+def _log_of_position(logs: Array, keys: Array, possible: Array) -> Array:
+    if not len(logs):
+        return np.full(len(keys), NONE)
+    at = np.minimum(np.searchsorted(logs, keys), len(logs) - 1)
+    found: Array = np.where((logs[at] == keys) & possible, at, NONE)
+    return found
+
+
+def _processes(operations: OperationColumns) -> Array:
+    """The incarnation of each row, dense, in order of trace."""
+    identity = np.array((operations.trace, operations.process, operations.session), np.int64)
+    if not identity.shape[1]:
+        return np.empty(0, np.int64)
+    codes = np.zeros(identity.shape[1], np.int64)
+    for column in identity:  # codes stay below the number of rows, so that the product fits
+        _, ranks = np.unique(column, return_inverse=True)
+        _, codes = np.unique(codes * (int(ranks.max()) + 1) + ranks.reshape(-1), return_inverse=True)
+        codes = np.asarray(codes, np.int64).reshape(-1)
+    return codes
+
+
+def _transactions(operations: OperationColumns, process: Array) -> Array:
+    """The row of the transaction that each row is part of: the last one of its process that began before it, if it ended after it."""
+    txn = np.full(len(process), NONE)
+    heads = operations.function == TXN
+    if not heads.any():
+        return txn
+    rows = np.arange(len(process))
+    order = np.lexsort((rows, operations.invoke_time, process))
+    last = np.maximum.accumulate(np.where(heads[order], np.arange(len(order)), NONE))
+    begun = last >= 0
+    candidate = order[last[begun]]
+    row = order[begun]
+    inside = (process[candidate] == process[row]) & (candidate != row)
+    inside &= operations.completion_time[row] <= operations.completion_time[candidate]
+    txn[row[inside]] = candidate[inside]
+    return txn
+
+
+def _sent(
+    operations: OperationColumns, of_record: Array, flat: Array, log: Array, shown: ShownRecords, txn: Array
+) -> Sent:
+    row = of_record[flat]
+    nth = flat - operations.records.start[row]
+    base = operations.offset[row]
+    told = np.where(base >= 0, base + nth, NONE)
+    acknowledged = (operations.outcome[row] == OK) & (operations.acks[row] == ACKS_ALL)
+    value = operations.records.value[flat]
+    committed = _committed_by_evidence(operations, row, log[flat], value, shown, txn)
+    return Sent(row=row, log=log[flat], value=value, told=told, firm=(acknowledged | committed) & (told >= 0))
+
+
+def _committed_by_evidence(
+    operations: OperationColumns, row: Array, log: Array, value: Array, shown: ShownRecords, txn: Array
+) -> Array:
+    """Records of unknown transactions of which somebody else was shown some record: such a transaction has committed, all of it."""
+    none = np.zeros(len(row), np.bool_)
+    of = txn[row]
+    open_ = (of >= 0) & (operations.outcome[row] != FAIL)
+    open_[open_] = operations.outcome[of[open_]] != OK
+    open_[open_] = operations.outcome[of[open_]] != FAIL
+    if not open_.any():
+        return none
+    wanted = {
+        (int(g), int(v)): int(t)
+        for g, v, t in zip(log[open_], value[open_], of[open_], strict=True)
+        if operations.traces[operations.trace[t]].unique_values
+    }
+    seen = {
+        t
+        for g, v, r in zip(shown.log.tolist(), shown.value.tolist(), shown.row.tolist(), strict=True)
+        if (t := wanted.get((g, v))) is not None and txn[r] != t
+    }
+    committed: Array = open_ & np.isin(of, sorted(seen))
+    return committed

@@ -1,0 +1,1 @@
+"""The log check of one giant history by slot ranges."""

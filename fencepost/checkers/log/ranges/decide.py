@@ -1,0 +1,299 @@
+"""One slot range of a log, its partial slots merged: does it keep the rules, and what must the other ranges know of it?
+
+Owns what is decided within a range, and `RangeSummary`. Must not know files or the other ranges. A window is the range with as much of its neighbours as
+the largest batch has records, because whoever saw one record of a batch saw the batch.
+"""
+
+from collections.abc import Iterable, Set
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.compiled import compiled
+from fencepost.checkers.log.ranges.partial import (
+    S_BASE,
+    S_CLOCK,
+    S_COUNT,
+    S_EPOCH,
+    S_FAILED,
+    S_INVOKE,
+    S_NTH,
+    S_VALUE,
+)
+from fencepost.checkers.log.ranges.slots import (
+    ACK,
+    BAD,
+    ENDED,
+    EPOCH,
+    FLAGS,
+    HELD,
+    INVOKE,
+    JOINED,
+    LONG_AGO,
+    PLACED,
+    READ,
+    SEEN,
+    SHOWN,
+    VALUE,
+    empty,
+    merge,
+)
+from fencepost.checkers.operation_columns import NEVER, Array
+
+
+@frozen(kw_only=True, eq=False)
+class Soft:
+    """All appends of a log that are not firm (columns as in `partial`), by value, and those that were told an offset, by offset. May be mapped files."""
+
+    rows: Array
+    by_value: Array
+    sorted_values: Array
+    told: Array
+    told_offset: Array
+
+
+def soft_of(parts: Iterable[Array]) -> Soft:
+    """All batches' shares."""
+    rows = np.concatenate([np.empty((0, S_CLOCK + 1), np.int64), *parts])
+    order = np.argsort(rows[:, S_VALUE], kind="stable")
+    told = np.flatnonzero((rows[:, S_BASE] >= 0) & (rows[:, S_EPOCH] >= 0))
+    offset = rows[told, S_BASE] + rows[told, S_NTH]
+    by_offset = np.argsort(offset, kind="stable")
+    return Soft(
+        rows=rows,
+        by_value=order,
+        sorted_values=rows[order, S_VALUE],
+        told=told[by_offset],
+        told_offset=offset[by_offset],
+    )
+
+
+@frozen(kw_only=True)
+class Demands:
+    """What is asked of the log. width: offsets of a range; margin: records of its largest append, 0 if all have one; last: number of the last range."""
+
+    timed: bool
+    dense: bool
+    duplicates: bool
+    width: int
+    margin: int
+    last: int
+
+
+def ranges_of(
+    touched: Set[int], *, timed: bool, dense: bool, duplicates: bool, width: int, largest: int
+) -> tuple[list[int], Demands]:
+    """The ranges that must be decided, given those that operations say anything of and the records of the largest append, and what to ask of them.
+
+    A read of one record of a batch says where the others are, so a batch may reach into ranges that nothing else touches.
+    """
+    margin = largest if largest > 1 else 0
+    reach = -(-margin // width)
+    near = {other for number in touched for other in range(max(number - reach, 0), number + reach + 1)}
+    numbers = list(range(max(near) + 1)) if dense and near else sorted(near)
+    last = max(near, default=0)
+    return numbers, Demands(
+        timed=timed, dense=dense, duplicates=duplicates, width=width, margin=margin, last=last
+    )
+
+
+@frozen(kw_only=True, eq=False)
+class RangeSummary:
+    """latest: of lower bounds; earliest: of upper bounds; epochs: the lowest and highest (-1: none known); known: one more than the highest offset that is
+    occupied or below a claimed end (0: none); empty: where offsets are dense, three rows: those that hold nothing, the earliest upper bound from there to the
+    range's end, and whether a strong read claimed that end; placed: rows of (first soft row, base) of appends that reads place here; reasons: of suspicion."""
+
+    number: int
+    latest: int
+    earliest: int
+    epochs: tuple[int, int]
+    highest_at: int
+    known: int
+    empty: Array
+    placed: Array
+    reasons: tuple[str, ...]
+
+
+@frozen(kw_only=True, eq=False)
+class Window:
+    """The merged slots from offset `low` on, of which [core, end) are the range."""
+
+    slots: Array
+    low: int
+    core: int
+    end: int
+
+
+@frozen(kw_only=True, eq=False)
+class Resolved:
+    """strange: slots of the window where something does not stand where it can; placed: as in RangeSummary."""
+
+    strange: Array
+    placed: Array
+
+
+def merged(number: int, pieces: Iterable[tuple[int, Array]], demands: Demands) -> Window:
+    """The window of range `number`. pieces: (offset of the first slot, slots) of whatever touches it."""
+    start, stop = number * demands.width, (number + 1) * demands.width
+    low = max(start - demands.margin, 0)
+    shares = list(pieces)
+    top = stop + demands.margin
+    if (
+        not demands.dense or number == demands.last
+    ):  # what lies above the highest slot that is touched says nothing
+        top = min(top, max((at + len(other) for at, other in shares), default=start))
+    slots = empty(max(top, start) - low)
+    for at, other in shares:
+        merge(slots, other, at - low)
+    return Window(slots=slots, low=low, core=start - low, end=min(stop, low + len(slots)) - low)
+
+
+def resolved(window: Window, soft: Soft, demands: Demands) -> Resolved:
+    """Place appends that are not firm where reads saw them."""
+    slots = window.slots
+    placed = np.empty((int(((slots[:, FLAGS] & (READ | HELD)) == READ).sum()), 2), np.int64)
+    strange = np.zeros(len(slots), np.bool_)
+    count = _resolve(
+        slots, window.low, window.core, window.end, soft.rows, soft.by_value, soft.sorted_values, demands.timed, placed, strange
+    )  # fmt: skip
+    return Resolved(strange=np.flatnonzero(strange), placed=np.unique(placed[:count], axis=0))
+
+
+def decide(
+    number: int, pieces: Iterable[tuple[int, Array]], soft: Soft, gaps: Array, demands: Demands
+) -> RangeSummary:
+    """Merge the pieces that touch the window of range `number`, and sum the range up."""
+    window = merged(number, pieces, demands)
+    slots, low, core, end = window.slots, window.low, window.core, window.end
+    start = low + core
+    found = resolved(window, soft, demands)
+    reasons = ["a record that does not stand where it can"] if len(found.strange) else []
+    if len(told_wrong(soft, slots, low)):
+        reasons.append("an append that was told another's place")
+    torn, regressed, broken, latest, earliest, first, last, known = _pass(slots, core, end)
+    reasons += ["an end inside a batch"] * torn + ["leader epochs that decrease"] * regressed
+    if broken and demands.timed:
+        reasons.append("bounds in time that contradict each other")
+    occupied = slots[core:end, INVOKE] != NEVER
+    if not demands.dense and _occupied_in(gaps, occupied, start):
+        reasons.append("a read that passes over a record")
+    return RangeSummary(
+        number=number,
+        latest=latest,
+        earliest=earliest,
+        epochs=(first, last),
+        highest_at=start + int(np.argmax(slots[core:end, EPOCH])) if last >= 0 else -1,
+        known=known + low if known >= 0 else 0,
+        empty=_empty(slots[core:end], occupied, start) if demands.dense else np.empty((3, 0), np.int64),
+        placed=found.placed,
+        reasons=tuple(reasons),
+    )
+
+
+@compiled
+def _resolve(
+    slots: Array,
+    low: int,
+    core: int,
+    end: int,
+    soft: Array,
+    by_value: Array,
+    values: Array,
+    timed: bool,
+    placed: Array,
+    strange: Array,
+) -> int:
+    """Fill `placed` and `strange`; how many rows of `placed`."""
+    count = 0
+    for k in range(len(slots)):
+        flags, inside = slots[k, FLAGS], core <= k < end
+        if flags & BAD:
+            strange[k] = inside
+        if flags & READ and not flags & HELD:
+            at = np.searchsorted(values, slots[k, VALUE])
+            if at == len(values) or values[at] != slots[k, VALUE]:
+                strange[k] |= inside
+                continue
+            row = by_value[at]
+            nth, size = soft[row, S_NTH], soft[row, S_COUNT]
+            if soft[row, S_FAILED] or low + k - nth < 0:
+                strange[k] |= inside
+                continue
+            for j in range(size):
+                q = k - nth + j
+                if q < 0 or q >= len(slots):
+                    continue
+                was, value = slots[q, FLAGS], soft[row - nth + j, S_VALUE]
+                if was & HELD or (was & (READ | PLACED) and slots[q, VALUE] != value):
+                    strange[q] = strange[k] = True
+                    continue
+                if was & PLACED and ((was & JOINED) != 0) != (j > 0):
+                    strange[q] = strange[k] = True
+                slots[q, VALUE], slots[q, INVOKE] = value, soft[row, S_INVOKE]
+                slots[q, FLAGS] = was | PLACED | (JOINED if j else 0)
+                told = soft[row, S_BASE] >= 0 and soft[row, S_EPOCH] >= 0
+                if told and soft[row, S_BASE] != low + k - nth and slots[q, EPOCH] == soft[row, S_EPOCH]:
+                    strange[q] = strange[k] = True
+            if inside:
+                placed[count, 0], placed[count, 1] = row - nth, low + k - nth
+                count += 1
+        if timed and inside and slots[k, INVOKE] != NEVER and slots[k, INVOKE] > slots[k, SEEN]:
+            strange[k] = True
+    return count
+
+
+def told_wrong(soft: Soft, slots: Array, low: int) -> Array:
+    """Offsets that an append which is not firm was told with a leader epoch, though something else stands under that key (as log.screen has it)."""
+    a, b = np.searchsorted(soft.told_offset, (low, low + len(slots)))
+    offset, rows = np.asarray(soft.told_offset[a:b]), soft.rows[np.asarray(soft.told[a:b])]
+    there = slots[offset - low]
+    other = (there[:, INVOKE] != NEVER) & (there[:, VALUE] != rows[:, S_VALUE])
+    wrong = other & (there[:, EPOCH] == rows[:, S_EPOCH])
+    wrong[1:] |= np.diff(offset) == 0
+    found: Array = offset[wrong]
+    return found
+
+
+@compiled
+def _pass(slots: Array, core: int, end: int) -> tuple[bool, bool, bool, int, int, int, int, int]:
+    """Steps 2, 3, 6 and 7 over the range: an end inside a batch? epochs that decrease? bounds that contradict each other? And what RangeSummary says of it."""
+    torn = regressed = broken = False
+    latest, earliest, carried, first, last, known = LONG_AGO, NEVER, NEVER, -1, -1, -1
+    for k in range(end):
+        shown = slots[k, SHOWN]
+        if slots[k, FLAGS] & JOINED and carried < shown:
+            shown = carried
+        carried = shown
+        if k < core:
+            continue
+        if slots[k, INVOKE] != NEVER:
+            latest, known = max(latest, slots[k, INVOKE]), k + 1
+        if slots[k, ENDED] != LONG_AGO:
+            latest, known = max(latest, slots[k, ENDED]), max(known, k)
+            torn |= slots[k, FLAGS] & JOINED != 0
+        bound = min(slots[k, ACK], shown)
+        earliest = min(earliest, bound)
+        broken |= latest > bound
+        epoch = slots[k, EPOCH]
+        if epoch >= 0:
+            regressed |= epoch < last
+            first, last = epoch if first < 0 else first, max(last, epoch)
+    return torn, regressed, broken, latest, earliest, first, last, known
+
+
+def _occupied_in(gaps: Array, occupied: Array, start: int) -> bool:
+    """Does any of the gaps [start, stop) hold a record of this range?"""
+    if not len(gaps):
+        return False
+    before = np.concatenate(([0], np.cumsum(occupied)))
+    clipped = np.clip(gaps - start, 0, len(occupied))
+    return bool((before[clipped[:, 1]] > before[clipped[:, 0]]).any())
+
+
+def _empty(slots: Array, occupied: Array, start: int) -> Array:
+    """As RangeSummary.empty."""
+    holes = np.flatnonzero(~occupied)
+    bound = np.minimum(slots[:, ACK], slots[:, SHOWN])
+    earliest = np.minimum.accumulate(bound[::-1])[::-1]
+    ended = slots[holes, ENDED] != LONG_AGO
+    return np.array((holes + start, earliest[holes], ended), np.int64)

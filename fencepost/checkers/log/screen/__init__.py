@@ -1,0 +1,1 @@
+"""The screen: compiled passes that say which logs need a closer look."""

@@ -1,0 +1,95 @@
+"""What one reply claims, held against what was known when it was asked for.
+
+Owns the rules of a single read in the streaming form: claims of one moment, claims that go back, records that must stand in order and within
+bounds. Must not know what is remembered of records, or how.
+"""
+
+from attrs import define
+
+from fencepost.checkers.log.streaming.findings import StreamFindings
+from fencepost.checkers.log.streaming.memory import Claimed, Sent, Slot
+from fencepost.checkers.log.streaming.skips import StreamSkips
+from fencepost.checkers.operation_columns import NONE
+from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED
+from fencepost.traces.operations import Operation
+from fencepost.traces.trace import Claims
+
+
+@define(kw_only=True)
+class StreamReplies:
+    """loss: ranges of offsets whose loss is allowed; the rest is where findings and skips go."""
+
+    claims: Claims
+    loss: list[tuple[int, int]]
+    findings: StreamFindings
+    skips: StreamSkips
+
+    @property
+    def timed(self) -> bool:
+        """Is anything demanded of real time?"""
+        return self.claims.check != "content"
+
+    def lossy(self, offset: int) -> bool:
+        """Is loss allowed at this offset?"""
+        return any(start <= offset < end for start, end in self.loss)
+
+    def of_one_moment(self, read: Operation, told: Claimed) -> None:
+        """What one reply claims is of one moment."""
+        if told.end is None:
+            return
+        start = told.log_start if self.claims.retention else None
+        for claim, anomaly in ((start, "log_start_above_end"), (told.stable, "last_stable_above_end")):
+            if claim is not None and claim > told.end:
+                self.findings.add(anomaly, claim, (read,), f"at most the end {told.end}", f"{claim}")
+
+    def not_below(
+        self, sent: Sent, read: Operation, end: int | None, start: int | None, stable: int | None
+    ) -> None:
+        """Trusted claims must not lie below what was known when the read was invoked."""
+        for claim, floor, anomaly, what in (
+            (end, sent.acknowledged, "stale_read", "end"),
+            (end, sent.shown, "high_watermark_regressed", "end"),
+            (start, sent.log_start, "log_start_regressed", "log start"),
+            (stable, sent.stable, "last_stable_offset_regressed", "last stable offset"),
+        ):
+            if claim is None or not self.timed or self.lossy(claim):
+                continue
+            if claim < floor.end and floor.by is not None:
+                expected = f"{what} {floor.end} or more"
+                self.findings.timed(anomaly, claim, read, floor.by, expected, f"{what} {claim}")
+
+    def above_log_start(self, sent: Sent, read: Operation, lowest: int) -> None:
+        """In the strong profile no record lies below a log start that was known."""
+        floor = sent.log_start
+        if lowest < floor.end and floor.by is not None and not self.lossy(lowest):
+            expected = f"no record below the log start {floor.end}"
+            self.findings.timed("read_below_log_start", lowest, read, floor.by, expected, f"offset {lowest}")
+
+    def order(
+        self,
+        read: Operation,
+        told: Claimed,
+        trusted: tuple[int | None, int | None, int | None],
+        slots: dict[int, Slot],
+        sends: dict[int, Sent],
+    ) -> None:
+        """Step 1 within one read. trusted: log start, end and last stable offset as claimed, where they may be; slots, sends: what is remembered."""
+        start, end, stable = trusted
+        begin = max(told.position, NONE if start is None else start)
+        committed = read.isolation == ISOLATIONS[READ_COMMITTED]
+        bounds = [claim for claim in (end, stable if committed else None) if claim is not None]
+        stop = min(bounds, default=None)
+        before = begin - 1 if told.position >= 0 else None
+        for n, record in enumerate(told.records):
+            offset = record.offset
+            if n and before is not None and offset <= before:
+                self.findings.add(
+                    "unordered_read", offset, (read,), f"an offset above {before}", f"offset {offset}"
+                )
+            if offset < begin or (stop is not None and offset >= stop):
+                what = f"offsets within [{max(begin, 0)}, {stop if stop is not None else 'any end'})"
+                self.findings.add("read_outside_bounds", offset, (read,), what, f"offset {offset}")
+            if before is not None and offset > before + 1:
+                waits = n == 0 and start is None and self.claims.retention
+                self.skips.passed(read, before + 1, offset, waits=waits, slots=slots, sends=sends)
+            before = offset

@@ -1,0 +1,146 @@
+"""The skip rule of the streaming form: what may excuse a read that passed over a record, as far as it is known by then.
+
+Owns the log start known so far, the newest offset of each key, and the skips that wait: a log start may be claimed later that explains one, and
+a transaction may begin later whose control records fill holes. It excuses whatever may turn out to be excused; so it misses skips, and adds none.
+"""
+
+from attrs import Factory, define
+
+from fencepost.checkers.log.streaming.findings import StreamFindings
+from fencepost.checkers.log.streaming.memory import Sent, Slot
+from fencepost.checkers.operation_columns import NONE
+from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED, TOMBSTONE
+from fencepost.checkers.verdict import Finding
+from fencepost.traces.operations import Operation
+from fencepost.traces.trace import Claims
+
+MOST_UNPLACED = 64
+"""Appends of one key that are kept while nobody knows where they stand."""
+
+
+@define(kw_only=True)
+class KeyState:
+    """What is known of a key. newest: the highest offset that holds a record of it; unplaced: appends of it that were invoked, did not fail, and
+    whose place is not known; crowded: there were more of those than are kept, so that anything of this key may be gone."""
+
+    newest: int = -1
+    unplaced: set[int] = Factory(set)
+    crowded: bool = False
+
+
+@define(kw_only=True)
+class StreamSkips:
+    """licence: the highest log start that was claimed so far. waiting: of the skips that a later log start may explain, the one at the highest
+    offset. dense, dense_waiting: the same of skips over offsets that are not known to hold a record, but must where offsets are dense. keys: by key;
+    moved: an append of a key was shown at a second, higher place (that is another finding), which may excuse what was told before."""
+
+    findings: StreamFindings
+    claims: Claims
+    compacted: bool
+    unique: bool
+    horizon: int
+    licence: int = 0
+    transactional: bool = False
+    waiting: tuple[int, Finding] | None = None
+    dense: Finding | None = None
+    dense_waiting: tuple[int, Finding] | None = None
+    keys: dict[str, KeyState] = Factory(dict)
+    moved: bool = False
+
+    def final(self) -> Finding | None:
+        """A skip that waited and that nothing has explained, if the stream ends now."""
+        if self.waiting is not None and self.waiting[0] >= self.licence:
+            return self.waiting[1]
+        if self.transactional or self.compacted:
+            return None
+        if self.dense_waiting is not None and self.dense_waiting[0] >= self.licence:
+            return self.dense_waiting[1]
+        return self.dense
+
+    def claim(self, log_start: int | None) -> None:
+        """Somebody was told this log start."""
+        if self.claims.retention and log_start is not None:
+            self.licence = max(self.licence, log_start)
+
+    def sent(self, operation: Operation) -> None:
+        """An append was invoked."""
+        if not self.compacted or operation.key is None:
+            return
+        if operation.key not in self.keys and len(self.keys) >= self.horizon:
+            return  # a key that is not known excuses
+        state = self.keys.setdefault(operation.key, KeyState())
+        if len(state.unplaced) < MOST_UNPLACED:
+            state.unplaced.add(operation.op_id)
+        else:
+            state.crowded = True
+
+    def placed(self, operation: Operation, last: int) -> None:
+        """An append is known to stand, its last record at `last`; or (-1) to have failed."""
+        state = self.keys.get(operation.key) if operation.key is not None else None
+        if state is not None:
+            self.moved |= operation.op_id not in state.unplaced and last > state.newest
+            state.unplaced.discard(operation.op_id)
+            state.newest = max(state.newest, last)
+
+    def passed(
+        self,
+        read: Operation,
+        first: int,
+        stop: int,
+        *,
+        waits: bool,
+        slots: dict[int, Slot],
+        sends: dict[int, Sent],
+    ) -> None:
+        """A read went from offset `first` (where it began, or behind its last record) to `stop`; waits: a log start claimed later may explain it."""
+        near = stop - first < len(slots)
+        held = [
+            o for o in (range(first, stop) if near else sorted(slots)) if first <= o < stop and o in slots
+        ]
+        wrong = [o for o in held if not self._excused(read, slots[o], o, sends)]
+        for offset, by in (
+            (wrong[-1], (read, slots[wrong[-1]].by)) if wrong else (NONE, ()),
+            (stop - 1, (read,)),
+        ):
+            if offset < 0:
+                continue
+            finding = self.findings.made(
+                "skipped_offset", offset, by, f"offset {offset} before {stop}", f"a jump to {stop}"
+            )
+            if len(by) == 1 and not self.claims.dense:
+                continue
+            self._keep(offset, finding, held=len(by) == 2, waits=waits)
+
+    def _keep(self, offset: int, finding: Finding, *, held: bool, waits: bool) -> None:
+        """Tell a skip now, or keep it until it is known that nothing explains it."""
+        if not waits and held:
+            self.findings.found.setdefault("skipped_offset", finding)
+        elif not waits:
+            self.dense = self.dense or finding
+        elif held and (self.waiting is None or offset > self.waiting[0]):
+            self.waiting = (offset, finding)
+        elif not held and (self.dense_waiting is None or offset > self.dense_waiting[0]):
+            self.dense_waiting = (offset, finding)
+
+    def _excused(self, read: Operation, slot: Slot, offset: int, sends: dict[int, Sent]) -> bool:
+        """May what stands at this offset be gone, or hidden from this read?"""
+        committed = read.isolation == ISOLATIONS[READ_COMMITTED]
+        if not self.compacted and not committed:
+            return False
+        sent = sends.get(slot.value)
+        if sent is None or not self.unique:
+            return True
+        append = sent.operation
+        if sent.transactional or not self.compacted:
+            return sent.transactional
+        state = self.keys.get(append.key) if append.key is not None else None
+        if append.argument == TOMBSTONE or (append.key is not None and state is None):
+            return True
+        if state is None:
+            return False
+        exact = (
+            self.claims.check != "content"
+            and not self.claims.clock_uncertainty_ns
+            and not self.claims.duplicates
+        )
+        return not exact or state.crowded or bool(state.unplaced) or state.newest > offset

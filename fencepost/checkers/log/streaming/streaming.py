@@ -1,0 +1,350 @@
+"""The streaming form: one log judged while it happens, in memory bounded by a horizon.
+
+Owns the state that decides real time with one number: E, the largest end known from completed operations. On invocation an operation
+remembers `floor = E`; what it turns out to have done must not lie below. E is kept apart for acknowledgements, for reads, for log starts and
+for last stable offsets, so that the anomaly gets its right name. It is not the whole decision; what it leaves to the batch form: holes (step 5),
+torn batches, leader epochs, session order, a skip whose occupant is known only later or that could be excused by what was in flight, loss keyed
+by epoch, what transactions forbid, and `lost_write` (which it calls stale_read: the later reads have not happened yet). A value that nobody
+sent yet is deferred until it is sent, or the stream ends, or it leaves the horizon. What the horizon dropped makes the verdict Unknown. It never
+finds what the batch form does not.
+"""
+
+from typing import Any
+
+from attrs import Factory, define, field
+
+from fencepost.checkers.log.group import CHECK
+from fencepost.checkers.log.rules import loss_in
+from fencepost.checkers.log.streaming.findings import StreamFindings
+from fencepost.checkers.log.streaming.memory import Sent, ShownValue, Slot, claimed_by, touches
+from fencepost.checkers.log.streaming.replies import StreamReplies
+from fencepost.checkers.log.streaming.skips import StreamSkips
+from fencepost.checkers.operation_columns import NONE
+from fencepost.checkers.statements import ISOLATIONS, READ_COMMITTED, READ_UNCOMMITTED
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.traces.operations import ACKS_ALL, Function, Operation, Outcome, Record
+from fencepost.traces.trace import Claims, Trace
+
+HORIZON = 1_000_000
+"""Slots, unseen sends and unsent values that are kept, each."""
+IN_FLIGHT = 1_000_000
+"""Operations in flight that are kept."""
+
+
+@define(kw_only=True)
+class StreamingLogCheck:
+    """Feed invocations and completions in time order; at equal times invocations first. Then ask for the verdict.
+
+    acknowledged, shown, log_start, stable: how far each is known to reach; slots: by offset; offset_of, sends: by value; early: values read before
+    they were sent, with offset and read; in_flight: floors of unfinished operations by op id; transacting: (process, session) of open
+    transactions; forgotten: how much left the horizon undecided; abandoned: operations that were in flight when there
+    were more than are kept.
+    """
+
+    topic: str
+    partition: int
+    claims: Claims = Factory(Claims)
+    horizon: int = HORIZON
+    most_in_flight: int = IN_FLIGHT
+    now: int = Factory(lambda: -(2**63))
+    acknowledged: ShownValue = Factory(ShownValue)
+    shown: ShownValue = Factory(ShownValue)
+    log_start: ShownValue = Factory(ShownValue)
+    stable: ShownValue = Factory(ShownValue)
+    slots: dict[int, Slot] = Factory(dict)
+    offset_of: dict[int, int] = Factory(dict)
+    sends: dict[int, Sent] = Factory(dict)
+    early: dict[int, tuple[int, Operation]] = Factory(dict)
+    in_flight: dict[int, Sent] = Factory(dict)
+    transacting: set[tuple[int, int]] = Factory(set)
+    forgotten: int = 0
+    abandoned: int = 0
+    sends_forgotten: bool = False
+    unique: bool = True
+    broken: str = ""
+    loss: list[tuple[int, int]] = field(init=False)
+    findings: StreamFindings = field(init=False)
+    skips: StreamSkips = field(init=False)
+    replies: StreamReplies = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        claims = self.claims
+        self.loss = loss_in(claims, self.topic, self.partition)
+        self.findings = StreamFindings(
+            topic=self.topic, partition=self.partition, uncertainty=claims.clock_uncertainty_ns
+        )
+        self.skips = StreamSkips(
+            findings=self.findings,
+            claims=claims,
+            compacted=self.topic in claims.compacted,
+            unique=self.unique,
+            horizon=self.horizon,
+        )
+        self.replies = StreamReplies(claims=claims, loss=self.loss, findings=self.findings, skips=self.skips)
+
+    def invoke(self, operation: Operation) -> None:
+        """`operation` begins now; of its fields only those known at invocation are looked at."""
+        self._tick(operation.invoke_time, operation)
+        process = (operation.process, operation.session)
+        sent = Sent(
+            operation=operation,
+            acknowledged=self.acknowledged,
+            shown=self.shown,
+            log_start=self.log_start,
+            stable=self.stable,
+            transactional=process in self.transacting,
+        )
+        if len(self.in_flight) >= self.most_in_flight:
+            self._abandon()
+        self.in_flight[operation.op_id] = sent
+        if operation.function is Function.TXN:
+            self.transacting.add(process)
+        if operation.function is Function.APPEND:
+            self.skips.sent(operation)
+            self.skips.transactional |= sent.transactional
+            for record in operation.records:
+                if record.value in self.sends and self.unique:
+                    self.broken = self.broken or f"value {record.value} was sent twice"
+                if record.value not in self.sends:
+                    self._keep(self.sends, record.value, sent)
+                if record.value in self.early:
+                    offset, read = self.early.pop(record.value)
+                    self._read_before_sent(sent, record.value, offset, read)
+                    self._stands(sent, record.value, offset, read)
+
+    def complete(self, operation: Operation) -> None:
+        """`operation` has its outcome now."""
+        self._tick(operation.completion_time or operation.invoke_time, operation)
+        sent = self.in_flight.pop(operation.op_id, None)
+        if operation.function is Function.TXN:
+            self.transacting.discard((operation.process, operation.session))
+        if sent is None and self.abandoned:
+            self.forgotten += 1
+            return
+        if (
+            sent is None
+            or operation.completion_time is None
+            or operation.completion_time < operation.invoke_time
+        ):
+            self.broken = self.broken or f"operation {operation.op_id} completed but was not in flight"
+            return
+        if operation.function is Function.TXN:
+            return
+        told = claimed_by(operation, self.topic, self.partition)
+        self.skips.claim(told.log_start)
+        if operation.function is Function.APPEND:
+            self._append_done(sent, operation)
+        elif operation.outcome is Outcome.OK:
+            self._read_done(sent, operation)
+
+    def verdict(self) -> Verdict:
+        """What is known so far, taking the stream to have ended."""
+        for value, (offset, read) in self.early.items():
+            what = "only records that some client sent", f"value {value}, which nobody sent"
+            if self.sends_forgotten:
+                self.forgotten += 1
+            else:
+                self.findings.add("phantom_record", offset, (read,), *what)
+        for sent in self.in_flight.values():
+            for base in sent.stands:
+                self._above_floors(sent, sent.operation, base)
+        found = {**self.findings.found}
+        if "skipped_offset" not in found and (skip := self.skips.final()) is not None:
+            found["skipped_offset"] = skip
+        if self.skips.moved:
+            found.pop("skipped_offset", None)
+        if self.broken or self.claims.assumption_broken:
+            reason = self.broken or self.claims.assumption_broken
+            return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason)
+        if found:
+            return Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(found.values()))
+        if self.forgotten:
+            reason = f"{self.forgotten} records lay beyond the horizon of {self.horizon}"
+            return Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason)
+        return Verdict(decision=Decision.OK, check=CHECK)
+
+    def _tick(self, time: int, operation: Operation) -> None:
+        if time < self.now:
+            self.broken = self.broken or f"operation {operation.op_id} was fed at {time}, after {self.now}"
+        self.now = max(self.now, time)
+
+    def _append_done(self, sent: Sent, operation: Operation) -> None:
+        if operation.outcome is Outcome.FAIL:
+            sent.failed = True
+            self.skips.placed(operation, NONE)
+            for record in operation.records:
+                if record.value in self.offset_of:
+                    self._failed_visible(sent, record.value, self.slots.get(self.offset_of[record.value]))
+            return
+        for base in sent.stands:
+            self._above_floors(sent, operation, base)
+        firm = operation.outcome is Outcome.OK and operation.acks in (None, ACKS_ALL)
+        if not firm or not operation.records:
+            return
+        if operation.offset is None:
+            self.broken = (
+                self.broken
+                or f"operation {operation.op_id} is an append with acks=all and ok but has no offset"
+            )
+            return
+        for n, record in enumerate(operation.records):
+            self._content(operation.offset + n, record.value, operation)
+        self._above_floors(sent, operation, operation.offset)
+        if not any(self.replies.lossy(operation.offset + n) for n in range(len(operation.records))):
+            self.skips.placed(operation, operation.offset + len(operation.records) - 1)
+        self.acknowledged = self._raised(
+            self.acknowledged, operation.offset + len(operation.records), operation
+        )
+
+    def _read_done(self, sent: Sent, operation: Operation) -> None:
+        told = claimed_by(operation, self.topic, self.partition)
+        strong = operation.strong or self.claims.check == "strong"
+        end, stable = (told.end, told.stable) if strong else (None, None)
+        start = told.log_start if strong and self.claims.retention else None
+        self.replies.of_one_moment(operation, told)
+        for record in told.records:
+            self._record(operation, record)
+        self.replies.order(operation, told, (start, end, stable), self.slots, self.sends)
+        self.replies.not_below(sent, operation, end, start, stable)
+        reach = max((record.offset + 1 for record in told.records), default=0)
+        claimed = max(end or 0, start or 0, stable or 0)
+        if claimed >= reach:
+            self.shown = self._raised(self.shown, claimed, operation)
+        self.shown = self._raised(self.shown, reach, operation, by_record=True)
+        self.log_start = self._raised(self.log_start, start or 0, operation)
+        shown = reach if operation.isolation == ISOLATIONS[READ_COMMITTED] else 0
+        self.stable = self._raised(self.stable, max(stable or 0, shown), operation)
+        if self.claims.check == "strong" and told.records:
+            self.replies.above_log_start(sent, operation, min(record.offset for record in told.records))
+
+    def _record(self, read: Operation, record: Record) -> None:
+        known = self.slots.get(record.offset)
+        sent = self.sends.get(record.value)
+        if known is not None and known.value == record.value and record.value not in self.early:
+            return
+        if record.offset < self._oldest():
+            self.forgotten += 1
+            return
+        self._content(record.offset, record.value, read)
+        if sent is None:
+            self._keep(self.early, record.value, (record.offset, read))
+        else:
+            self._stands(sent, record.value, record.offset, read)
+
+    def _oldest(self) -> int:
+        """Below this offset the horizon has forgotten slots."""
+        return next(iter(self.slots), 0) if len(self.slots) >= self.horizon else 0
+
+    def _content(self, offset: int, value: int, by: Operation) -> None:
+        """Step 1: one value at each offset, one offset for each value (left to the batch form where loss is allowed)."""
+        if self.replies.lossy(offset):
+            return
+        known = self.slots.get(offset)
+        if known is not None and known.value != value:
+            self.findings.add(
+                "inconsistent_offsets", offset, (known.by, by), f"value {known.value}", f"value {value}"
+            )
+        elsewhere = self.offset_of.get(value)
+        if elsewhere is not None and elsewhere != offset and self.unique and not self.claims.duplicates:
+            before = (self.slots[elsewhere].by,) if elsewhere in self.slots else ()
+            self.findings.add(
+                "duplicate", offset, (*before, by), f"value {value} at {elsewhere} only", f"it at {offset}"
+            )
+        if known is None:
+            self._keep(self.slots, offset, Slot(value=value, by=by))
+        if elsewhere is None:
+            self._keep(self.offset_of, value, offset)
+
+    def _stands(self, sent: Sent, value: int, offset: int, read: Operation) -> None:
+        """A read showed a record of `sent` at `offset`."""
+        if sent.failed:
+            self._failed_visible(sent, value, Slot(value=value, by=read))
+            return
+        base = offset - [record.value for record in sent.operation.records].index(value)
+        if not self.unique or self.replies.lossy(offset):
+            return
+        self.skips.placed(sent.operation, base + len(sent.operation.records) - 1)
+        if sent.operation.op_id in self.in_flight:
+            sent.stands.append(base)
+        elif sent.abandoned:
+            self.forgotten += 1  # it may have failed since
+        else:
+            self._above_floors(sent, sent.operation, base)
+
+    def _above_floors(self, sent: Sent, append: Operation, base: int) -> None:
+        """The append must not lie below what was known when it was invoked."""
+        last = base + len(append.records) - 1
+        if not self.replies.timed or self.replies.lossy(base) or self.replies.lossy(last):
+            return
+        expected, seen = "an offset of {0} or more", f"offset {base}"
+        floor = sent.acknowledged
+        if base < floor.end and floor.by is not None:
+            self.findings.timed("append_inversion", base, append, floor.by, expected.format(floor.end), seen)
+        floor = sent.shown
+        own = floor.by_record and base <= floor.end - 1 < base + len(
+            append.records
+        )  # that is read_before_sent
+        if base < floor.end and floor.by is not None and not own:
+            self.findings.timed(
+                "append_below_shown_end", base, append, floor.by, expected.format(floor.end), seen
+            )
+
+    def _raised(self, known: ShownValue, end: int, by: Operation, by_record: bool = False) -> ShownValue:
+        while end > 0 and self.replies.lossy(end - 1):
+            end = min(start for start, stop in self.loss if start <= end - 1 < stop)
+            by_record = False
+        claims = (
+            end == known.end and known.by_record and not by_record
+        )  # a claim says more than a record does
+        return ShownValue(end=end, by=by, by_record=by_record) if end > known.end or claims else known
+
+    def _keep(self, table: dict[int, Any], key: int, value: Any) -> None:
+        """Remember; the oldest entry leaves where the horizon is full."""
+        if len(table) >= self.horizon:
+            oldest = next(iter(table))
+            if table is self.early:
+                self.forgotten += 1
+            self.sends_forgotten |= table is self.sends
+            del table[oldest]
+        table[key] = value
+
+    def _abandon(self) -> None:
+        """The operation that is in flight for longest is not kept any longer: what became of it will not be judged."""
+        sent = self.in_flight.pop(next(iter(self.in_flight)))
+        sent.abandoned = True
+        self.abandoned += 1
+        self.forgotten += bool(sent.stands)
+
+    def _failed_visible(self, sent: Sent, value: int, slot: Slot | None) -> None:
+        hidden = slot is not None and slot.by.isolation != ISOLATIONS[READ_UNCOMMITTED]
+        if slot is not None and (hidden or not sent.transactional):
+            offset = self.offset_of.get(value, NONE)
+            operations = (slot.by, sent.operation)
+            what = "no record of an append that failed", f"value {value}"
+            self.findings.add("failed_append_visible", offset, operations, *what)
+
+    def _read_before_sent(self, sent: Sent, value: int, offset: int, read: Operation) -> None:
+        if self.replies.timed:
+            what = (
+                f"no read of value {value} before it was sent",
+                f"it at offset {offset} in operation {read.op_id}",
+            )
+            self.findings.timed("read_before_sent", offset, sent.operation, read, *what)
+
+
+def stream_trace(trace: Trace, topic: str, partition: int, *, horizon: int = HORIZON) -> Verdict:
+    """What the streaming form says of one log of a finished trace."""
+    check = StreamingLogCheck(
+        topic=topic, partition=partition, claims=trace.claims, unique=trace.unique_values, horizon=horizon
+    )
+    mine = [operation for operation in trace.operations if touches(operation, topic, partition)]
+    outer = [
+        operation.function is Function.TXN for operation in mine
+    ]  # a transaction begins before its parts
+    moments = [(operation.invoke_time, 0, not outer[n], n) for n, operation in enumerate(mine)]
+    moments += [
+        (o.completion_time, 1, outer[n], n) for n, o in enumerate(mine) if o.completion_time is not None
+    ]
+    for _, completes, _, n in sorted(moments):
+        (check.complete if completes else check.invoke)(mine[n])
+    return check.verdict()

@@ -1,0 +1,1 @@
+"""`fencepost check`: traces judged by worker processes."""

@@ -1,0 +1,213 @@
+"""`fencepost check`: traces judged by the plain checker, by as many processes as there is work for."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import rich_click as click
+from attrs import define, field
+
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.cli.check.model import asked_model, check_model, model_options
+from fencepost.cli.replay import by_rank, exit_code_of, show_findings
+from fencepost.console.options import checks_option, jobs_option, json_option, split_names
+from fencepost.console.output import Output, add_row, table
+from fencepost.report.commands import replay_stored
+from fencepost.traces.errors import ExitCode, strongest
+
+if TYPE_CHECKING:
+    from fencepost.cli.check.work import Judgement, Question
+    from fencepost.mining.inputs.traces import Piece
+
+MOST_LISTED = 20
+"""Traces with a verdict other than Ok that are named."""
+
+
+@define
+class Tally:
+    """What was judged. decisions: traces by their verdict; notable: (source, trace id, verdict) other than Ok, the first MOST_LISTED; unreadable: reasons."""
+
+    decisions: Counter[str] = field(factory=Counter)
+    anomalies: Counter[str] = field(factory=Counter)
+    notable: list[tuple[str, int, Verdict]] = field(factory=list)
+    illegal: int = 0
+    unreadable: list[str] = field(factory=list)
+    codes: set[ExitCode] = field(factory=set)
+
+    @property
+    def traces(self) -> int:
+        """How many were judged."""
+        return sum(self.decisions.values())
+
+    def add(self, source: str, trace_id: int, verdict: Verdict) -> None:
+        """Count one trace."""
+        self.decisions[verdict.decision.value] += 1
+        self.codes.add(exit_code_of(verdict))
+        if verdict.anomaly is not None:
+            self.anomalies[verdict.anomaly] += 1
+        if verdict.decision is not Decision.OK and len(self.notable) < MOST_LISTED:
+            self.notable.append((source, trace_id, verdict))
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Nothing readable is a usage error; something unreadable quarantines."""
+        codes = set(self.codes)
+        if not self.traces:
+            codes.add(ExitCode.USAGE)
+        elif self.unreadable:
+            codes.add(ExitCode.QUARANTINED)
+        return strongest(codes)
+
+
+@click.command("check")
+@click.argument("inputs", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|FOLDER...")
+@checks_option
+@click.option(
+    "--profile",
+    help="What to ask of the log, instead of what each trace claims: default, session, strong or content.",
+)
+@click.option(
+    "--explain",
+    type=click.IntRange(0, 100),
+    default=1,
+    show_default=True,
+    help="Illegal traces to explain in full.",
+)
+@model_options
+@jobs_option
+@json_option
+def command(
+    inputs: tuple[Path, ...],
+    checks: str | None,
+    profile: str | None,
+    explain: int,
+    format: str | None,
+    jobs: int,
+    as_json: bool,
+    **model: Any,
+) -> ExitCode:
+    """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines (docs/traces.md).
+
+    What cannot be read is told and left out, the rest is judged; files and parts of folders are judged in parallel and told in
+    order. Traces of other systems count as well: whatever is written in a format that is known can be judged. With --model, client
+    operations are held against a sequential model instead (docs/models.md).
+
+    \b
+    Examples
+      # a campaign's folder
+      fencepost check out/broken
+      # client operations only
+      fencepost check history.jsonl --checks log
+      # does the system keep strong reads?
+      fencepost check history.jsonl --profile strong
+      # is a register's history linearizable?
+      fencepost check etcd.log --model cas-register
+      # a folder of histories, four at a time, ten seconds each
+      fencepost check histories/ --model key-value --jobs 4 --timeout 10
+    """
+    from fencepost.mining.inputs.traces import FORMATS, OURS, Piece, pieces_of
+
+    output = Output(as_json)
+    if format is not None and format not in FORMATS:
+        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
+    question = _question(checks, profile, model)
+    tally = Tally()
+    pieces = []
+    for piece in pieces_of(inputs, format or (OURS if question.checks and checks is None else "auto")):
+        if isinstance(piece, Piece):
+            pieces.append(piece)
+        else:
+            tally.unreadable.append(piece.reason)
+            output.note(f"unreadable, left out: {piece.reason}")
+    if question.model:
+        return check_model(pieces, tally.unreadable, question, jobs, explain, output)
+    try:
+        _judge(pieces, question, jobs, explain, tally, output)
+    except KeyboardInterrupt:
+        tally.codes.add(ExitCode.INTERRUPTED)
+        output.note(f"interrupted: {tally.traces} traces were judged")
+    _show(tally, question.checks, output)
+    output.emit(_as_dict(tally, question.checks))
+    return tally.exit_code
+
+
+def _question(checks: str | None, profile: str | None, model: dict[str, Any]) -> "Question":
+    """What the options ask for. Raises UsageError, FencepostError."""
+    from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
+    from fencepost.cli.check.work import Question
+
+    if model["model"] is not None:
+        if checks is not None or profile is not None:
+            raise click.UsageError(
+                "expected --model without --checks and --profile, which ask something else"
+            )
+        return asked_model(**model)
+    if any(value is not None for value in model.values()):
+        raise click.UsageError("expected --model with --initial, --timeout and --memory, saw none")
+    names = tuple(check.name for check in checks_by_name(split_names(checks) or DEFAULT_CHECKS))
+    check_profile(profile)
+    return Question(checks=names, profile=profile)
+
+
+def _judge(
+    pieces: "list[Piece]", question: "Question", jobs: int, explain: int, tally: Tally, output: Output
+) -> None:
+    from fencepost.cli.check.pool import judged_by_all
+    from fencepost.cli.check.work import Judgement
+    from fencepost.mining.inputs.traces import Quarantined
+
+    with output.progress("pieces", len(pieces)) as bar:
+        for number, told in judged_by_all(pieces, question, jobs):
+            bar.to(number, f"{tally.traces} traces judged")
+            if isinstance(told, Quarantined):
+                tally.unreadable.append(told.reason)
+                output.note(f"unreadable, left out: {told.reason}")
+            elif isinstance(told, Judgement):
+                tally.add(told.source, told.trace_id, told.verdict)
+                if told.verdict.decision is Decision.ILLEGAL:
+                    tally.illegal += 1
+                    if tally.illegal <= explain:
+                        _explain(pieces[number], told, question, output)
+
+
+def _explain(piece: "Piece", judgement: "Judgement", question: "Question", output: Output) -> None:
+    from fencepost.cli.check.work import trace_at, verdicts_of
+
+    trace = trace_at(piece, judgement.index)
+    if trace is None:
+        output.note(f"{judgement.source}: it cannot be read again to be drawn")
+        return
+    stored = judgement.stored and trace.plan
+    replay = replay_stored(Path(judgement.source), trace.trace_id) if stored else ""
+    show_findings(by_rank(verdicts_of(trace, question)), trace, replay, output)
+    output.say("")
+
+
+def _show(tally: Tally, checks: tuple[str, ...], output: Output) -> None:
+    rows = table("trace", "decision", "anomaly", "why")
+    for source, trace_id, verdict in tally.notable:
+        worst = by_rank((verdict,))
+        why = verdict.reason or (f"expected {worst[0].expected}; saw {worst[0].seen}" if worst else "")
+        style = "red" if verdict.decision is Decision.ILLEGAL else "yellow"
+        add_row(rows, f"{source} {trace_id}", verdict.decision.value, verdict.anomaly or "", why, style=style)
+    if tally.notable:
+        output.say(rows, "")
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.decisions.items()))
+    left_out = f"; {len(tally.unreadable)} pieces of the input were unreadable" if tally.unreadable else ""
+    output.say(f"{tally.traces} traces judged by {', '.join(checks)}: {counts or 'none'}{left_out}")
+
+
+def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "traces": tally.traces,
+        "checks": checks,
+        "decisions": dict(tally.decisions),
+        "anomalies": dict(tally.anomalies),
+        "verdicts": [
+            {"source": source, "trace_id": trace_id, **attrs.asdict(verdict)}
+            for source, trace_id, verdict in tally.notable
+        ],
+        "unreadable": tally.unreadable,
+        "exit_code": int(tally.exit_code),
+    }

@@ -1,0 +1,198 @@
+"""`fencepost check --model`: histories held against a sequential model.
+
+Owns: the options of that question, and the answer per history with counts and time. Must not know how linearizability is decided.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import msgspec
+import rich_click as click
+from attrs import define, field
+from rich.table import Table
+
+from fencepost.checkers.verdict import Decision
+from fencepost.console.options import Decorator
+from fencepost.console.output import Output, add_row, table
+from fencepost.traces.errors import ExitCode, strongest
+
+if TYPE_CHECKING:
+    from fencepost.cli.check.work import Judgement, Question
+    from fencepost.mining.inputs.traces import Piece
+
+COUNTS = ("operations", "parts", "decided", "steps", "nodes")
+"""Of one history: what was judged, and the work that it took."""
+TIMEOUT_SECONDS = 60.0
+MEMORY_MIB = 2048
+
+_CODES = {Decision.OK: ExitCode.NOTHING_FOUND, Decision.ILLEGAL: ExitCode.FINDINGS}
+_STYLES = {Decision.OK: "green", Decision.ILLEGAL: "red"}
+
+
+def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that come with --model."""
+    options: tuple[Decorator, ...] = (
+        click.option(
+            "--model",
+            metavar="NAME",
+            help="Ask whether client operations are linearizable: register, cas-register, key-value, set, queue,"
+            " mutex, fenced-lock, counter, log, or MODULE:CLASS of yours.",
+        ),
+        click.option(
+            "--format",
+            metavar="NAME",
+            help="What files are written in: fencepost, edn, json, jepsen-log or auto."
+            " [default: auto with --model or --checks, otherwise fencepost]",
+        ),
+        click.option("--initial", metavar="JSON", help="With --model, the value that it starts from."),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help=f"With --model, the time for one history; then it is unknown. [default: {TIMEOUT_SECONDS:g}]",
+        ),
+        click.option(
+            "--memory",
+            type=click.IntRange(min=1),
+            metavar="MIB",
+            help=f"With --model, the memory for one history; then it is unknown. [default: {MEMORY_MIB}]",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def initial_value(initial: str | None) -> tuple[Any, ...]:
+    """What --initial says, () if nothing. Raises UsageError."""
+    if initial is None:
+        return ()
+    try:
+        return (None if initial == "nil" else msgspec.json.decode(initial),)
+    except msgspec.DecodeError:
+        raise click.UsageError(f"expected --initial as JSON (a text in quotes), saw {initial!r}") from None
+
+
+def asked_model(*, model: str, initial: str | None, timeout: float | None, memory: int | None) -> "Question":
+    """What the options ask for. Raises UsageError, FencepostError."""
+    from fencepost.cli.check.work import Question
+
+    first = initial_value(initial)
+    if ":" in model and "" not in sys.path:
+        sys.path.insert(
+            0, ""
+        )  # a model of the caller's is looked for beside the histories, as `python -m` would
+    question = Question(
+        model=model,
+        initial=first,
+        timeout_s=timeout or TIMEOUT_SECONDS,
+        memory_bytes=(memory or MEMORY_MIB) << 20,
+    )
+    question.asked_model()  # a name that means nothing is told before anything is read
+    return question
+
+
+@define
+class Answers:
+    """What was judged so far: a row per history, the reasons of what was unreadable, exit codes."""
+
+    rows: list[dict[str, Any]] = field(factory=list)
+    unreadable: list[str] = field(factory=list)
+    codes: set[ExitCode] = field(factory=set)
+
+    def add(self, judgement: "Judgement") -> None:
+        """One history."""
+        verdict = judgement.verdict
+        self.codes.add(_CODES.get(verdict.decision, ExitCode.UNDECIDED))
+        counts = dict.fromkeys(COUNTS, 0) | judgement.counts
+        self.rows.append(
+            {
+                "source": judgement.source,
+                "trace_id": judgement.trace_id,
+                **counts,
+                "seconds": round(judgement.seconds, 6),
+                **attrs.asdict(verdict),
+            }
+        )
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As of the table of exit codes."""
+        codes = set(self.codes)
+        if not self.rows:
+            codes.add(ExitCode.USAGE)
+        elif self.unreadable:
+            codes.add(ExitCode.QUARANTINED)
+        return strongest(codes)
+
+
+def check_model(
+    pieces: "list[Piece]",
+    unreadable: list[str],
+    question: "Question",
+    jobs: int,
+    explain: int,
+    output: Output,
+) -> ExitCode:
+    """Judge every history of the pieces, in their order; tell each verdict, and explain the first Illegal ones. Ctrl-C tells what was judged so far."""
+    from fencepost.cli.check.pool import judged_by_all
+    from fencepost.cli.check.work import Judgement
+    from fencepost.mining.inputs.traces import Quarantined
+
+    answers = Answers(unreadable=unreadable)
+    rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:4]), ">seconds", "why")
+    explained = 0
+    try:
+        with output.progress("histories", len(pieces)) as bar:
+            for number, told in judged_by_all(pieces, question, jobs):
+                bar.to(number, f"{len(answers.rows)} judged")
+                if isinstance(told, Quarantined):
+                    answers.unreadable.append(told.reason)
+                    output.note(f"unreadable, left out: {told.reason}")
+                elif isinstance(told, Judgement):
+                    answers.add(told)
+                    _add_row(rows, told)
+                    if told.verdict.findings and explained < explain:
+                        explained += 1
+                        _explain(pieces[number], told, output)
+    except KeyboardInterrupt:
+        answers.codes.add(ExitCode.INTERRUPTED)
+        output.note(f"interrupted: {len(answers.rows)} histories were judged")
+    if answers.rows:
+        output.say(rows)
+    output.emit(
+        {
+            "model": question.model,
+            "traces": len(answers.rows),
+            "verdicts": answers.rows,
+            "unreadable": answers.unreadable,
+            "exit_code": int(answers.exit_code),
+        }
+    )
+    return answers.exit_code
+
+
+def _named(judgement: "Judgement") -> str:
+    """A history as a person calls it."""
+    return f"{judgement.source} {judgement.trace_id}" if judgement.stored else judgement.source
+
+
+def _add_row(rows: "Table", judgement: "Judgement") -> None:
+    verdict = judgement.verdict
+    counts = [judgement.counts.get(name, 0) for name in COUNTS[:4]]
+    why = verdict.reason or (verdict.findings[0].seen if verdict.findings else "")
+    cells = (_named(judgement), verdict.decision.value, *counts, f"{judgement.seconds:.3f}", why)
+    add_row(rows, *cells, style=_STYLES.get(verdict.decision, "yellow"))
+
+
+def _explain(piece: "Piece", judgement: "Judgement", output: Output) -> None:
+    from fencepost.cli.check.work import trace_at
+    from fencepost.report.processes import process_lanes
+
+    finding = judgement.verdict.findings[0]
+    trace = trace_at(piece, judgement.index)
+    lanes = process_lanes(trace, finding.operations) if trace is not None else "(it cannot be read again)"
+    expected, seen = f"  expected: {finding.expected}", f"  seen:     {finding.seen}"
+    output.say(f"{_named(judgement)}: {finding.anomaly}", expected, seen, "", lanes, "")

@@ -1,0 +1,210 @@
+"""Pieces judged by several processes, told in the order of the input.
+
+Owns: processes, pipes, order, and the limit that holds even where a judge does not come back. Must not know what is asked.
+
+A piece belongs to one process. What a later piece says waits until every earlier one is through; a slow one delays only what is told, not the work.
+"""
+
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import IO, Self
+
+from attrs import define, field
+
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.cli.check.work import Began, Judgement, Question, WorkMessage, judged
+from fencepost.cli.check.worker import Order, Orders, WorkerMessage, decode, encode
+from fencepost.mining.inputs.traces import Piece, Quarantined
+from fencepost.traces.errors import FencepostError
+
+COMMAND = (sys.executable, "-m", "fencepost.cli.check.worker")
+GRACE_S = 10.0
+"""Beyond the time limit, before a process that does not come back is killed; the judge itself is a fraction of a second late."""
+READ_BYTES = 1 << 18
+
+
+@define(eq=False)
+class Worker:
+    """One process. number: of the piece in hand; last: the trace that it judges, since: when it began, on the monotonic clock; 0 while it reads."""
+
+    process: "subprocess.Popen[bytes]"
+    number: int = -1
+    last: Began | None = None
+    since: float = 0.0
+    buffer: bytes = b""
+
+    @property
+    def stdin(self) -> IO[bytes]:
+        """Where orders go."""
+        assert self.process.stdin is not None
+        return self.process.stdin
+
+    @property
+    def stdout(self) -> IO[bytes]:
+        """Where answers come from."""
+        assert self.process.stdout is not None
+        return self.process.stdout
+
+    def give(self, order: Order, number: int) -> None:
+        """Hand over a piece."""
+        self.number, self.last, self.since = number, None, 0.0
+        with suppress(BrokenPipeError):  # it is dead; its closed output tells so
+            self.stdin.write(encode(order))
+            self.stdin.flush()
+
+    def close(self) -> None:
+        """End the process."""
+        with suppress(BrokenPipeError):
+            self.stdin.close()
+        self.process.kill()
+        self.process.wait()
+        self.stdout.close()
+
+
+@define(eq=False)
+class Pool:
+    """The processes and what they said. waiting: pieces not given out, with how many traces of each are judged; said: by piece, not told yet;
+    finished: pieces of which nothing more will come."""
+
+    pieces: Sequence[Piece]
+    question: Question
+    jobs: int
+    command: tuple[str, ...] = COMMAND
+    waiting: deque[tuple[int, int]] = field(init=False)
+    said: dict[int, deque[WorkMessage]] = field(factory=dict, init=False)
+    finished: set[int] = field(factory=set, init=False)
+    workers: list[Worker] = field(factory=list, init=False)
+    _selector: selectors.BaseSelector = field(factory=selectors.DefaultSelector, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.waiting = deque((number, 0) for number in range(len(self.pieces)))
+
+    def __enter__(self) -> Self:
+        for _ in range(min(self.jobs, len(self.pieces))):
+            self._start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self.workers:
+            worker.close()
+        self._selector.close()
+
+    def _start(self) -> None:
+        process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            env=os.environ,
+        )
+        worker = Worker(process)
+        self.workers.append(worker)
+        self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
+        with suppress(BrokenPipeError):
+            worker.stdin.write(encode(Orders(question=self.question, path=tuple(sys.path))))
+        self._next(worker)
+
+    def _next(self, worker: Worker) -> None:
+        if self.waiting:
+            number, skip = self.waiting.popleft()
+            worker.give(Order(piece=self.pieces[number], skip=skip), number)
+        else:
+            worker.number = -1
+
+    def told(self) -> Iterator[tuple[int, WorkMessage]]:
+        """What is said of each piece, by its number, in the order of the pieces. Raises FencepostError for a question that is wrong."""
+        for number in range(len(self.pieces)):
+            mine = self.said.setdefault(number, deque())
+            while mine or number not in self.finished:
+                while mine:
+                    yield number, mine.popleft()
+                if number not in self.finished:
+                    self._hear()
+            del self.said[number]
+
+    def _hear(self) -> None:
+        for key, _ in self._selector.select(timeout=0.2):
+            worker: Worker = key.data
+            data = os.read(worker.stdout.fileno(), READ_BYTES)
+            if not data:
+                status = worker.process.wait()
+                died = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+                self._replace(worker, f"the process that judged it {died}")
+                continue
+            *lines, worker.buffer = (worker.buffer + data).split(b"\n")
+            for line in lines:
+                self._heard(worker, decode(line, WorkerMessage))
+        limit = self.question.timeout_s
+        now = time.monotonic()
+        for worker in list(self.workers):
+            if limit and worker.since and now - worker.since > limit + GRACE_S:
+                reason = (
+                    f"the time limit of {limit:g} s was met, and the step in hand could not be interrupted"
+                )
+                self._replace(worker, reason)
+
+    def _heard(self, worker: Worker, message: WorkerMessage) -> None:
+        if message.fatal is not None:
+            raise FencepostError(**message.fatal)
+        if message.done:
+            self.finished.add(worker.number)
+            self._next(worker)
+        elif message.began is not None:
+            worker.last, worker.since = message.began, time.monotonic()
+        else:
+            told = message.told
+            assert told is not None, "an empty message"
+            self._say(worker.number, told)
+            worker.last, worker.since = None, 0.0
+
+    def _say(self, number: int, told: WorkMessage) -> None:
+        self.said.setdefault(number, deque()).append(told)
+
+    def _replace(self, worker: Worker, reason: str) -> None:
+        """A process that is gone: the trace in hand is undecided and the rest of its piece goes to another; what it could not even read is told."""
+        self._selector.unregister(worker.stdout)
+        self.workers.remove(worker)
+        worker.close()
+        if worker.number < 0:
+            return
+        if worker.last is None:
+            source = self.pieces[worker.number].source
+            self._say(
+                worker.number, Quarantined(source=source, reason=f"{source}: while it was read, {reason}")
+            )
+            self.finished.add(worker.number)
+            self._start()
+            return
+        verdict = Verdict(decision=Decision.UNKNOWN, check="all", reason=reason)
+        last = worker.last
+        seconds = time.monotonic() - worker.since
+        self._say(
+            worker.number,
+            Judgement(
+                index=last.index, source=last.source, trace_id=last.trace_id, stored=last.stored, verdict=verdict, seconds=seconds,
+            ),
+        )  # fmt: skip
+        self.waiting.appendleft((worker.number, last.index + 1))
+        self._start()
+
+
+def judged_by_all(
+    pieces: Sequence[Piece], question: Question, jobs: int
+) -> Iterator[tuple[int, WorkMessage]]:
+    """Each piece's verdicts, by its number, in order; by as many processes as there is work for, in this one if that is one."""
+    if jobs == 1 or len(pieces) < 2:
+        for number, piece in enumerate(pieces):
+            for told in judged(piece, question):
+                yield number, told
+        return
+    with Pool(pieces, question, jobs) as pool:
+        yield from pool.told()

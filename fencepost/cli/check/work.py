@@ -1,0 +1,126 @@
+"""What `fencepost check` asks of one piece of its input, in whatever process.
+
+Owns: the question in a form that can be sent, and the answer per trace. Must not know processes, order, or what is printed.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from fencepost.checkers.verdict import Verdict, combine
+from fencepost.mining.inputs.traces import Found, Piece, Quarantined, read_piece
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from fencepost.checkers.linearizability import SearchLimits
+    from fencepost.checkers.models import Model
+
+
+@frozen(kw_only=True)
+class Question:
+    """checks, profile: for the judges of a log; or model: its name, with initial ((): its own), timeout_s and memory_bytes for one history."""
+
+    checks: tuple[str, ...] = ()
+    profile: str | None = None
+    model: str = ""
+    initial: tuple[Any, ...] = ()
+    timeout_s: float = 0.0
+    memory_bytes: int = 0
+
+    def asked_model(self) -> "tuple[Model, SearchLimits]":
+        """The model and the limits. Raises FencepostError for a model that cannot be found."""
+        from fencepost.checkers.linearizability import SearchLimits
+        from fencepost.checkers.models import model_named
+
+        limits = SearchLimits(timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
+        try:
+            return model_named(self.model, *self.initial), limits
+        except FencepostError:
+            raise
+        except Exception as error:  # whatever a module of the caller's does when it is imported
+            raise FencepostError(
+                expected="a model that can be made",
+                seen=f"{type(error).__name__}: {error}",
+                where=f"--model {self.model}",
+            ) from None
+
+
+@frozen(kw_only=True)
+class Began:
+    """The trace at this place of its piece is read and about to be judged."""
+
+    index: int
+    source: str
+    trace_id: int
+    stored: bool
+
+
+@frozen(kw_only=True)
+class Judgement:
+    """The verdict of one trace. index: its place in its piece; counts: of what the judge did, by name; seconds: of judging, by the wall clock."""
+
+    index: int
+    source: str
+    trace_id: int
+    stored: bool
+    verdict: Verdict
+    counts: dict[str, int] = {}  # noqa: RUF008 (frozen, never written)
+    seconds: float = 0.0
+
+
+WorkMessage = Began | Judgement | Quarantined
+
+
+def verdicts_of(trace: Trace, question: Question) -> tuple[Verdict, ...]:
+    """What the judges of a log say of a trace, one by one."""
+    from fencepost.checkers.judges import judge, under_profile
+
+    return judge(under_profile(trace, question.profile), question.checks)
+
+
+def _judgement(found: Found, index: int, question: Question) -> Judgement:
+    start = time.perf_counter()
+    counts: dict[str, int] = {}
+    if question.model:
+        from fencepost.checkers.linearizability import judge_counted
+
+        judged = judge_counted(found.trace, *question.asked_model())
+        verdict = judged.verdict
+        counts = {
+            name: getattr(judged, name) for name in ("operations", "parts", "decided", "steps", "nodes")
+        }
+    else:
+        verdict = combine(verdicts_of(found.trace, question))
+    return Judgement(
+        index=index,
+        source=found.source,
+        trace_id=found.trace.trace_id,
+        stored=found.stored,
+        verdict=verdict,
+        counts=counts,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def judged(piece: Piece, question: Question, skip: int = 0) -> Iterator[WorkMessage]:
+    """Every trace of a piece announced and judged, and why the rest is unreadable. skip: traces that were judged before.
+
+    Raises FencepostError for what is wrong with the question (a model that raises).
+    """
+    for index, found in enumerate(read_piece(piece)):
+        if isinstance(found, Quarantined):
+            yield found
+        elif index >= skip:
+            yield Began(index=index, source=found.source, trace_id=found.trace.trace_id, stored=found.stored)
+            yield _judgement(found, index, question)
+
+
+def trace_at(piece: Piece, index: int) -> Trace | None:
+    """A trace read again, to be drawn; None if it is no longer there."""
+    for place, found in enumerate(read_piece(piece)):
+        if place == index and isinstance(found, Found):
+            return found.trace
+    return None

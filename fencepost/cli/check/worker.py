@@ -1,0 +1,119 @@
+"""A process of `fencepost check`: reads pieces from standard input, tells verdicts on standard output.
+
+Owns: the two ends of that pipe. Must not know: which other pieces there are.
+
+A message is a line of JSON: {"began": ...}, {"judgement": ...}, {"quarantined": ...}, {"done": true}, or {"fatal": ...} for what is wrong with the
+question itself. The process ignores Ctrl-C: whoever started it hears it and ends it.
+"""
+
+import gc
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+from attrs import frozen
+
+from fencepost.cli.check.work import Began, Judgement, Question, WorkMessage, judged
+from fencepost.mining.inputs.traces import Piece, Quarantined
+from fencepost.traces.errors import FencepostError
+
+
+@frozen(kw_only=True)
+class Orders:
+    """The first line. path: where Python looks for modules, so that a model of the caller's is found here too."""
+
+    question: Question
+    path: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class Order:
+    """Every other line: a piece, and how many of its traces were judged before."""
+
+    piece: Piece
+    skip: int = 0
+
+
+@frozen(kw_only=True)
+class WorkerMessage:
+    """One line of an answer; one of the fields is set."""
+
+    began: Began | None = None
+    judgement: Judgement | None = None
+    quarantined: Quarantined | None = None
+    done: bool = False
+    fatal: dict[str, str] | None = None
+
+    @property
+    def told(self) -> WorkMessage | None:
+        """What was said about the piece."""
+        return self.began or self.judgement or self.quarantined
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(type(value).__name__)
+
+
+def _decoded(kind: type, value: Any) -> Any:
+    if kind is Path:
+        return Path(value)
+    raise NotImplementedError(kind.__name__)
+
+
+def encode(value: Any) -> bytes:
+    """A value of this module as a line."""
+    return msgspec.json.encode(value, enc_hook=_encoded) + b"\n"
+
+
+def decode(line: bytes, kind: Any) -> Any:
+    """The value that a line holds."""
+    return msgspec.json.decode(line, type=kind, dec_hook=_decoded)
+
+
+def message(told: WorkMessage) -> WorkerMessage:
+    """What was said, wrapped."""
+    if isinstance(told, Began):
+        return WorkerMessage(began=told)
+    return WorkerMessage(judgement=told) if isinstance(told, Judgement) else WorkerMessage(quarantined=told)
+
+
+def serve(orders_in: BinaryIO, results: BinaryIO) -> None:
+    """Answer orders until the pipe closes or the question turns out to be wrong."""
+
+    def say(said: WorkerMessage) -> None:
+        results.write(encode(said))
+        results.flush()
+
+    orders: Orders = decode(orders_in.readline(), Orders)
+    sys.path[:] = orders.path
+    if orders.question.model:
+        from fencepost.checkers.linearizability.engine import ready
+
+        ready()  # before any clock runs: whoever waits for a verdict kills what is late
+        gc.freeze()  # what is loaded stays; looking through it for garbage costs more than a short history
+    try:
+        for line in orders_in:
+            order: Order = decode(line, Order)
+            for told in judged(order.piece, orders.question, order.skip):
+                say(message(told))
+            say(WorkerMessage(done=True))
+    except FencepostError as error:
+        fatal = {name: getattr(error, name) for name in ("expected", "seen", "where", "hint")}
+        say(WorkerMessage(fatal=fatal))
+
+
+def main() -> None:
+    """Entry of the process. What libraries and models print goes to standard error: standard output belongs to the results."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, results)
+
+
+if __name__ == "__main__":
+    main()

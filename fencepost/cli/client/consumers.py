@@ -1,0 +1,292 @@
+"""The consumers behind `fencepost consume`: one that reads by itself, and one that is a member of a group.
+
+Owns when they end, and how a record becomes a line. Must not know the command line. What is printed counts as processed: a member commits it afterwards,
+never before.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from attrs import define, evolve, field
+
+from fencepost.cli.client.clients import REQUEST_TIMEOUT_MS, Target
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.operations import Operation
+
+if TYPE_CHECKING:
+    from fencepost.impl.client.consumer.consumer import Consumer
+    from fencepost.impl.client.consumer.fetch import ConsumedRecord
+    from fencepost.impl.client.reader import Reader, ReadRecord
+    from fencepost.impl.messages.broker_api import TopicPartition
+    from fencepost.impl.runtime.client import RunningClient
+    from fencepost.traces.outcomes import ErrorCode
+
+POLL_S = 0.1
+"""How often a consumer without news looks whether its patience is over."""
+FAREWELL_S = 3.0
+"""Most time that the last commit and the leave may take; the group notices the absence of a member by itself."""
+NO_VALUE = -1
+
+
+@define
+class Lines:
+    """Standard output. most: records that may be printed, None for any number; printed: so far. closed: whoever read has left."""
+
+    most: int | None
+    key_separator: str | None
+    as_json: bool
+    printed: int = 0
+    closed: bool = False
+
+    @property
+    def full(self) -> bool:
+        """Whether no more may be printed."""
+        return self.closed or (self.most is not None and self.printed >= self.most)
+
+    def room(self, count: int) -> int:
+        """How many of so many records may be printed."""
+        return count if self.most is None else min(count, self.most - self.printed)
+
+    def print(self, records: Iterable["ReadRecord"]) -> None:
+        """A line for each."""
+        lines = [self._line(record) for record in records]
+        self.printed += len(lines)
+        try:
+            sys.stdout.write("".join(f"{line}\n" for line in lines))
+            sys.stdout.flush()
+        except BrokenPipeError:  # as `| head` does: that is no error
+            self.closed = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+    def _line(self, record: "ReadRecord") -> str:
+        key, value = _text(record.key), _text(record.value)
+        if self.as_json:
+            shown: dict[str, Any] = {
+                "topic": record.partition.topic,
+                "partition": record.partition.partition,
+                "offset": record.offset,
+                "timestamp_ms": record.timestamp_ms,
+                "key": key,
+                "value": value,
+            }
+            return msgspec.json.encode(shown).decode()
+        before = "" if self.key_separator is None else f"{'' if key is None else key}{self.key_separator}"
+        return before + ("" if value is None else value)
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "backslashreplace")
+
+
+def nameable(rows: Sequence[Operation]) -> tuple[list[Operation], int]:
+    """The rows without records that carry no value id, and how many those are. What was fetched and not printed counts as read."""
+    kept, without = [], 0
+    for row in rows:
+        known = tuple(record for record in row.records if record.value != NO_VALUE)
+        without += len(row.records) - len(known)
+        kept.append(evolve(row, records=known))
+    return kept, without
+
+
+# ---- by itself
+
+
+@define(eq=False)
+class Alone:
+    """Reads partitions. rows: of the trace."""
+
+    where: Target
+    partitions: tuple[int, ...]
+    lines: Lines
+    from_beginning: bool
+    timeout_ms: int | None
+    rows: list[Operation] = field(factory=list)
+
+    async def work(self) -> None:
+        """Print until there was enough, or nothing for too long."""
+        from fencepost.impl.runtime.client import running
+
+        reader, loop = self._make(), asyncio.get_running_loop()
+        heard = loop.time()
+        async with running(reader, self.where.addresses, self.rows.append) as client:
+            while not self.lines.full:
+                try:
+                    async with asyncio.timeout(POLL_S):
+                        await client.until(lambda: bool(reader.delivered))
+                except TimeoutError:
+                    if self.timeout_ms is not None and loop.time() - heard > self.timeout_ms / 1000:
+                        return
+                    continue
+                heard = loop.time()
+                room = self.lines.room(len(reader.delivered))
+                self.lines.print([reader.delivered.popleft() for _ in range(room)])
+
+    def _make(self) -> "Reader":
+        from fencepost.impl.client.metadata import ClientMetadata
+        from fencepost.impl.client.reader import make_reader
+        from fencepost.impl.messages.broker_api import TopicPartition
+        from fencepost.traces.plan import ClientOptions
+
+        return make_reader(
+            ClientOptions(request_timeout_ms=REQUEST_TIMEOUT_MS, fetch_wait_max_ms=500),
+            ClientMetadata(tuple(self.where.addresses)),
+            tuple(TopicPartition(self.where.topic, number) for number in self.partitions),
+            from_beginning=self.from_beginning,
+        )
+
+
+# ---- in a group
+
+
+@define(eq=False)
+class Member:
+    """Reads what its group assigns. rows: of the trace; open: begun and not complete, by op id. heard: when the last record came, on the loop's clock.
+    closing: the last word to the group is being said; refused: why the group does not want it any more."""
+
+    where: Target
+    group: str
+    lines: Lines
+    from_beginning: bool
+    timeout_ms: int | None
+    commit: str
+    rows: list[Operation] = field(factory=list)
+    open: dict[int, Operation] = field(factory=dict)
+    heard: float = 0.0
+    closing: bool = False
+    refused: FencepostError | None = None
+
+    async def work(self) -> None:
+        """Print until there was enough, or nothing for too long; then commit and leave."""
+        from fencepost.impl.runtime.client import running
+
+        loop, consumer = asyncio.get_running_loop(), self._make()
+        self.heard = loop.time()
+        now = _clock()
+        async with running(
+            consumer,
+            self.where.addresses,
+            lambda row: self._ended(row, now()),
+            lambda row: self._begun(row, now()),
+        ) as client:
+            try:
+                while not self.closing:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(POLL_S):
+                            await client.until(lambda: self.closing)
+                    if self.timeout_ms is not None and loop.time() - self.heard > self.timeout_ms / 1000:
+                        break
+            finally:
+                await self._leave(client, consumer)
+        self.rows += self.open.values()
+        if self.refused is not None:
+            raise self.refused
+
+    async def _leave(self, client: "RunningClient", consumer: "Consumer") -> None:
+        if not self.closing:
+            self.closing = True
+            client.driver.accept(lambda now: consumer.use(self._close, now))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_S):
+                while consumer.desk.waiting and not client.halted:
+                    await asyncio.sleep(POLL_S / 10)
+
+    def _make(self) -> "Consumer":
+        from fencepost.impl.client.consumer.consumer import Consumer
+        from fencepost.impl.client.consumer.requests import ConsumerIdentity
+        from fencepost.impl.client.metadata import ClientMetadata
+        from fencepost.traces.plan import ConsumerOptions
+
+        options = ConsumerOptions(
+            commit=self.commit,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            auto_offset_reset="earliest" if self.from_beginning else "latest",
+        )
+        identity = ConsumerIdentity(process=0, group=self.group, topics=(self.where.topic,))
+        return Consumer(identity, options, ClientMetadata(tuple(self.where.addresses)), self)
+
+    # ---- rows
+
+    def _begun(self, row: Operation, now: int) -> None:
+        self.open[row.op_id] = evolve(row, invoke_time=now)
+
+    def _ended(self, row: Operation, now: int) -> None:
+        begun = self.open.pop(row.op_id)
+        known = row.completion_time is not None
+        self.rows.append(evolve(row, invoke_time=begun.invoke_time, completion_time=now if known else None))
+
+    # ---- the application of the consumer: it prints, commits, polls
+
+    def started(self, consumer: "Consumer") -> None:
+        """Begin."""
+        consumer.poll()
+
+    def polled(self, consumer: "Consumer", records: "list[ConsumedRecord]") -> None:
+        """Print, and go on or end; what was not printed is left to the next one."""
+        if self.closing:
+            return
+        if records:
+            self.heard = asyncio.get_running_loop().time()
+        room = self.lines.room(len(records))
+        self.lines.print(_as_read(each) for each in records[:room])
+        for each in reversed(records[room:]):
+            consumer.seek(each.partition, each.record.offset)
+        if self.lines.full:
+            self.closing = True
+            self._close(consumer)
+        elif self.commit == "sync" and records:
+            consumer.commit_sync()
+        else:
+            consumer.poll()
+
+    def committed(self, consumer: "Consumer", error: "ErrorCode") -> None:
+        """Go on, or end."""
+        if self.closing:
+            consumer.close()
+        else:
+            consumer.poll()
+
+    def _close(self, consumer: "Consumer") -> None:
+        if self.commit == "sync" and not consumer.dead:
+            consumer.commit_sync()
+        else:
+            consumer.close()
+
+    def woken(self, consumer: "Consumer") -> None:
+        """It never sleeps."""
+
+    def assigned(self, consumer: "Consumer", partitions: "tuple[TopicPartition, ...]") -> None:
+        """Nothing has to be prepared."""
+
+    def revoked(self, consumer: "Consumer", partitions: "tuple[TopicPartition, ...]") -> None:
+        """What was printed is printed."""
+
+    def failed(self, consumer: "Consumer", error: "ErrorCode") -> None:
+        """The group does not want this member."""
+        self.closing = True
+        self.refused = FencepostError(
+            expected="a group that takes this member", seen=error.value, where=f"group {self.group}"
+        )
+
+
+def _as_read(consumed: "ConsumedRecord") -> "ReadRecord":
+    from fencepost.impl.client.reader import ReadRecord
+
+    record = consumed.record
+    return ReadRecord(
+        partition=consumed.partition,
+        offset=record.offset,
+        timestamp_ms=record.timestamp_ms,
+        key=record.key,
+        value=record.value,
+    )
+
+
+def _clock() -> Any:
+    from fencepost.impl.runtime.driver import HostClock
+
+    return HostClock().now

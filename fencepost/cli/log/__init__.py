@@ -1,0 +1,1 @@
+"""`fencepost log`: dump and audit of log directories."""

@@ -1,0 +1,92 @@
+"""`fencepost log`: the files of a Kafka log directory, looked into."""
+
+from pathlib import Path
+
+import rich_click as click
+
+from fencepost.console.options import json_option
+from fencepost.traces.errors import ExitCode
+
+
+@click.group("log")
+def command() -> None:
+    """Look into Kafka's own log files, from here or from a real broker.
+
+    Files are only read. Use copies where a broker is still writing: what it has not finished looks torn.
+
+    \b
+    Examples
+      fencepost log dump /var/lib/kafka/orders-0
+      fencepost log dump 00000000000000000000.log --deep
+      fencepost log audit 1=copies/broker-1 2=copies/broker-2
+    """
+
+
+@command.command("dump", short_help="Batches, records, indexes and checkpoints, and how far they are good.")
+@click.argument("path", type=click.Path(path_type=Path), metavar="DIR|FILE")
+@click.option("--deep", is_flag=True, help="Also the records of every batch.")
+@click.option("--verify-index", is_flag=True, help="Follow every entry of the indexes into the log.")
+@json_option
+def dump(path: Path, deep: bool, verify_index: bool, as_json: bool) -> ExitCode:
+    """Show what the files of a log hold: one file, a partition's directory, or a broker's data directory.
+
+    Segments (.log) batch by batch with the state of their checksums, offset, time and transaction indexes, producer
+    snapshots, leader epochs and checkpoints. What is damaged, cut off or foreign is told with how far the file is
+    good; the exit code is then 1.
+
+    \b
+    Examples
+      # a partition, with the indexes followed into the log
+      fencepost log dump /var/lib/kafka/orders-0 --verify-index
+      # one segment with its records, for a program
+      fencepost log dump orders-0/00000000000000000000.log --deep --json
+    """
+    from fencepost.cli.log.dump import DumpRequest, dump_path
+    from fencepost.console.output import Output
+
+    request = DumpRequest(deep=deep, verify_index=verify_index, alone=not path.is_dir())
+    return dump_path(path, request, Output(as_json))
+
+
+@command.command("audit", short_help="The replicas of several brokers, held against each other.")
+@click.argument("places", nargs=-1, required=True, metavar="NAME=DIR...")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="GLOB", help="Only topics like this one. May be repeated."
+)
+@click.option(
+    "--compacted",
+    multiple=True,
+    metavar="GLOB",
+    help="Topics in which missing offsets are normal, where the directories do not say so. May be repeated.",
+)
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Decode every record, and ask whether compaction kept the latest of each key.",
+)
+@json_option
+def audit(
+    places: tuple[str, ...], topics: tuple[str, ...], compacted: tuple[str, ...], deep: bool, as_json: bool
+) -> ExitCode:
+    """Compare the replicas of the same partitions in several brokers' data directories, and each with its own files.
+
+    NAME is what to call a broker, DIR its data directory (log.dirs) or a copy of it; a broker with several directories
+    is named several times. Told are: replicas that differ, above all below the lower high watermark; damaged, missing
+    and doubled batches; epochs, sequence numbers, checkpoints, indexes and producer snapshots that contradict the
+    batches. Files are only read, from the first byte to the last. How to copy the directories: docs/audit.md.
+
+    \b
+    Examples
+      # copies of three brokers' directories
+      fencepost log audit 1=copies/broker-1 2=copies/broker-2 3=copies/broker-3
+      # only some topics, with every record decoded
+      fencepost log audit 1=copies/broker-1 2=copies/broker-2 --topic 'orders*' --deep
+      # one broker by itself, for a program
+      fencepost log audit 1=/var/lib/kafka --json
+    """
+    from fencepost.audit.survey import AuditRequest
+    from fencepost.cli.log.audit import audit_places, places_of
+    from fencepost.console.output import Output
+
+    request = AuditRequest(places=places_of(places), topics=topics or ("*",), compacted=compacted, deep=deep)
+    return audit_places(request, Output(as_json))

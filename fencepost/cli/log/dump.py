@@ -1,0 +1,276 @@
+"""What `fencepost log dump` says: every file as lines for a person and as one JSON object for a program, while it is being read.
+
+Owns the order: file, what is in it, what is wrong with it, how far it is good. Must not know the formats (impl/log/dump/dump*.py).
+A dump may be larger than memory, so that nothing of it is kept.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+from attrs import define, field, frozen
+
+from fencepost.cli.log.files import LogFile, RealSource, files_of
+from fencepost.cli.log.groups import group_record_as_dict, group_record_in_words, is_offsets_partition
+from fencepost.cli.log.words import (
+    batch_as_dict,
+    batch_in_words,
+    encoded,
+    how_far,
+    record_in_words,
+    value_in_words,
+)
+from fencepost.console.output import Output
+from fencepost.impl.log import layout
+from fencepost.impl.log.dump.dump import Extent, Flaw, Watcher, walk_log
+from fencepost.impl.log.dump.indexes import (
+    OffsetEntry,
+    OffsetIndexCheck,
+    TimeEntry,
+    TimeIndexCheck,
+    offset_entries,
+    time_entries,
+    transaction_entries,
+)
+from fencepost.impl.log.dump.states import epoch_starts, partition_offsets, producer_entries, properties
+from fencepost.report.words import printable
+from fencepost.traces.errors import ExitCode, strongest
+
+BLOCK = 200
+"""Lines that are printed at once."""
+
+
+@frozen(kw_only=True)
+class DumpRequest:
+    """What was asked for. alone: of one file, not of a directory."""
+
+    deep: bool = False
+    verify_index: bool = False
+    alone: bool = False
+
+
+@define
+class Sink:
+    """Where a dump goes. waiting: lines that are not printed yet. flaws, files, unreadable: counted over everything. fresh: nothing was written into
+    the innermost JSON list yet."""
+
+    output: Output
+    files: int = 0
+    flaws: int = 0
+    unreadable: int = 0
+    waiting: list[str] = field(factory=list)
+    fresh: bool = True
+
+    def line(self, text: str, *, always: bool = False) -> None:
+        """A line for a person; with --json only what is said `always`."""
+        if always or not self.output.json:
+            self.waiting.append(text)
+            if len(self.waiting) >= BLOCK:
+                self.flush()
+
+    def flush(self) -> None:
+        """Print what waits."""
+        if self.waiting:
+            self.output.say("\n".join(self.waiting))
+            self.waiting.clear()
+
+    def write(self, text: str) -> None:
+        """A piece of the JSON object."""
+        if self.output.json:
+            try:
+                sys.stdout.write(text)
+            except BrokenPipeError:
+                self.output.people.on_broken_pipe()
+
+    def close(self) -> None:
+        """Everything was said."""
+        self.flush()
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.output.people.on_broken_pipe()
+
+    def item(self, value: Any) -> None:
+        """A member of the innermost JSON list."""
+        if self.output.json:
+            self.write(("" if self.fresh else ",") + encoded(value))
+            self.fresh = False
+
+    def flaw(self, flaw: Flaw) -> None:
+        """Something is wrong."""
+        self.flaws += 1
+        self.line(f"  WRONG {printable(flaw.sentence, 500)}", always=True)
+        self.item({"flaw": attrs.asdict(flaw)})
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Flaws are findings; where no file at all could be read there is nothing to judge."""
+        codes = {ExitCode.FINDINGS} if self.flaws else set()
+        if self.unreadable:
+            codes.add(ExitCode.QUARANTINED if self.unreadable < self.files else ExitCode.USAGE)
+        return strongest(codes)
+
+
+def dump_path(path: Path, request: DumpRequest, output: Output) -> ExitCode:
+    """Dump every file that `path` means. Raises EnvironmentError_ if there is none, OSError if the path itself cannot be read."""
+    files, sink = list(files_of(path)), Sink(output)
+    if request.alone:
+        with RealSource(path):
+            pass  # what cannot be opened is told before anything is written
+    before: tuple[LogFile, Extent] | None = None
+    sink.write('{"path":' + encoded(str(path)) + ',"files":[')
+    for file in files:
+        sink.write("," if sink.files else "")
+        sink.files += 1
+        extent = _dump_file(file, request, sink, before)
+        if file.kind == "segment" and not file.aside:
+            before = file, extent
+    code = sink.exit_code
+    unread = f", {sink.unreadable} of them not readable" if sink.unreadable else ""
+    sink.line(
+        f"{sink.files} {'file' if sink.files == 1 else 'files'}{unread}: {sink.flaws or 'nothing'} wrong",
+        always=True,
+    )
+    sink.write(f'],"flaws":{sink.flaws},"unreadable":{sink.unreadable},"exit_code":{int(code)}}}\n')
+    sink.close()
+    return code
+
+
+def _dump_file(
+    file: LogFile, request: DumpRequest, sink: Sink, before: tuple[LogFile, Extent] | None
+) -> Extent:
+    """One file; answers how far it is good if it is a segment."""
+    flaws, extent, size, error = sink.flaws, Extent(), 0, file.error
+    sink.write(
+        '{"file":' + encoded(str(file.path)) + ',"kind":' + encoded(file.kind or "foreign") + ',"content":['
+    )
+    sink.fresh = True
+    try:
+        with RealSource(file.path) as source:
+            size = source.size()
+            sink.line(
+                f"{printable(str(file.path), 500)}: {file.kind or 'foreign'}, {size} bytes", always=True
+            )
+            if file.kind == "segment":
+                _dump_segment(file, source, extent, request, sink)
+                _after(file, before, sink)
+            else:
+                _dump_small(file, source, sink)
+    except OSError as caught:
+        sink.unreadable += 1
+        error = error or caught.strerror or str(caught)
+        sink.line(f"  NOT READABLE {printable(str(file.path), 500)}: {error}", always=True)
+    summary: dict[str, Any] = {"bytes": size, "flaws": sink.flaws - flaws, "error": error}
+    if file.kind == "segment":
+        summary |= attrs.asdict(extent, filter=lambda field, _: field.name not in ("flaws", "ended_early"))
+        sink.line(how_far(extent, size), always=True)
+    sink.write("]," + encoded(summary)[1:])
+    return extent
+
+
+def _dump_segment(
+    file: LogFile, source: RealSource, extent: Extent, request: DumpRequest, sink: Sink
+) -> None:
+    watchers = _watchers(file, request.alone, sink) if request.verify_index else []
+    of_groups = is_offsets_partition(file.path.absolute().parent.name)
+    for item in walk_log(source, extent, base_offset=file.base_offset, deep=request.deep, watchers=watchers):
+        if isinstance(item, Flaw):
+            sink.flaw(item)
+            continue
+        sink.line(batch_in_words(item))
+        told = batch_as_dict(item)
+        for place, record in enumerate(item.records or ()):
+            sink.line(record_in_words(record, item.header))
+            if of_groups and (words := group_record_in_words(record)):
+                sink.line(words)
+                told["contents"][place]["decoded"] = group_record_as_dict(record)
+        sink.item(told)
+    for watcher in watchers:
+        for flaw in watcher.end(extent):
+            sink.flaw(flaw)
+
+
+def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:
+    """The indexes beside a segment, to be followed; a missing one is a flaw, unless there is nothing to index: Kafka makes the files of a new segment
+    when it first needs them. alone: nobody else dumps the indexes themselves."""
+    found: list[Watcher] = []
+    if file.base_offset is None or file.aside:
+        return found
+    for kind in (layout.INDEX, layout.TIME_INDEX):
+        path = file.path.with_name(f"{file.path.name[: layout.DIGITS]}{kind}")
+        if not path.exists():
+            if file.path.stat().st_size:
+                sink.flaw(Flaw(position=None, expected=f"an index {path.name} beside it", seen="none"))
+            continue
+        with RealSource(path) as source:
+            found.append(_watcher(path.name, kind, source, file.base_offset, sink if alone else None))
+    return found
+
+
+def _watcher(name: str, kind: str, source: RealSource, base_offset: int, sink: Sink | None) -> Watcher:
+    offsets: list[OffsetEntry] = []
+    times: list[TimeEntry] = []
+    for item in (offset_entries if kind == layout.INDEX else time_entries)(source, base_offset):
+        if isinstance(item, OffsetEntry):
+            offsets.append(item)
+        elif isinstance(item, TimeEntry):
+            times.append(item)
+        elif sink is not None:
+            sink.flaw(attrs.evolve(item, file=name))
+    if kind == layout.INDEX:
+        return OffsetIndexCheck(sorted(offsets, key=lambda entry: entry.position), name)
+    return TimeIndexCheck(sorted(times, key=lambda entry: entry.offset), name)
+
+
+def _after(file: LogFile, before: tuple[LogFile, Extent] | None, sink: Sink) -> None:
+    """A segment begins where the one before it ends, or later."""
+    if before is None or file.aside or before[0].path.parent != file.path.parent:
+        return
+    end = before[1].next_offset
+    if end is not None and file.base_offset is not None and file.base_offset < end:
+        sink.flaw(
+            Flaw(
+                position=None,
+                expected=f"a segment from {end} on after {before[0].path.name}",
+                seen=f"one from {file.base_offset}",
+            )
+        )
+
+
+def _dump_small(file: LogFile, source: RealSource, sink: Sink) -> None:
+    for item in _items(file, source):
+        if isinstance(item, Flaw):
+            sink.flaw(item)
+        else:
+            values = attrs.asdict(item)
+            sink.item(values)
+            words = " ".join(f"{name} {value_in_words(name, value)}" for name, value in values.items())
+            sink.line(f"  {words}")
+
+
+def _items(file: LogFile, source: RealSource) -> Iterator[Any]:
+    base_offset = file.base_offset or 0
+    match file.kind:
+        case "offset index":
+            return offset_entries(source, base_offset)
+        case "time index":
+            return time_entries(source, base_offset)
+        case "transaction index":
+            return transaction_entries(source)
+        case "producer snapshot":
+            return producer_entries(source)
+        case "leader epochs":
+            return epoch_starts(source)
+        case "partition metadata" | "broker metadata":
+            return properties(source)
+        case "":
+            return iter([Flaw(position=None, expected="a file of a Kafka log", seen=_begins(source))])
+        case _:
+            return partition_offsets(source)
+
+
+def _begins(source: RealSource) -> str:
+    head = source.read_at(0, 24)
+    return f"one that begins with {printable(repr(head)[1:])}" if head else "an empty one"

@@ -1,0 +1,105 @@
+"""Which of Kafka's files a path means.
+
+Owns the real side of impl/log/dump/dump: directories, names, what kind a name says; audit/source.py opens them. Must not know what stands in a file or how it
+is shown.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from fencepost.audit.source import RealSource
+from fencepost.impl.log import layout
+from fencepost.impl.log.dump.dump import looks_like_log
+from fencepost.traces.errors import EnvironmentError_
+
+TRANSACTION_INDEX = ".txnindex"
+SEGMENT_KINDS = {
+    layout.LOG: "segment",
+    layout.INDEX: "offset index",
+    layout.TIME_INDEX: "time index",
+    layout.SNAPSHOT: "producer snapshot",
+    TRANSACTION_INDEX: "transaction index",
+}
+NAMED_KINDS = {
+    layout.EPOCH_CHECKPOINT: "leader epochs",
+    layout.HIGH_WATERMARKS: "high watermarks",
+    layout.RECOVERY_POINTS: "recovery points",
+    layout.LOG_STARTS: "log start offsets",
+    layout.CLEANER_OFFSETS: "cleaner offsets",
+    "partition.metadata": "partition metadata",
+    "meta.properties": "broker metadata",
+}
+__all__ = ["LogFile", "RealSource", "files_of"]
+_PARTITION = re.compile(r".+-\d+(\.[0-9a-f]+-(delete|future|stray))?")
+_ASIDE = (layout.CLEANED, layout.SWAP, layout.DELETED)
+
+
+@frozen(kw_only=True)
+class LogFile:
+    """A file to dump. kind: one of the kinds above, or "" for what is none of Kafka's. base_offset: what the name says. aside: the name says that the
+    file is on its way in or out (compaction, deletion). error: why a directory could not be listed, else empty."""
+
+    path: Path
+    kind: str
+    base_offset: int | None = None
+    aside: bool = False
+    error: str = ""
+
+    def sibling(self, kind: str) -> Path:
+        """The file of another kind of the same segment."""
+        return self.path.with_name(f"{self.path.name[: layout.DIGITS]}{kind}")
+
+
+def files_of(path: Path) -> Iterator[LogFile]:
+    """The files that a path means, in the order of their names: itself, those of a partition's directory, or of all partitions of a data directory.
+    Raises EnvironmentError_ if there is nothing there or nothing of Kafka's in it."""
+    if not path.exists():
+        raise EnvironmentError_(
+            expected="a log directory or a file of one", seen="nothing there", where=str(path)
+        )
+    if not path.is_dir():
+        yield _of_any_name(path)
+        return
+    found = False
+    for entry in sorted(path.iterdir()):
+        for file in _partition(entry) if entry.is_dir() else (_of_name(entry),):
+            if file.kind or file.error:
+                found = True
+                yield file
+    if not found:
+        raise EnvironmentError_(
+            expected="a log directory or a file of one", seen="a directory without any", where=str(path)
+        )
+
+
+def _partition(directory: Path) -> list[LogFile]:
+    """The files of a partition; nothing for a directory that is none (lost+found)."""
+    if not _PARTITION.fullmatch(directory.name):
+        return []
+    try:
+        return [_of_name(entry) for entry in sorted(directory.iterdir()) if not entry.is_dir()]
+    except OSError as error:
+        return [LogFile(path=directory, kind="", error=error.strerror or str(error))]
+
+
+def _of_name(path: Path) -> LogFile:
+    name = path.name
+    suffix = next((known for known in _ASIDE if name.endswith(known)), "")
+    digits, rest = name[: layout.DIGITS], name.removesuffix(suffix)[layout.DIGITS :]
+    if len(digits) == layout.DIGITS and digits.isascii() and digits.isdigit() and rest in SEGMENT_KINDS:
+        return LogFile(path=path, kind=SEGMENT_KINDS[rest], base_offset=int(digits), aside=bool(suffix))
+    return LogFile(path=path, kind=NAMED_KINDS.get(name, ""))
+
+
+def _of_any_name(path: Path) -> LogFile:
+    """As its name says; else as its ending says; else as its first bytes say."""
+    file = _of_name(path)
+    if file.kind:
+        return file
+    if path.suffix in SEGMENT_KINDS:
+        return LogFile(path=path, kind=SEGMENT_KINDS[path.suffix])
+    with RealSource(path) as source:
+        return LogFile(path=path, kind="segment" if looks_like_log(source) else "")

@@ -1,0 +1,185 @@
+"""`fencepost tlc`: TLC, the model checker of TLA+, on our specifications or anybody's."""
+
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from fencepost.cli.tlc.conform import conform_command
+from fencepost.cli.tlc.to_plan import to_plan_command
+from fencepost.cli.tlc.words import progress_words, tell, tell_toolbox
+from fencepost.console.options import Decorator, json_option
+from fencepost.console.output import Output
+from fencepost.model.tla import MODULES, SIZES, Size, files_of
+from fencepost.model.tlc import RunLimits, RunOptions, Spec, Walks, check, simulate
+from fencepost.traces.errors import ExitCode, FencepostError
+
+
+class Workers(click.ParamType[int]):
+    """A number of threads, or `auto` for one per processor (0)."""
+
+    name = "N|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number that a text means."""
+        if value == "auto":
+            return 0
+        if not str(value).isdecimal() or not 1 <= int(value) <= 1024:
+            self.fail(f"expected auto or a number from 1 to 1024, saw {value!r}", param, ctx)
+        return int(value)
+
+
+def assignments(texts: tuple[str, ...]) -> dict[str, str]:
+    """name -> value of each `name=value`; of `name<-definition`, the value `<-definition`."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if "<-" in name:
+            name, _, value = text.partition("<-")
+            value, sign = f"<-{value.strip()}", "<-"
+        if not sign or not name.strip() or not value.strip():
+            raise FencepostError(expected="a constant as name=value", seen=text, where="--constant")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _spec(spec: str, config: Path | None, size: Size, constants: tuple[str, ...]) -> Spec:
+    """The specification that the arguments mean: a shipped one by name, or a file."""
+    if spec in MODULES and not Path(spec).exists():
+        module, shipped = files_of(spec, size)
+        return Spec.at(module, config or shipped, assignments(constants))
+    return Spec.at(Path(spec), config, assignments(constants))
+
+
+def _common(function: Any) -> Any:
+    """The options that check and simulate share."""
+    options: tuple[Decorator, ...] = (
+        click.argument("spec", default=MODULES[0], metavar="[SPEC]"),
+        click.option(
+            "--config",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="TLC's configuration; by default the .cfg beside the module.",
+        ),
+        click.option(
+            "--size",
+            type=click.Choice(SIZES),
+            default="small",
+            show_default=True,
+            help="Of a shipped specification: which of its configurations.",
+        ),
+        click.option(
+            "--constant",
+            "constants",
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="Another value for a constant of the configuration, in TLA+. May be repeated.",
+        ),
+        click.option(
+            "--workers", type=Workers(), default="auto", show_default=True,
+            help="Threads. Depth and the length of a counterexample are exact with 1.",
+        ),
+        click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Stop, undecided."),
+        click.option("--memory", type=click.IntRange(1), metavar="MB", help="Resident memory of the Java process at most."),
+        click.option("--deadlock/--no-deadlock", default=None, help="Look for deadlocks; by default as the configuration says, else yes."),
+        click.option("--coverage", is_flag=True, help="Count how often each action is taken."),
+        click.option("--jar", type=click.Path(path_type=Path, dir_okay=False), help="tla2tools.jar, instead of the one that is found."),
+        json_option,
+    )  # fmt: skip
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _options(
+    workers: int,
+    timeout: float | None,
+    memory: int | None,
+    deadlock: bool | None,
+    coverage: bool,
+    jar: Path | None,
+) -> RunOptions:
+    return RunOptions(
+        jar=jar,
+        workers=workers,
+        deadlock=deadlock,
+        coverage=coverage,
+        limits=RunLimits(seconds=timeout, memory_mb=memory),
+    )
+
+
+@click.group("tlc")
+def command() -> None:
+    """Run TLC, the model checker of TLA+, and read its answer.
+
+    SPEC is a .tla or .cfg file, or the name of a shipped specification: Replication, Controller, Group.
+
+    \b
+    Examples
+      fencepost tlc check Replication --workers 2
+      fencepost tlc simulate Replication
+      # is every recorded step one that the protocol allows?
+      fencepost tlc conform out/mine
+      # a counterexample becomes a plan for the implementation
+      fencepost tlc to-plan --drop KIP-279 --out kip-279.json
+    """
+
+
+@command.command("check", short_help="Visit every reachable state.")
+@_common
+def check_command(
+    spec: str, config: Path | None, size: Size, constants: tuple[str, ...], as_json: bool, **options: Any
+) -> ExitCode:
+    """Visit every reachable state, breadth first, and look at all invariants and properties.
+
+    \b
+    Examples
+      # the replication protocol without KIP-279's protection
+      fencepost tlc check --size medium --constant 'Drop={"truncate_below_own_epoch"}'
+      # your own
+      fencepost tlc check MySpec.tla --constant N=4 --workers auto --timeout 600
+    """
+    output = Output(as_json)
+    meant, run_options = _spec(spec, config, size, constants), _options(**options)
+    tell_toolbox(output, run_options)
+    with output.progress("checking", 1) as bar:
+        result = check(meant, run_options, lambda progress: bar.to(0, progress_words(progress)))
+    return tell(result, output)
+
+
+@command.command("simulate", short_help="Take random walks.")
+@_common
+@click.option("--walks", type=click.IntRange(1), default=1_000, show_default=True, help="Behaviours to take.")
+@click.option("--depth", type=click.IntRange(1), default=100, show_default=True, help="Steps in each.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the choices.")
+def simulate_command(
+    spec: str,
+    config: Path | None,
+    size: Size,
+    constants: tuple[str, ...],
+    as_json: bool,
+    walks: int,
+    depth: int,
+    seed: int,
+    **options: Any,
+) -> ExitCode:
+    """Take random walks through the reachable states. Finding nothing proves nothing.
+
+    \b
+    Example
+      fencepost tlc simulate --size large --walks 10000 --depth 60
+    """
+    output = Output(as_json)
+    meant, run_options = _spec(spec, config, size, constants), _options(**options)
+    tell_toolbox(output, run_options)
+    with output.progress("walking", 1) as bar:
+        result = simulate(
+            meant,
+            Walks(number=walks, depth=depth, seed=seed),
+            run_options,
+            lambda progress: bar.to(0, progress_words(progress)),
+        )
+    return tell(result, output)
+
+
+command.add_command(conform_command)
+command.add_command(to_plan_command)

@@ -1,0 +1,1 @@
+"""What commands share: output, tables, progress bars, options."""

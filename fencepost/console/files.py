@@ -1,0 +1,15 @@
+"""Files that a person names on the command line. Owns the sentence for one that cannot be read."""
+
+from pathlib import Path
+
+from fencepost.traces.errors import EnvironmentError_
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file. Raises EnvironmentError_ in one sentence."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise EnvironmentError_(
+            expected="a readable file", seen=error.strerror or str(error), where=str(path)
+        ) from None

@@ -1,0 +1,88 @@
+"""Options that several sub-commands share, and how their values are read."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+LARGEST_SEED = 2**63 - 1
+"""Seeds are trace ids, and those are 64-bit columns."""
+
+
+class SeedRange(click.ParamType[range]):
+    """`A:B` for the seeds from A up to, not including, B; `N` for one seed."""
+
+    name = "A:B"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        """The range that a text means."""
+        if isinstance(value, range):
+            return value
+        first, colon, last = str(value).partition(":")
+        if not first.isdecimal() or (colon and not last.isdecimal()):
+            self.fail(f"expected seeds as A:B or N, saw {value!r}", param, ctx)
+        start, stop = int(first), int(last) if colon else int(first) + 1
+        if stop <= start:
+            self.fail(f"expected A below B, saw {value!r}", param, ctx)
+        if stop > LARGEST_SEED:
+            self.fail(f"expected seeds below {LARGEST_SEED}, saw {value!r}", param, ctx)
+        return range(start, stop)
+
+
+def split_names(value: str | None) -> tuple[str, ...] | None:
+    """Names of a comma-separated list; None if it was not given."""
+    return None if value is None else tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+json_option: Decorator = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object on standard output, everything else on standard error.",
+)
+jobs_option: Decorator = click.option(
+    "--jobs",
+    type=click.IntRange(1, 256),
+    default=processors,
+    show_default="all processors",
+    help="Worker processes.",
+)
+profile_option: Decorator = click.option(
+    "--profile",
+    default="default",
+    show_default=True,
+    help="Swarm profile: how wild the plans are (docs/plans.md).",
+)
+bug_option: Decorator = click.option(
+    "--bug",
+    "bugs",
+    multiple=True,
+    metavar="ID",
+    help="Plant a bug, such as KIP-101. May be repeated; see `fencepost bugs list`.",
+)
+checks_option: Decorator = click.option(
+    "--checks",
+    metavar="LIST",
+    help="Judges to ask, separated by commas: log, kafka (asks log too), groups, invariants, conformance."
+    " [default: all; each says Ok at once of what it has nothing to look at]",
+)
+
+
+def out_option(default: str, what: str) -> Decorator:
+    """--out, a folder."""
+    return click.option(
+        "--out",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path(default),
+        show_default=True,
+        help=what,
+    )

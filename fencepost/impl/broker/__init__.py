@@ -1,0 +1,1 @@
+"""The broker core and the parts that it is assembled from."""

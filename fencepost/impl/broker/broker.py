@@ -1,0 +1,327 @@
+"""The broker core: `step(input, now) -> effects`, assembled from a table of parts.
+
+Owns the wiring and the dispatch. Must not know any rule of the protocol.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.impl.broker.control_gate import ControlGate
+from fencepost.impl.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
+from fencepost.impl.broker.controlled_shutdown import ControlledShutdown
+from fencepost.impl.broker.dynamic_config import DynamicConfig
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.broker.registration import RETRY_TIMER, Registration
+from fencepost.impl.controller.controller import BALANCE_TIMER, CONTROL_TIMER, Controller
+from fencepost.impl.coordinator.coordinator import GroupCoordinator
+from fencepost.impl.coordinator.table import GroupTable
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.broker_states import BrokerState, enter
+from fencepost.impl.core.core_interface import (
+    Effect,
+    Halt,
+    Input,
+    MessageArrived,
+    Started,
+    StopRequested,
+    TimerFired,
+    TimerKey,
+    ZooKeeperConnected,
+    ZooKeeperDisconnected,
+    ZooKeeperReplied,
+    ZooKeeperSessionExpired,
+    ZooKeeperWatchFired,
+)
+from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.metadata_cache import MetadataCache
+from fencepost.impl.core.procedures import Procedures
+from fencepost.impl.log.segmented_log import LogOfflineError
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.replication.fetcher import BACKOFF_TIMER, TIMEOUT_TIMER
+from fencepost.impl.replication.isr import NOTIFY_TIMER, SHRINK_TIMER
+from fencepost.impl.replication.leader import LeaderRole
+from fencepost.impl.replication.log_manager import CLEANER_TIMER, RETENTION_TIMER, LogManager
+from fencepost.impl.replication.manager import CHECKPOINT_TIMER, ReplicaManager
+from fencepost.impl.replication.partition import Partition
+from fencepost.impl.replication.purgatory import TIMER as PURGATORY_TIMER
+from fencepost.impl.replication.purgatory import Purgatory
+from fencepost.impl.zookeeper.grouping import GROUPED, Grouping
+from fencepost.traces.events import Name
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.plan import ClusterOptions
+
+ACCEPTED_WHILE_STOPPING = frozenset((kafka.ControlResponse, kafka.ControlledShutdownRequest))
+"""What a broker still takes while it stops: it may be the controller until /controller is gone."""
+
+
+@define
+class Broker:
+    """A broker of one incarnation: made when its process starts, dropped when it dies."""
+
+    broker_context: BrokerContext
+    procedures: Procedures
+    replicas: ReplicaManager
+    log_manager: LogManager
+    metadata: MetadataCache
+    gate: ControlGate
+    controller: Controller
+    registration: Registration
+    shutdown: ControlledShutdown
+    groups: GroupCoordinator
+    config: DynamicConfig
+    _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
+    _inputs: dict[type, Callable[[Any], None]] = field(factory=dict)
+    _timers: dict[str | int, Callable[..., None]] = field(factory=dict)
+
+    def step(self, input: Input, now: int) -> list[Effect]:
+        """Apply one input at host time `now`; returns the effects, in the order in which they must be released."""
+        broker_context = self.broker_context
+        broker_context.now, broker_context.outbox = now, []
+        try:
+            self._inputs[type(input)](input)
+            controller = self.controller
+            if controller.queue or controller.beside is not None:
+                controller.pump()
+        except (LogOfflineError, OSError) as error:
+            self._log_directory_failed(error)
+        return broker_context.outbox
+
+    def _log_directory_failed(self, error: Exception) -> None:
+        """All log directories have failed, as there is only one: Kafka halts then. What the step had said before stands: its file calls had returned."""
+        self.broker_context.record(Name.LOG_DIRECTORY_FAILED, detail=str(error))
+        enter(self.broker_context, BrokerState.NOT_RUNNING)
+        self.broker_context.outbox.append(Halt(f"the log directory failed: {error}"))
+
+    def understands(self, kind: type) -> bool:
+        """Whether it has a handler for this kind of message."""
+        return kind in self._handlers
+
+    # ---- inputs
+
+    def _on_started(self, _: Started) -> None:
+        self.broker_context.record(Name.BROKER_STARTED)
+        enter(self.broker_context, BrokerState.STARTING)
+        self.replicas.start()
+        self.log_manager.start()
+
+    def _on_message(self, arrived: MessageArrived) -> None:
+        if self.broker_context.broker_epoch < 0:
+            return  # requests are served once the broker is registered: an incarnation without an epoch cannot tell which are meant for it
+        message = arrived.message
+        kind = type(message)
+        if self.shutdown.shutting_down and kind not in ACCEPTED_WHILE_STOPPING:
+            return
+        self._handlers[kind](arrived.source, message)
+
+    def _on_timer(self, fired: TimerFired) -> None:
+        key: TimerKey = fired.key
+        kind = key[0]
+        if self.shutdown.shutting_down and key != SHUTDOWN_TIMER and kind != CONTROL_TIMER:
+            return
+        self._timers[kind](*key[1:])
+
+    def _on_connected(self, connected: ZooKeeperConnected) -> None:
+        self.broker_context.session_id = connected.session_id
+        self.procedures.on_connected()
+        self.config.procedures.on_connected()
+        if connected.new:
+            self.registration.on_session()
+            self.config.on_session()
+
+    def _on_replied(self, replied: ZooKeeperReplied) -> None:
+        self.procedures.on_reply(replied)
+        self.config.procedures.on_reply(replied)
+
+    def _on_disconnected(self, _: ZooKeeperDisconnected) -> None:
+        self._disconnected()
+
+    def _disconnected(self) -> None:
+        self.procedures.on_disconnected()
+        self.config.procedures.on_disconnected()
+
+    def _on_expired(self, _: ZooKeeperSessionExpired) -> None:
+        self._disconnected()
+        self.broker_context.record(Name.SESSION_EXPIRED)
+        self.controller.on_session_expired()
+
+    def _on_watch(self, fired: ZooKeeperWatchFired) -> None:
+        if not self.config.on_watch(fired.watch):
+            self.controller.on_watch(fired.watch)
+
+    # ---- control requests
+
+    def _on_control(self, source: int, request: Any) -> None:
+        error = self.gate.admit(request)
+        partition_errors: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+        if error is NO_ERROR:
+            if isinstance(request, kafka.LeaderAndIsrRequest):
+                self.replicas.apply(request)
+            elif isinstance(request, kafka.UpdateMetadataRequest):
+                self._update_metadata(request)
+            else:
+                partition_errors = self.replicas.stop_replicas(request)
+        response = kafka.ControlResponse(
+            correlation_id=request.correlation_id,
+            kind=type(request).__name__,
+            error=error,
+            controller_epoch=self.gate.controller_epoch,
+            partition_errors=partition_errors,
+        )
+        self.broker_context.send_periodic(source, response)
+
+    def _update_metadata(self, request: kafka.UpdateMetadataRequest) -> None:
+        known = self.metadata.live_brokers
+        self.metadata.update(request)
+        if self.metadata.live_brokers != known:
+            self.broker_context.record(Name.LIVE_BROKERS, replicas=self.metadata.live_brokers)
+
+    def _on_metadata(self, source: int, request: kafka.MetadataRequest) -> None:
+        self.broker_context.reply(source, self.metadata.answer(request), request.correlation_id)
+
+
+def make_broker(
+    broker_id: int,
+    options: ClusterOptions,
+    files: FileSystem,
+    parts: Parts,
+    now: int = 0,
+    grouping: Grouping = GROUPED,
+) -> Broker:
+    """Assemble a broker from its parts. now: host time at which its process begins, nanoseconds. grouping: of ZooKeeper requests.
+
+    Correlation ids begin there: an answer that a peer's purgatory held back for an earlier process of this broker is then never taken for one to
+    this process, as TCP would not deliver it at all.
+    """
+    broker_context = BrokerContext(broker_id, options, files, correlation_id=now, grouping=grouping)
+    procedures = Procedures(broker_context)
+    metadata = parts.metadata_cache()
+    isr = parts.in_sync_replicas(broker_context, procedures, metadata)
+    partitions: dict[TopicPartition, Partition] = {}
+    leader = parts.leader(broker_context, partitions, isr, parts.high_watermark(), Purgatory(broker_context))
+    fetcher = parts.fetcher(broker_context, parts.truncation())
+    logs = parts.log_directory(files, parts.log, parts.log_recovery, parts.epoch_cache)
+    replicas = parts.replica_manager(
+        broker_context, partitions, leader, fetcher, isr, logs, metadata, parts.partition
+    )
+    log_manager = parts.log_manager(broker_context, partitions, logs, parts.retention, parts.cleaner)
+    controller = _controller(broker_context, procedures, parts)
+    registration = parts.registration(broker_context, procedures, controller.on_session)
+
+    shutdown = ControlledShutdown(broker_context, procedures, replicas, controller.state)
+
+    def settled(partition: Partition) -> None:
+        if shutdown.shutting_down:
+            return
+        leader.high_watermark.advance(partition)
+        leader.complete(partition)
+
+    def configured(topic: str) -> None:
+        replicas.configure(topic)
+        if "compact" in broker_context.topic_options(topic).cleanup_policy:
+            log_manager.begin_cleaning()
+
+    isr.on_settled.append(settled)
+    broker = Broker(
+        broker_context,
+        procedures,
+        replicas,
+        log_manager,
+        metadata,
+        parts.control_gate(broker_context),
+        controller,
+        registration,
+        shutdown,
+        make_groups(parts, leader, metadata, procedures),
+        DynamicConfig(
+            broker_context,
+            Procedures(broker_context),
+            configured,
+            replicas.all_configured,
+            controller.on_unclean_enabled,
+        ),
+    )
+    _connect(broker, parts)
+    return broker
+
+
+def _controller(broker_context: BrokerContext, procedures: Procedures, parts: Parts) -> Controller:
+    """Every broker has one, and is elected or not."""
+    state = parts.controller_state(
+        broker_context,
+        parts.controller_writer(broker_context),
+        parts.channels(broker_context),
+        parts.leader_election(),
+        parts.controller_guards(),
+    )
+    return Controller(broker_context, procedures, parts.controller_elector(broker_context), state)
+
+
+def _connect(broker: Broker, parts: Parts) -> None:
+    """Who handles which input, which message and which timer; a timer is handed what stands in its key behind its name."""
+    replicas, shutdown, controller = broker.replicas, broker.shutdown, broker.controller
+    leader, fetcher = replicas.leader, replicas.fetcher
+    broker._inputs = {
+        Started: broker._on_started,
+        StopRequested: lambda _: shutdown.on_stop_requested(),
+        MessageArrived: broker._on_message,
+        TimerFired: broker._on_timer,
+        ZooKeeperReplied: broker._on_replied,
+        ZooKeeperWatchFired: broker._on_watch,
+        ZooKeeperConnected: broker._on_connected,
+        ZooKeeperDisconnected: broker._on_disconnected,
+        ZooKeeperSessionExpired: broker._on_expired,
+    }
+    broker._handlers = {
+        kafka.FetchRequest: leader.fetch,
+        kafka.FetchResponse: fetcher.on_fetched,
+        kafka.ProduceRequest: leader.produce,
+        kafka.ListOffsetsRequest: leader.list_offsets,
+        kafka.ListOffsetsResponse: fetcher.on_start_listed,
+        kafka.DeleteRecordsRequest: leader.delete_records,
+        kafka.OffsetsForLeaderEpochRequest: leader.offsets_for_leader_epoch,
+        kafka.OffsetsForLeaderEpochResponse: fetcher.on_epoch_ends,
+        kafka.MetadataRequest: broker._on_metadata,
+        kafka.InitProducerIdRequest: parts.producer_ids(
+            broker.broker_context, broker.procedures
+        ).init_producer_id,
+        kafka.LeaderAndIsrRequest: broker._on_control,
+        kafka.UpdateMetadataRequest: broker._on_control,
+        kafka.StopReplicaRequest: broker._on_control,
+        kafka.ControlResponse: controller.on_response,
+        kafka.ControlledShutdownRequest: controller.on_controlled_shutdown,
+        kafka.ControlledShutdownResponse: shutdown.on_response,
+    }
+    broker._handlers.update(broker.groups.handlers)
+    broker._timers = {
+        PURGATORY_TIMER: leader.expire,
+        TIMEOUT_TIMER: partial(fetcher.on_timer, TIMEOUT_TIMER),
+        BACKOFF_TIMER: partial(fetcher.on_timer, BACKOFF_TIMER),
+        CONTROL_TIMER: controller.on_control_timer,
+        CHECKPOINT_TIMER[0]: replicas.checkpoint,
+        SHRINK_TIMER[0]: replicas.shrink,
+        RETENTION_TIMER[0]: broker.log_manager.retain,
+        CLEANER_TIMER[0]: broker.log_manager.clean,
+        NOTIFY_TIMER[0]: replicas.isr.notify,
+        RETRY_TIMER[0]: broker.registration.try_again,
+        SHUTDOWN_TIMER[0]: shutdown.on_timer,
+        BALANCE_TIMER[0]: controller.on_balance_timer,
+        **broker.groups.timers,
+    }
+
+
+def make_groups(
+    parts: Parts, leader: LeaderRole, metadata: MetadataCache, procedures: Procedures
+) -> GroupCoordinator:
+    """The coordinator of consumer groups, which hears of every replica that the leader role hears of."""
+    table = GroupTable(leader.broker_context, leader.partitions)
+    log = parts.group_log(table, leader)
+    loading = parts.group_loading(table)
+    membership = parts.group_membership(table, log)
+    offsets = parts.group_offsets(table, log, membership)
+    groups = GroupCoordinator(table, log, loading, membership, offsets, metadata, procedures)
+    leader.on_complete.append(groups.moved)
+    return groups

@@ -1,0 +1,91 @@
+"""Ids of idempotent producers, in blocks out of /latest_producer_id_block (KIP-98; Kafka's ProducerIdManager).
+
+Owns the block of this broker and the requests that wait for the next one. Must not know what an id is for. An id is given once in the life of a cluster: a
+block is claimed by a conditional write before its first id leaves, and what a process has not given when it ends is never given.
+"""
+
+from collections import deque
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.procedures import Procedure, Procedures
+from fencepost.impl.messages.broker_api import InitProducerIdRequest, InitProducerIdResponse
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Created, Data, Done, GetData, SetData
+from fencepost.impl.zookeeper.znodes import ProducerIdBlock
+from fencepost.traces.outcomes import ErrorCode
+
+BLOCK_SIZE = 1000
+"""Kafka's PidBlockSize."""
+LARGEST_ID = (1 << 63) - 1
+ATTEMPTS = 16
+"""Rounds of one claim; each is lost to another broker's claim only."""
+MOST_WAITING = 10_000
+"""Requests that wait for a block; further ones are dropped, and their producers ask again."""
+FIRST_EPOCH = 0
+
+
+@define
+class ProducerIds:
+    """next_id to end: ids that are left of this broker's block (next_id > end: none). waiting: (client, correlation id), in order of arrival.
+    claiming: a procedure claims a block now."""
+
+    broker_context: BrokerContext
+    procedures: Procedures
+    next_id: int = 0
+    end: int = -1
+    waiting: deque[tuple[int, int]] = field(factory=deque)
+    claiming: bool = False
+
+    def init_producer_id(self, source: int, request: InitProducerIdRequest) -> None:
+        """Answer with the next id, now or when there is a block."""
+        if len(self.waiting) < MOST_WAITING:
+            self.waiting.append((source, request.correlation_id))
+        self._serve()
+
+    def _serve(self) -> None:
+        while self.waiting and self.next_id <= self.end:
+            source, correlation_id = self.waiting.popleft()
+            response = InitProducerIdResponse(
+                correlation_id=correlation_id,
+                error=ErrorCode.NONE,
+                producer_id=self.next_id,
+                producer_epoch=FIRST_EPOCH,
+            )
+            self.next_id += 1
+            self.broker_context.reply(source, response, correlation_id)
+        if self.waiting and not self.claiming:
+            self.claiming = True
+            self.procedures.start(self._claim())
+
+    def _claim(self) -> Procedure:
+        """Claim the block after the last one. A write whose reply was lost is recognised by its content: no other broker can have written it."""
+        mine: ProducerIdBlock | None = None
+        for _ in range(ATTEMPTS):
+            current = yield GetData(znodes.PRODUCER_IDS)
+            last = znodes.decode_producer_id_block(current.data) if isinstance(current, Data) else None
+            if last is not None and last == mine:
+                break
+            start = 0 if last is None else last.end + 1
+            assert start <= LARGEST_ID - BLOCK_SIZE, "producer ids are used up"
+            mine = ProducerIdBlock(self.broker_context.node, start, start + BLOCK_SIZE - 1)
+            done = yield self.fenced_claim(mine, current)
+            if isinstance(done, (Created, Done)):
+                break
+        else:
+            mine = None  # the next request tries again
+        self.claiming = False
+        if mine is None:
+            self.waiting.clear()
+            return
+        self.next_id, self.end = mine.start, mine.end
+        self._serve()
+
+    def fenced_claim(self, mine: ProducerIdBlock, current: Any) -> Create | SetData:
+        """Protection R10: the claim holds only against the block that was read, so that no two brokers give the same ids."""
+        data = znodes.encode_producer_id_block(mine)
+        if not isinstance(current, Data):
+            return Create(znodes.PRODUCER_IDS, data)
+        return SetData(znodes.PRODUCER_IDS, data, current.stat.version)

@@ -1,0 +1,1 @@
+"""The consumer: fetching, membership in a group, committed offsets, and its administration."""

@@ -1,0 +1,277 @@
+"""An operator's questions to a cluster about its groups: who is there, what is committed, and other offsets for an empty group.
+
+Owns which requests go where, and the retries. Must not know sockets: `Asking` is a core like any other, made for one round of requests to named brokers.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from attrs import define, field, frozen
+
+from fencepost.impl.core.core_interface import Effect, Input, MessageArrived, Send, Started
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.consumer_protocol import decode_assignment
+from fencepost.impl.messages.group_api import (
+    NO_GENERATION,
+    CommittedOffset,
+    DescribeGroupRequest,
+    DescribeGroupResponse,
+    FindCoordinatorRequest,
+    ListGroupsRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+)
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+
+Make = Callable[[int], kafka.Message]
+"""A request with this correlation id."""
+Ask = Callable[[list[tuple[int, Make]]], Awaitable[list[kafka.Message | None]]]
+"""Send requests to brokers and wait for the answers; None for one that did not come in time."""
+Pause = Callable[[], Awaitable[None]]
+TURNS = 40
+"""Rounds of a question that is answered "not yet", each after a pause: far longer than an election."""
+
+
+@define
+class Asking:
+    """A core that asks each broker its question at the start. answers: by correlation id."""
+
+    questions: list[tuple[int, Make]]
+    heard: Callable[[], None] = lambda: None
+    answers: dict[int, kafka.Message] = field(factory=dict)
+
+    def step(self, input: Input, now: int) -> list[Effect]:
+        """Send everything when it begins; then collect."""
+        if isinstance(input, Started):
+            return [Send(node, make(number), (number,)) for number, (node, make) in enumerate(self.questions)]
+        if isinstance(input, MessageArrived):
+            self.answers[input.message.correlation_id] = input.message
+            self.heard()
+        return []
+
+    @property
+    def complete(self) -> bool:
+        """Whether everybody has answered."""
+        return len(self.answers) == len(self.questions)
+
+
+@frozen(kw_only=True)
+class GroupListing:
+    """A group, and the broker that coordinates it."""
+
+    group: str
+    protocol_type: str
+    state: str
+    coordinator: int
+
+
+@frozen(kw_only=True)
+class GroupPartition:
+    """A partition that a group has committed or consumes. committed, end: -1 if not known. lag: what is between them. member: "" for nobody."""
+
+    topic: str
+    partition: int
+    committed: int
+    end: int
+    member: str
+
+    @property
+    def lag(self) -> int:
+        """Records that are not committed yet; -1 if that is not known."""
+        return self.end - self.committed if self.committed >= 0 and self.end >= 0 else -1
+
+
+@frozen(kw_only=True)
+class GroupDetails:
+    """All about a group."""
+
+    group: str
+    state: str
+    coordinator: int
+    protocol: str
+    generation: int
+    members: tuple[str, ...]
+    partitions: tuple[GroupPartition, ...]
+
+
+@define
+class GroupAdmin:
+    """brokers: ids to ask."""
+
+    brokers: tuple[int, ...]
+    ask: Ask
+    pause: Pause
+
+    async def list_groups(self) -> list[GroupListing]:
+        """Every group of the cluster, by name."""
+        answers = await self.ask([(broker, _list_groups) for broker in self.brokers])
+        found = [
+            GroupListing(group=group, protocol_type=kind, state=state, coordinator=broker)
+            for broker, answer in zip(self.brokers, answers, strict=True)
+            if answer is not None
+            for group, kind, state in answer.groups  # type: ignore[union-attr]
+        ]
+        if all(answer is None for answer in answers):
+            raise EnvironmentError_(expected="a broker that answers", seen="none", where="the cluster")
+        return sorted(found, key=lambda listing: listing.group)
+
+    async def coordinator(self, group: str) -> int:
+        """Who coordinates it, now. Raises EnvironmentError_ if nobody does."""
+        seen = "no answer"
+        for turn in range(TURNS):
+            broker = self.brokers[turn % len(self.brokers)]
+            (answer,) = await self.ask(
+                [(broker, lambda number: FindCoordinatorRequest(correlation_id=number, group_id=group))]
+            )
+            if answer is not None and answer.error is NO_ERROR:  # type: ignore[union-attr]
+                return answer.node  # type: ignore[union-attr]
+            seen = "no answer" if answer is None else str(answer.error)  # type: ignore[union-attr]
+            await self.pause()
+        raise EnvironmentError_(
+            expected="a coordinator",
+            seen=seen,
+            where=f"group {group}",
+            hint="consumer groups need the topic __consumer_offsets: `fencepost cluster up` lets it be created",
+        )
+
+    async def _of_group(self, group: str, make: Make) -> tuple[int, kafka.Message]:
+        """Ask the coordinator until it answers as one."""
+        seen = "no answer"
+        for _ in range(TURNS):
+            node = await self.coordinator(group)
+            (answer,) = await self.ask([(node, make)])
+            error = ErrorCode.NETWORK_EXCEPTION if answer is None else answer.error  # type: ignore[union-attr]
+            if answer is not None and error not in _NOT_YET:
+                return node, answer
+            seen = str(error)
+            await self.pause()
+        raise EnvironmentError_(expected="an answer of the coordinator", seen=seen, where=f"group {group}")
+
+    async def describe(self, group: str) -> GroupDetails:
+        """State, members, and for each partition what is committed and where the log ends. Raises FencepostError for a group that nobody knows."""
+        node, told = await self._of_group(
+            group, lambda number: DescribeGroupRequest(correlation_id=number, group_id=group)
+        )
+        assert isinstance(told, DescribeGroupResponse)
+        if told.state == "Dead":
+            listed = ", ".join(listing.group for listing in await self.list_groups())
+            raise FencepostError(
+                expected=f"one of the groups {listed}" if listed else "a group",
+                seen=group if listed else f"{group}, and no group at all",
+                where="the cluster",
+            )
+        committed = await self.committed(group)
+        owners = {
+            key: member.member_id
+            for member in told.members
+            for key in decode_assignment(member.assignment) or ()
+        }
+        keys = sorted({*committed, *owners})
+        ends = await self.ends(keys, kafka.LATEST)
+        return GroupDetails(
+            group=group,
+            state=told.state,
+            coordinator=node,
+            protocol=told.protocol_name,
+            generation=told.generation_id,
+            members=tuple(member.member_id for member in told.members),
+            partitions=tuple(
+                GroupPartition(
+                    topic=key.topic,
+                    partition=key.partition,
+                    committed=committed.get(key, -1),
+                    end=ends.get(key, -1),
+                    member=owners.get(key, ""),
+                )
+                for key in keys
+            ),
+        )
+
+    async def committed(self, group: str) -> dict[TopicPartition, int]:
+        """What is committed for a group: nothing for one that nobody knows."""
+        _, answer = await self._of_group(
+            group, lambda number: OffsetFetchRequest(correlation_id=number, group_id=group)
+        )
+        offsets: tuple[CommittedOffset, ...] = answer.offsets  # type: ignore[union-attr]
+        return {each.partition: each.offset for each in offsets}
+
+    # ---- logs
+
+    async def partitions(self, topic: str) -> dict[TopicPartition, int]:
+        """The partitions of a topic with their leaders."""
+        for turn in range(TURNS):
+            broker = self.brokers[turn % len(self.brokers)]
+            (answer,) = await self.ask(
+                [(broker, lambda number: kafka.MetadataRequest(correlation_id=number))]
+            )
+            if isinstance(answer, kafka.MetadataResponse):
+                return {
+                    entry.partition: entry.leader
+                    for entry in answer.partitions
+                    if entry.partition.topic == topic
+                }
+        raise EnvironmentError_(expected="a broker that answers", seen="none", where="the cluster")
+
+    async def ends(self, keys: list[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+        """Where these logs end (LATEST) or begin (EARLIEST), where a leader says it."""
+        leaders: dict[TopicPartition, int] = {}
+        for topic in sorted({key.topic for key in keys}):
+            leaders |= await self.partitions(topic)
+        led = [key for key in keys if leaders.get(key, -1) >= 0]
+
+        def question(key: TopicPartition) -> Make:
+            return lambda number: kafka.ListOffsetsRequest(
+                correlation_id=number, partition=key, timestamp=timestamp
+            )
+
+        answers = await self.ask([(leaders[key], question(key)) for key in led])
+        return {
+            key: answer.offset
+            for key, answer in zip(led, answers, strict=True)
+            if isinstance(answer, kafka.ListOffsetsResponse) and answer.error is NO_ERROR
+        }
+
+    # ---- other offsets
+
+    async def commit(self, group: str, offsets: dict[TopicPartition, int]) -> None:
+        """Commit these offsets for a group without members. Raises FencepostError if it has some."""
+        _, answer = await self._of_group(
+            group,
+            lambda number: OffsetCommitRequest(
+                correlation_id=number,
+                group_id=group,
+                generation_id=NO_GENERATION,
+                member_id="",
+                group_instance_id=None,
+                offsets=tuple(
+                    CommittedOffset(partition=key, offset=offset) for key, offset in sorted(offsets.items())
+                ),
+            ),
+        )
+        error = answer.error  # type: ignore[union-attr]
+        if error is ErrorCode.UNKNOWN_MEMBER_ID:
+            raise FencepostError(
+                expected="a group without members",
+                seen="one whose members would overwrite the offsets",
+                where=f"group {group}",
+                hint="end its consumers first, and wait until their sessions are over",
+            )
+        if error is not NO_ERROR:
+            raise EnvironmentError_(
+                expected="offsets that are committed", seen=str(error), where=f"group {group}"
+            )
+
+
+_NOT_YET = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+def _list_groups(number: int) -> ListGroupsRequest:
+    return ListGroupsRequest(correlation_id=number)

@@ -1,0 +1,364 @@
+"""A consumer in a group: poll, commit, seek, pause (P5).
+
+Owns the order in which a poll does its work: find the coordinator, join if the group asks for it, learn where to begin, commit if it is time, fetch. The
+application has one thread: it polls, it works on what it got, it commits; one thing at a time, each ends with a word to the application. Heartbeats go on
+meanwhile, until it has not polled for max.poll.interval. Must not know who the application is.
+
+    c = Consumer(identity, options, metadata, application)   a core: c.step(input, now) -> effects
+    application.started(c)       then it calls c.poll(), c.commit_sync(), ... in these and only in these calls
+    application.polled(c, records), application.committed(c, error), application.woken(c)
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.impl.client.consumer.application import Application
+from fencepost.impl.client.consumer.coordinator import COMMIT_TIMER, ConsumerCoordinator
+from fencepost.impl.client.consumer.fetch import ConsumedRecord, ConsumerFetcher
+from fencepost.impl.client.consumer.member import FIND_TIMER, HEARTBEAT_TIMER, REJOIN_TIMER, Stage
+from fencepost.impl.client.consumer.requests import REQUEST, ConsumerDesk, ConsumerIdentity
+from fencepost.impl.client.metadata import ClientMetadata
+from fencepost.impl.core.core_interface import Effect, Input, MessageArrived, Started, TimerFired
+from fencepost.impl.log.values import value_of
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.plan import ConsumerOptions
+
+POLL_TIMER, AGAIN_TIMER, AUTO_COMMIT_TIMER = ("poll",), ("again",), ("auto_commit",)
+MAX_POLL_TIMER, APPLICATION_TIMER = ("max_poll",), ("application",)
+
+
+@define
+class Consumer:
+    """polling: a poll is under way. deadline_passed: its time is over, and it ends at the next opportunity. preparing: a rebalance begins, and what comes
+    before JoinGroup is under way. row: of the poll under way. commit_due: the interval of auto commit is over. open_rows: a poll ends, for the trace,
+    when the application says that it has `taken` the records. dead: closed, or failed."""
+
+    identity: ConsumerIdentity
+    options: ConsumerOptions
+    metadata: ClientMetadata
+    application: "Application[Consumer]"
+    coordinator_type: type[ConsumerCoordinator] = ConsumerCoordinator
+    polling: bool = False
+    deadline_passed: bool = False
+    preparing: bool = False
+    fetching_committed: bool = False
+    commit_due: bool = False
+    row: Operation | None = None
+    open_rows: bool = False
+    dead: bool = False
+    _held: Any = None
+    desk: ConsumerDesk = field(init=False)
+    fetcher: ConsumerFetcher = field(init=False)
+    coordinator: ConsumerCoordinator = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.desk = ConsumerDesk(self.identity, self.options, self.metadata)
+        self.fetcher = ConsumerFetcher(self.desk)
+        self.coordinator = self.coordinator_type(self.desk, self._advance, self._assigned)
+        self.coordinator.epochs = lambda: self.fetcher.epochs
+
+    # ---- the interface
+
+    def step(self, input: Input, now: int) -> list[Effect]:
+        """Apply one input; returns the effects."""
+        self.desk.now, self.desk.outbox = now, []
+        if isinstance(input, MessageArrived):
+            self.desk.answered(input.message)
+        elif isinstance(input, TimerFired):
+            self._on_timer(input.key)
+        else:
+            assert isinstance(input, Started), input
+            if self.options.commit == "auto":
+                self.desk.set_timer(AUTO_COMMIT_TIMER, self.options.auto_commit_interval_ms)
+            self.application.started(self)
+        return self.desk.outbox
+
+    def use(self, verb: Callable[["Consumer"], None], now: int) -> list[Effect]:
+        """Let the application do something of its own accord, between steps."""
+        self.desk.now, self.desk.outbox = now, []
+        verb(self)
+        return self.desk.outbox
+
+    def _on_timer(self, key: tuple[Any, ...]) -> None:
+        if key[0] == REQUEST:
+            self.desk.gave_up(key[1])
+        elif key[0] == COMMIT_TIMER:
+            self.coordinator.on_commit_timer(key[1])
+        else:
+            timers: dict[Any, Callable[[], None]] = {
+                FIND_TIMER: self.coordinator.on_find_timer,
+                REJOIN_TIMER: self.coordinator.on_rejoin_timer,
+                HEARTBEAT_TIMER: self.coordinator.heartbeat,
+                POLL_TIMER: self._on_deadline,
+                AGAIN_TIMER: self._advance,
+                AUTO_COMMIT_TIMER: self._on_auto_commit,
+                MAX_POLL_TIMER: self._on_max_poll,
+                APPLICATION_TIMER: lambda: self.application.woken(self),
+            }
+            timers[key]()
+
+    # ---- the verbs
+
+    def poll(self) -> None:
+        """Do what is due, then fetch; the application is told."""
+        assert not self.polling, "one thing at a time"
+        self.polling, self.deadline_passed = True, False
+        self.desk.set_timer(POLL_TIMER, self.options.poll_timeout_ms)
+        self.desk.set_timer(MAX_POLL_TIMER, self.options.max_poll_interval_ms)
+        self._advance()
+
+    def commit_sync(self, offsets: dict[TopicPartition, int] | None = None) -> None:
+        """Commit the positions (or these offsets), again and again until it is decided; the application is told."""
+        what = dict(self.fetcher.positions) if offsets is None else offsets
+        if what:
+            self.coordinator.commit(what, "sync", lambda error: self.application.committed(self, error))
+        else:
+            self.application.committed(self, NO_ERROR)
+
+    def commit_async(self, offsets: dict[TopicPartition, int] | None = None) -> None:
+        """Commit the positions (or these offsets) once, and do not wait."""
+        what = dict(self.fetcher.positions) if offsets is None else offsets
+        if what:
+            self.coordinator.commit(what, "async", lambda error: None)
+
+    def sleep(self, milliseconds: int) -> None:
+        """The application works on something for so long."""
+        self.desk.set_timer(APPLICATION_TIMER, milliseconds)
+
+    def seek(self, key: TopicPartition, offset: int) -> None:
+        """Read on from this offset."""
+        assert key in self.fetcher.assigned, f"{key} is not assigned"
+        self.fetcher.begin_at(key, offset)
+
+    def pause(self, *keys: TopicPartition) -> None:
+        """Do not read these for now; they stay assigned."""
+        self.fetcher.paused.update(dict.fromkeys(keys))
+
+    def resume(self, *keys: TopicPartition) -> None:
+        """Read them again."""
+        for key in keys:
+            self.fetcher.paused.pop(key, None)
+
+    def start_over(self) -> None:
+        """After a failure: as a process that is started anew, and polls."""
+        self.dead = False
+        self.fetcher.assign(())
+        self.coordinator.start_over()
+        self.poll()
+
+    def close(self) -> None:
+        """Commit if that is the consumer's own affair, leave the group, and do nothing any more."""
+        self._end_poll_row()
+        self.polling, self.dead = False, True
+        self.desk.cancel_timer(APPLICATION_TIMER)
+        if (
+            self.options.commit == "auto"
+            and self.coordinator.stage is Stage.STABLE
+            and self.fetcher.positions
+        ):
+            self.coordinator.commit(dict(self.fetcher.positions), "auto", lambda _: self.coordinator.leave())
+        else:
+            self.coordinator.leave()
+
+    # ---- a poll's progress
+
+    def _advance(self) -> None:
+        """Do the next thing that the poll under way needs, as far as that goes without waiting."""
+        if not self.polling or self.dead:
+            return
+        coordinator, fetcher = self.coordinator, self.fetcher
+        if coordinator.failed is not NO_ERROR:
+            self._fail(coordinator.failed)
+        elif fetcher.complete():
+            self._end_round()
+        elif self.deadline_passed and fetcher.round is None:
+            self._end_poll([])
+        elif fetcher.round is not None or self.preparing or self.fetching_committed:
+            return
+        elif self.fetcher.stale or self.desk.asking_metadata:
+            self._refresh()
+        elif coordinator.stage in (Stage.JOINING, Stage.SYNCING):
+            return
+        elif coordinator.node < 0:
+            coordinator.find()
+        elif coordinator.rejoin:
+            self._end_poll_row()
+            self._rejoin()
+        elif fetcher.missing():
+            self._fetch_committed()
+        elif self.commit_due:
+            self._auto_commit()
+        else:
+            self._read()
+
+    def _refresh(self) -> None:
+        if self.desk.asking_metadata:
+            return
+        self.fetcher.stale = False
+
+        def told(answered: bool) -> None:
+            if answered and all(self.desk.partitions(self.identity.topics).values()):
+                self._advance()
+                return
+            self.fetcher.stale = True
+            self.desk.set_timer(AGAIN_TIMER, self.options.retry_backoff_ms)
+
+        self.desk.refresh_metadata(told)
+
+    def _read(self) -> None:
+        self.fetcher.reset(self._advance)
+        if self.row is None:
+            self.row = self.desk.begin(
+                Function.POLL,
+                member=self.coordinator.known_as,
+                generation=self.coordinator.generation,
+                isolation="read_uncommitted",
+            )
+        wait_ms = min(self.options.poll_timeout_ms, self.options.request_timeout_ms // 2)
+        if not self.fetcher.start_round(wait_ms, self._advance):
+            self.desk.set_timer(AGAIN_TIMER, self.options.retry_backoff_ms)
+
+    def _on_deadline(self) -> None:
+        self.deadline_passed = True
+        if self.fetcher.round is not None and self.fetcher.round.answers:
+            self._end_round()  # what came counts; who has not answered is asked again
+        else:
+            self._advance()
+
+    def _end_round(self) -> None:
+        records, answers = self.fetcher.take()
+        if not records and not self.deadline_passed:
+            # an error, or the end of every log: the next round waits there
+            self.desk.set_timer(
+                AGAIN_TIMER, self.options.retry_backoff_ms if self.fetcher.stale or not answers else 0
+            )
+            return
+        positions = tuple(
+            Position(
+                topic=key.topic,
+                partition=key.partition,
+                offset=offset,
+                end_offset=fetched.high_watermark,
+                log_start_offset=fetched.log_start_offset,
+                leader_epoch=fetched.leader_epoch,
+            )
+            for key, (offset, fetched) in sorted(answers.items())
+        )
+        self._end_poll(records, positions)
+
+    def _end_poll(self, records: list[ConsumedRecord], positions: tuple[Position, ...] = ()) -> None:
+        """The application gets what there is. open_rows: it says itself when it has taken it (`taken`)."""
+        if self.row is not None and not (self.open_rows and records):
+            self._complete_row(self.row, records, positions)
+            self.row = None
+        elif self.row is not None:
+            self._held = self.row, records, positions
+            self.row = None
+        self.polling = False
+        self.desk.cancel_timer(POLL_TIMER)
+        self.desk.cancel_timer(AGAIN_TIMER)
+        self.application.polled(self, records)
+
+    def taken(self) -> None:
+        """With open_rows: the application has taken the records of its last poll."""
+        if self._held is not None:
+            self._complete_row(*self._held)
+            self._held = None
+
+    def _complete_row(
+        self, row: Operation, records: list[ConsumedRecord], positions: tuple[Position, ...]
+    ) -> None:
+        self.desk.end(
+            row,
+            Outcome.OK,
+            positions=positions,
+            records=tuple(
+                Record(
+                    topic=each.partition.topic,
+                    partition=each.partition.partition,
+                    offset=each.record.offset,
+                    value=value_of(each.record),
+                    leader_epoch=each.leader_epoch,
+                )
+                for each in records
+            ),
+        )
+
+    def _end_poll_row(self) -> None:
+        if self.row is not None:
+            self._complete_row(self.row, [], ())
+            self.row = None
+
+    # ---- membership and positions
+
+    def _rejoin(self) -> None:
+        """Before JoinGroup: commit what was consumed, then tell the listener that nothing is ours any more."""
+        self.preparing = True
+        positions = dict(self.fetcher.positions)
+        member = self.coordinator.generation >= 0
+        if self.options.commit == "auto" and positions and member:
+            self.coordinator.commit(positions, "auto", lambda _: self._prepared())
+        else:
+            self._prepared()
+
+    def _prepared(self) -> None:
+        if self.dead:
+            return
+        owned = self.fetcher.assigned
+        self.fetcher.assign(())
+        if owned:
+            self.application.revoked(self, owned)
+        self.preparing = False
+        if self.coordinator.node >= 0:
+            self.coordinator.join()
+        else:
+            self.coordinator.find()
+
+    def _assigned(self, partitions: tuple[TopicPartition, ...]) -> None:
+        self.fetcher.assign(partitions)
+        self.application.assigned(self, partitions)
+
+    def _fetch_committed(self) -> None:
+        self.fetching_committed = True
+        asked, generation = self.fetcher.missing(), self.coordinator.generation
+
+        def told(offsets: dict[TopicPartition, int] | None) -> None:
+            self.fetching_committed = False
+            if offsets is None:
+                self.desk.set_timer(AGAIN_TIMER, self.options.retry_backoff_ms)
+                return
+            if generation == self.coordinator.generation:
+                for key, offset in offsets.items():
+                    if key in self.fetcher.missing():
+                        self.fetcher.begin_at(key, offset)
+            if self.options.auto_offset_reset == "none" and self.fetcher.resets:
+                self._fail(ErrorCode.OFFSET_OUT_OF_RANGE)
+            else:
+                self._advance()
+
+        self.coordinator.fetch_committed(asked, told)
+
+    def _on_auto_commit(self) -> None:
+        self.commit_due = True
+        self.desk.set_timer(AUTO_COMMIT_TIMER, self.options.auto_commit_interval_ms)
+
+    def _auto_commit(self) -> None:
+        """What earlier polls returned is consumed: the application has come back for more."""
+        self.commit_due = False
+        if self.fetcher.positions:
+            self.coordinator.commit(dict(self.fetcher.positions), "auto", lambda _: None)
+        self._advance()
+
+    def _on_max_poll(self) -> None:
+        """The application has not come back: the group shall go on without it."""
+        if not self.polling:
+            self.coordinator.leave()
+
+    def _fail(self, error: ErrorCode) -> None:
+        self._end_poll_row()
+        self.polling, self.dead = False, True
+        self.application.failed(self, error)

@@ -1,0 +1,130 @@
+"""A consumer's dealings with its group coordinator: what it is to every member, and committed offsets (P5).
+
+Owns commits and what is read back. Must not know positions or records. Each OffsetCommit is a row of the trace of its own, because one that nobody answered
+may still arrive.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from attrs import define, field
+
+from fencepost.impl.client.consumer.member import GONE, GroupMember, error_of
+from fencepost.impl.client.consumer.requests import positions_of
+from fencepost.impl.messages import group_api as kafka
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
+
+COMMIT_TIMER = "commit_again"
+RETRIED = GONE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+"""After these errors commitSync tries again."""
+Offsets = dict[TopicPartition, int]
+CommitCallback = Callable[[ErrorCode], None]
+
+
+@define
+class ConsumerCoordinator(GroupMember):
+    """epochs: the leader epoch of the last record before each position, which commits carry (KIP-320), and which committed offsets tell. again: commits that
+    will be sent again, by number of their timer."""
+
+    epochs: Callable[[], dict[TopicPartition, int]] = dict
+    again: dict[int, Callable[[], None]] = field(factory=dict)
+    _last_again: int = 0
+
+    def commit(self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int = 1) -> None:
+        """Send one OffsetCommit, which is one row of the trace; `told` hears the error in the end. kind: sync, async or auto."""
+        if self.generation < 0:
+            told(ErrorCode.UNKNOWN_MEMBER_ID)  # not a member any more: nothing could be fenced
+            return
+        if self.node < 0:
+            self.find()
+            self._after_commit(offsets, kind, told, attempt, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        identity, member, generation = self.desk.identity, self.member_id, self.generation
+        epochs = dict(self.epochs())
+        begun = self.desk.begin(
+            Function.COMMIT,
+            argument=kind,
+            attempts=attempt,
+            member=self.known_as,
+            generation=generation,
+            positions=positions_of(offsets),
+        )
+
+        def request(number: int) -> kafka.OffsetCommitRequest:
+            return kafka.OffsetCommitRequest(
+                correlation_id=number,
+                group_id=identity.group,
+                generation_id=generation,
+                member_id=member,
+                group_instance_id=identity.instance_id,
+                offsets=tuple(
+                    kafka.CommittedOffset(partition=key, offset=offset, leader_epoch=epochs.get(key, -1))
+                    for key, offset in sorted(offsets.items())
+                ),
+            )
+
+        def answered(answer: kafka.OffsetCommitResponse | None) -> None:
+            error = error_of(answer)
+            outcome = outcome_of_attempt(error, appended=answer is None or answer.appended)
+            epoch = answer.coordinator_epoch if answer is not None and answer.coordinator_epoch >= 0 else None
+            self.desk.end(begun, outcome, error, node=node, leader_epoch=epoch)
+            if (member, generation) == (self.member_id, self.generation):
+                self.refused(error)
+            self._after_commit(offsets, kind, told, attempt, error)
+
+        node = self.node
+        self.desk.ask(node, request, answered)
+
+    def _after_commit(
+        self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int, error: ErrorCode
+    ) -> None:
+        retries = kind == "sync" or not self.commit_async_not_retried()
+        if error not in RETRIED or not retries or attempt >= self.desk.options.commit_attempts:
+            told(error)
+            return
+        self._last_again += 1
+        self.again[self._last_again] = partial(self.commit, offsets, kind, told, attempt + 1)
+        self.desk.set_timer((COMMIT_TIMER, self._last_again), self.desk.options.retry_backoff_ms)
+
+    def commit_async_not_retried(self) -> bool:
+        """Protection P5: commitAsync is not sent again: a later commit may have been sent meanwhile, which it would overwrite."""
+        return True
+
+    def on_commit_timer(self, number: int) -> None:
+        """Send a commit again."""
+        self.again.pop(number)()
+
+    def fetch_committed(
+        self, partitions: tuple[TopicPartition, ...], told: Callable[[Offsets | None], None]
+    ) -> None:
+        """What is committed, -1 where nothing is; None if there was no answer."""
+        identity = self.desk.identity
+        begun = self.desk.begin(Function.FETCH_COMMITTED, member=self.known_as)
+
+        def request(number: int) -> kafka.OffsetFetchRequest:
+            return kafka.OffsetFetchRequest(
+                correlation_id=number, group_id=identity.group, partitions=partitions
+            )
+
+        def answered(answer: kafka.OffsetFetchResponse | None) -> None:
+            error = error_of(answer)
+            if answer is None or error is not NO_ERROR:
+                self.desk.end(begun, Outcome.FAIL, error)
+                self.refused(error)
+                told(None)
+                return
+            offsets = {each.partition: each.offset for each in answer.offsets}
+            self.epochs().update({each.partition: each.leader_epoch for each in answer.offsets})
+            self.desk.end(
+                begun,
+                Outcome.OK,
+                node=node,
+                leader_epoch=answer.coordinator_epoch,
+                positions=positions_of(offsets),
+            )
+            told(offsets)
+
+        node = self.node
+        self.desk.ask(node, request, answered)

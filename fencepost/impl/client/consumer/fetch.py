@@ -1,0 +1,209 @@
+"""Reading: positions of the assigned partitions, rounds of fetches, and where to begin when there is no position (P5).
+
+Owns positions. Must not know groups. A round asks every leader of an assigned partition once; nothing is read ahead, so that what a poll returns was read
+while it lasted.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from attrs import define, field, frozen
+
+from fencepost.impl.client.consumer.requests import ConsumerDesk
+from fencepost.impl.core.broker_context import MILLISECOND
+from fencepost.impl.log.batch.header import CorruptBatchError, read_headers
+from fencepost.impl.log.batch.record_batch import Record, read_records
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+
+MAX_BYTES = 1_048_576
+"""Of one partition in one fetch."""
+
+
+@frozen
+class ConsumedRecord:
+    """A record as a poll returns it. leader_epoch: of its batch."""
+
+    partition: TopicPartition
+    record: Record
+    leader_epoch: int
+
+
+@define
+class Round:
+    """A round of fetches. asked: by correlation id, the partitions with the offset asked for; answers: of those that had no error."""
+
+    asked: dict[int, dict[TopicPartition, int]] = field(factory=dict)
+    answers: dict[TopicPartition, tuple[int, kafka.FetchedPartition]] = field(factory=dict)
+
+
+@define
+class ConsumerFetcher:
+    """assigned: partitions that are read. positions: the next offset to read of each, where it is known; epochs: the highest
+    leader epoch that is known of each, from records or commits; resets: those for which the end of the log that the
+    reset policy names is being asked, or must be. paused: not read for now. stale: leaders must be asked for again."""
+
+    desk: ConsumerDesk
+    assigned: tuple[TopicPartition, ...] = ()
+    positions: dict[TopicPartition, int] = field(factory=dict)
+    epochs: dict[TopicPartition, int] = field(factory=dict)
+    resets: dict[TopicPartition, bool] = field(factory=dict)
+    paused: dict[TopicPartition, None] = field(factory=dict)
+    round: Round | None = None
+    stale: bool = True
+
+    def assign(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Read these, from nowhere yet."""
+        self.stop()
+        self.assigned = tuple(sorted(partitions))
+        self.positions, self.epochs, self.resets, self.paused = {}, {}, {}, {}
+
+    def begin_at(self, key: TopicPartition, offset: int) -> None:
+        """Read on from here; a negative offset: from where the reset policy says."""
+        self.resets.pop(key, None)
+        if offset >= 0:
+            self.positions[key] = offset
+        else:
+            self.positions.pop(key, None)
+            self.resets[key] = False
+
+    def missing(self) -> tuple[TopicPartition, ...]:
+        """Partitions of which nobody has said where to begin."""
+        return tuple(key for key in self.assigned if key not in self.positions and key not in self.resets)
+
+    def leader_of_this_age(self, key: TopicPartition) -> tuple[int, int] | None:
+        """KIP-320: the leader and its epoch, unless a later epoch is known: a leader of the past would say that the position is out of range."""
+        leader = self.desk.metadata.leader(key)
+        return None if leader is None or leader[1] < self.epochs.get(key, -1) else leader
+
+    # ---- where to begin
+
+    def reset(self, then: Callable[[], None]) -> None:
+        """Ask for the end of the log that the policy names, of each partition that needs it."""
+        for key, asking in list(self.resets.items()):
+            leader = self.leader_of_this_age(key)
+            if asking or leader is None:
+                self.stale = self.stale or leader is None
+                continue
+            self.resets[key] = True
+            earliest = self.desk.options.auto_offset_reset == "earliest"
+            self.desk.ask(
+                leader[0],
+                partial(_list_offsets, key, leader[1], kafka.EARLIEST if earliest else kafka.LATEST),
+                partial(self._listed, key, then),
+            )
+
+    def _listed(self, key: TopicPartition, then: Callable[[], None], answer: Any) -> None:
+        if key not in self.resets:
+            return  # somebody sought, or it is not assigned any more
+        if answer is None or answer.error is not NO_ERROR:
+            self.resets[key], self.stale = False, True
+        else:
+            self.begin_at(key, answer.offset)
+        then()
+
+    # ---- rounds
+
+    def start_round(self, wait_ms: int, then: Callable[[], None]) -> bool:
+        """Ask every leader; `then` is called when all have answered or had their time. Returns whether there was anything to ask for."""
+        by_leader: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
+        for key in self.assigned:
+            leader = self.leader_of_this_age(key)
+            if leader is None:
+                self.stale = True
+            elif key in self.positions and key not in self.paused:
+                by_leader.setdefault(leader[0], {})[key] = (self.positions[key], leader[1])
+        if not by_leader:
+            return False
+        self.round = Round()
+        for node, wanted in sorted(by_leader.items()):
+            number = self.desk.ask(
+                node, partial(_fetch, wait_ms, wanted), partial(self._fetched, self.round, then, wanted)
+            )
+            self.round.asked[number] = {key: offset for key, (offset, _) in wanted.items()}
+        return True
+
+    def stop(self) -> None:
+        """Nobody wants the answers of the round under way."""
+        for number in self.round.asked if self.round is not None else ():
+            self.desk.forget(number)
+        self.round = None
+
+    def _fetched(
+        self, current: Round, then: Callable[[], None], wanted: dict[TopicPartition, Any], answer: Any
+    ) -> None:
+        if current is not self.round:
+            return
+        number = next(asked for asked, keys in current.asked.items() if keys.keys() == wanted.keys())
+        offsets = current.asked.pop(number)
+        self.stale = self.stale or answer is None
+        for fetched in () if answer is None else answer.partitions:
+            key = fetched.partition
+            if self.positions.get(key) != offsets[key]:
+                continue  # somebody sought meanwhile
+            if fetched.error is NO_ERROR:
+                current.answers[key] = (offsets[key], fetched)
+            elif fetched.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+                self.begin_at(key, -1)
+            else:
+                self.stale = True
+        then()
+
+    def complete(self) -> bool:
+        """Whether every leader has answered, or had its time."""
+        return self.round is not None and not self.round.asked
+
+    def take(self) -> tuple[list[ConsumedRecord], dict[TopicPartition, tuple[int, kafka.FetchedPartition]]]:
+        """What the round brought, at most max_poll_records, and the answers that it came from; positions move behind it."""
+        assert self.round is not None
+        room, taken, answers = self.desk.options.max_poll_records, [], self.round.answers
+        self.stop()
+        for key, (offset, fetched) in sorted(answers.items()):
+            records, following = _records(key, offset, fetched.records, room)
+            room -= len(records)
+            taken += records
+            self.positions[key] = following
+            if records:
+                self.epochs[key] = max(records[-1].leader_epoch, self.epochs.get(key, -1))
+        return taken, answers
+
+
+def _records(key: TopicPartition, offset: int, data: bytes, room: int) -> tuple[list[ConsumedRecord], int]:
+    """At most `room` records from `offset` on, and where to go on behind them."""
+    found: list[ConsumedRecord] = []
+    following = offset
+    try:
+        for header in read_headers(data):
+            records = () if header.is_control else read_records(data, header)
+            for record in records:
+                if record.offset < offset:
+                    continue
+                if len(found) >= room:
+                    return found, following
+                found.append(ConsumedRecord(key, record, header.leader_epoch))
+                following = record.offset + 1
+            following = max(following, header.next_offset)
+    except CorruptBatchError:
+        return found, following  # the rest is asked for again
+    return found, following
+
+
+def _fetch(wait_ms: int, wanted: dict[TopicPartition, tuple[int, int]], number: int) -> kafka.FetchRequest:
+    return kafka.FetchRequest(
+        correlation_id=number,
+        replica_id=-1,
+        max_wait=wait_ms * MILLISECOND,
+        max_bytes=MAX_BYTES,
+        partitions=tuple(
+            kafka.FetchPartition(partition=key, offset=offset, leader_epoch=epoch)
+            for key, (offset, epoch) in sorted(wanted.items())
+        ),
+    )
+
+
+def _list_offsets(key: TopicPartition, epoch: int, timestamp: int, number: int) -> kafka.ListOffsetsRequest:
+    return kafka.ListOffsetsRequest(
+        correlation_id=number, partition=key, leader_epoch=epoch, timestamp=timestamp
+    )

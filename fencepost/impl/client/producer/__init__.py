@@ -1,0 +1,1 @@
+"""The producer: batches, partitioners, sequence numbers, pipelined sending."""

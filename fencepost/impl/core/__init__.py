@@ -1,0 +1,1 @@
+"""What every core shares: its interface to the world, its context, procedures, files, names of partitions."""

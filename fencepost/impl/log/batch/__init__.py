@@ -1,0 +1,1 @@
+"""Record batches: header, records, compression, control records, and files of batches."""

@@ -1,0 +1,149 @@
+"""Walking the batches of a file: from header to header without reading what lies between, or chunk by chunk with every byte.
+
+Owns how much is read at a time. Must not know indexes or offsets of a log. Everything is bounded by an `end` that the caller took before: a file may
+grow, or hold the torn rest of a failed write, while it is being read (KAFKA-2477, KAFKA-9835).
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from fencepost.impl.core.files import File
+from fencepost.impl.log.batch.compression import CODECS
+from fencepost.impl.log.batch.header import (
+    CODEC_MASK,
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    CorruptBatchError,
+    Damage,
+    read_header,
+)
+
+CHUNK_BYTES = 1024 * 1024
+"""Read at once when every byte is wanted; a batch larger than that is read whole."""
+STRIDE_BYTES = 16 * 1024
+"""Read at once when only headers are wanted: a few index intervals."""
+
+_CODECS = len(CODECS)
+_HEADER = Struct(">qiibIhiqqqhii")
+_FRAME = Struct(">qiibIhiqq")
+_FRAME_HEAD = Struct(">qiibIhi")
+_LENGTH_START = 8
+
+
+class Frame(NamedTuple):
+    """Where a batch lies in its file and which offsets it spans."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+    max_timestamp_ms: int
+
+
+def frames(file: File, start: int, end: int) -> Iterator[Frame]:
+    """The batches from `start` (where one begins) to `end`. Raises CorruptBatchError for what can be no batch; checksums are not looked at."""
+    position, read_from, data = start, start, b""
+    while position < end:
+        if position - read_from + HEADER_SIZE > len(data):
+            read_from, data = position, file.read_at(position, min(STRIDE_BYTES, end - position))
+            if len(data) < HEADER_SIZE:
+                raise _torn(position, HEADER_SIZE, len(data))
+        base, length, epoch, magic, _, _, delta, _, max_timestamp = _FRAME.unpack_from(
+            data, position - read_from
+        )
+        size = LENGTH_END + length
+        if magic != MAGIC or size < HEADER_SIZE or base < 0 or delta < 0:
+            raise CorruptBatchError(
+                Damage.HEADER,
+                position,
+                expected=f"a batch of magic {MAGIC}",
+                seen=f"magic {magic}, {size} bytes",
+            )
+        if position + size > end:
+            raise _torn(position, size, end - position)
+        yield Frame(position, size, base, base + delta, epoch, max_timestamp)
+        position += size
+
+
+def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
+    """The batches of a buffer, looked at as read_header does, without an object for each. Raises CorruptBatchError at the first bad one."""
+    position, end, view, unpack = 0, len(data), memoryview(data), _HEADER.unpack_from
+    while position + HEADER_SIZE <= end:
+        base, length, epoch, magic, crc, attributes, delta, _, max_timestamp, _, _, _, count = unpack(
+            data, position
+        )
+        size = LENGTH_END + length
+        following = position + size
+        if (
+            magic != MAGIC
+            or not HEADER_SIZE <= size <= end - position
+            or base < 0
+            or epoch < -1
+            or attributes & CODEC_MASK >= _CODECS
+            or not 0 <= count <= delta + 1
+            or delta < 0
+            or (check_crc and crc32c(view[position + CRC_START : following]) != crc)
+        ):
+            break
+        yield Frame(position, size, base, base + delta, epoch, max_timestamp)
+        position = following
+    if position < end:
+        read_header(data, position, check_crc=check_crc)
+        raise AssertionError(f"a batch at byte {position} that is bad in one way of looking only")
+
+
+def whole_batches(data: bytes, *, below: int, start: int = 0) -> int:
+    """How many bytes at the beginning of `data` are whole batches that end at or below the offset `below`. start: so many are known to be."""
+    position, available, unpack = start, len(data), _FRAME_HEAD.unpack_from
+    while position + HEADER_SIZE <= available:
+        base, length, _, _, _, _, delta = unpack(data, position)
+        following = position + LENGTH_END + length
+        if following > available or base + delta >= below or length <= 0:
+            break
+        position = following
+    return position
+
+
+def is_batch_to(data: bytes, position: int, offset: int) -> bool:
+    """Whether a batch begins at `position` that ends with `offset`. A byte beside it, magic and length can look right; not this offset, too."""
+    base, length, _, magic, _, _, delta = _FRAME_HEAD.unpack_from(data, position)
+    return bool(magic == MAGIC and length > 0 and delta >= 0 and base + delta == offset)
+
+
+def chunks(file: File, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """(position, bytes) of stretches of whole batches, together everything from `start` to `end`. A last one that is torn comes as it is."""
+    position = start
+    while position < end:
+        data = file.read_at(position, min(CHUNK_BYTES, end - position))
+        whole = _whole(data)
+        if not whole and position + len(data) < end and len(data) >= LENGTH_END:
+            size = LENGTH_END + int.from_bytes(data[_LENGTH_START:LENGTH_END], "big", signed=True)
+            if size > len(data):
+                data = file.read_at(position, min(size, end - position))
+            whole = len(data)
+        if not whole:
+            whole = len(data)
+        if not whole:
+            return
+        yield position, data if whole == len(data) else data[:whole]
+        position += whole
+
+
+def _whole(data: bytes) -> int:
+    position, available = 0, len(data)
+    while position + LENGTH_END <= available:
+        length = int.from_bytes(data[position + _LENGTH_START : position + LENGTH_END], "big", signed=True)
+        if length <= 0 or position + LENGTH_END + length > available:
+            break
+        position += LENGTH_END + length
+    return position
+
+
+def _torn(position: int, size: int, seen: int) -> CorruptBatchError:
+    return CorruptBatchError(Damage.TORN, position, expected=f"{size} bytes", seen=f"{seen} bytes")

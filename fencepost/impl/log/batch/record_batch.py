@@ -1,0 +1,284 @@
+"""Kafka's record batch, format version 2: the unit that is produced, stored, fetched, compressed and cut whole, and the records in it.
+
+Owns the bytes of the records, and how a batch is put together. Must not know files, logs, or who wrote a batch. A record, all numbers varints: length
+of the rest, attributes (one byte, unused), time delta, offset delta, key, value, headers; lengths go before bytes, -1 for null. The header stands in
+header.py; other modules take all of it from here.
+"""
+
+import struct
+from collections.abc import Sequence
+
+from attrs import frozen
+from crc32c import crc32c
+
+from fencepost.impl.log.batch.compression import CODECS, DecompressionError, compress, decompress
+from fencepost.impl.log.batch.header import (
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    LENGTH_END,
+    LOG_APPEND_TIME,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchHeader,
+    Bytes,
+    CorruptBatchError,
+    Damage,
+    TimestampType,
+    read_header,
+    read_headers,
+)
+from fencepost.impl.log.batch.varint import decode_varint, encode_varint
+
+__all__ = [
+    "CODECS",
+    "HEADER_SIZE",
+    "LENGTH_END",
+    "NO_LEADER_EPOCH",
+    "NO_PRODUCER_EPOCH",
+    "NO_PRODUCER_ID",
+    "NO_SEQUENCE",
+    "NO_TIMESTAMP",
+    "BatchHeader",
+    "CorruptBatchError",
+    "Damage",
+    "Header",
+    "Record",
+    "TimestampType",
+    "encode_batch",
+    "read_header",
+    "read_headers",
+    "read_records",
+    "with_leader_fields",
+]
+
+_PREFIX = struct.Struct(">qiib")
+_CRC = struct.Struct(">I")
+_AFTER_CRC = struct.Struct(">hiqqqhii")
+_EPOCH_START, _EPOCH_END = 12, 16
+_SMALLEST_RECORD = 7
+"""Length, attributes, two deltas, two null lengths and a count: a larger record count than the bytes can hold is corruption."""
+
+
+@frozen
+class Header:
+    """A header of a record. key: UTF-8; bytes that are none come as lone surrogates and are written back as they were."""
+
+    key: str
+    value: bytes | None
+
+
+@frozen
+class Record:
+    """One record. timestamp_ms: -1 if it has none; in a batch of type log append it is the batch's. value None is a tombstone in a compacted topic."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...] = ()
+
+
+# ---- writing
+
+
+def encode_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int,
+    leader_epoch: int,
+    codec: str = "none",
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    last_offset_delta: int | None = None,
+    log_append_time_ms: int | None = None,
+    delete_horizon_ms: int | None = None,
+    empty_timestamp_ms: int = NO_TIMESTAMP,
+) -> bytes:
+    """The bytes of one batch.
+
+    records: with ascending offsets, all at or after base_offset; none at all for a batch that is retained only for its producer's state, which then
+    needs last_offset_delta and may carry its old time as empty_timestamp_ms. log_append_time_ms: the broker's time, for the whole batch.
+    """
+    attributes = (
+        CODECS.index(codec)
+        | (LOG_APPEND_TIME if log_append_time_ms is not None else 0)
+        | (TRANSACTIONAL if transactional else 0)
+        | (CONTROL if control else 0)
+        | (DELETE_HORIZON if delete_horizon_ms is not None else 0)
+    )
+    if records:
+        base_ms, max_ms = records[0].timestamp_ms, max(record.timestamp_ms for record in records)
+        last_delta = records[-1].offset - base_offset
+        assert last_offset_delta is None or last_offset_delta >= last_delta, (last_offset_delta, last_delta)
+    else:
+        assert last_offset_delta is not None, "an empty batch says what offsets it spans"
+        base_ms = max_ms = empty_timestamp_ms
+        last_delta = last_offset_delta
+    if delete_horizon_ms is not None:
+        base_ms = delete_horizon_ms
+    body = compress(codec, _encode_records(records, base_offset, base_ms)) if records else b""
+    covered = _AFTER_CRC.pack(
+        attributes,
+        last_delta if last_offset_delta is None else last_offset_delta,
+        base_ms,
+        max_ms if log_append_time_ms is None else log_append_time_ms,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    crc = crc32c(body, crc32c(covered))
+    size = HEADER_SIZE + len(body)
+    return b"".join(
+        (_PREFIX.pack(base_offset, size - LENGTH_END, leader_epoch, MAGIC), _CRC.pack(crc), covered, body)
+    )
+
+
+def _encode_records(records: Sequence[Record], base_offset: int, base_timestamp_ms: int) -> bytes:
+    varint, before = encode_varint, -1
+    parts: list[bytes] = []
+    for record in records:
+        delta, key, value = record.offset - base_offset, record.key, record.value
+        assert delta > before, f"offset {record.offset} does not ascend in a batch from {base_offset}"
+        before = delta
+        body = b"".join(
+            (
+                b"\x00",
+                varint(record.timestamp_ms - base_timestamp_ms),
+                varint(delta),
+                b"\x01" if key is None else varint(len(key)) + key,
+                b"\x01" if value is None else varint(len(value)) + value,
+                _encode_headers(record.headers) if record.headers else b"\x00",
+            )
+        )
+        parts += (varint(len(body)), body)
+    return b"".join(parts)
+
+
+def _encode_headers(headers: tuple[Header, ...]) -> bytes:
+    parts = [encode_varint(len(headers))]
+    for header in headers:
+        key = header.key.encode("utf-8", "surrogateescape")
+        parts += (encode_varint(len(key)), key)
+        parts += (b"\x01",) if header.value is None else (encode_varint(len(header.value)), header.value)
+    return b"".join(parts)
+
+
+def with_leader_fields(data: Bytes, *, base_offset: int, leader_epoch: int) -> bytes:
+    """One produced batch as its leader appends it: offset and epoch stamped in, everything else as it was (neither is under the checksum)."""
+    return b"".join(
+        (
+            base_offset.to_bytes(8, "big", signed=True),
+            data[8:_EPOCH_START],
+            leader_epoch.to_bytes(4, "big", signed=True),
+            data[_EPOCH_END:],
+        )
+    )
+
+
+# ---- reading
+
+
+def read_records(data: Bytes, header: BatchHeader) -> tuple[Record, ...]:
+    """The records of the batch that `header` was read of, out of the same buffer. Raises CorruptBatchError."""
+    payload = bytes(data[header.position + HEADER_SIZE : header.end_position])
+    try:
+        if header.codec != "none" and payload:
+            payload = decompress(header.codec, payload)
+        return _decode_records(payload, header)
+    except (IndexError, ValueError, DecompressionError) as error:
+        raise CorruptBatchError(
+            Damage.RECORDS,
+            header.position,
+            expected=f"{header.count} records, codec {header.codec}",
+            seen=str(error) if not isinstance(error, IndexError) else "records that end too early",
+        ) from None
+
+
+def _decode_records(data: bytes, header: BatchHeader) -> tuple[Record, ...]:
+    if header.count > len(data) // _SMALLEST_RECORD:
+        raise ValueError(f"{len(data)} bytes")
+    records: list[Record] = []
+    varint, nullable, position, before = decode_varint, _nullable, 0, -1
+    base_offset, base_ms, last_delta = header.base_offset, header.base_timestamp_ms, header.last_offset_delta
+    stamped = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
+    available, append = len(data), records.append
+    for _ in range(header.count):
+        # Numbers of one byte, as most are, without a call: decode_varint says what they are.
+        if (byte := data[position]) < 0x80:
+            length, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            length, position = varint(data, position)
+        end = position + length
+        if (byte := data[position + 1]) < 0x80:  # a byte of attributes before, unused
+            time_delta, position = (byte >> 1) ^ -(byte & 1), position + 2
+        else:
+            time_delta, position = varint(data, position + 1)
+        if (byte := data[position]) < 0x80:
+            delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            delta, position = varint(data, position)
+        if (byte := data[position]) < 0x80 and not byte & 1 and position + (byte >> 1) < available:
+            start = position + 1
+            position = start + (byte >> 1)
+            key: bytes | None = data[start:position]
+        else:
+            key, position = nullable(data, position)
+        value, position = nullable(data, position)
+        headers: tuple[Header, ...] = ()
+        if data[position]:
+            headers, position = _decode_headers(data, position)
+        else:
+            position += 1
+        if position != end:
+            raise ValueError(f"a record of {length} bytes whose fields end at byte {position}, not at {end}")
+        if not before < delta <= last_delta:
+            raise ValueError(f"offset delta {delta} after {before} in a batch up to {last_delta}")
+        before = delta
+        append(
+            Record(
+                base_offset + delta, base_ms + time_delta if stamped is None else stamped, key, value, headers
+            )
+        )
+    if position != available:
+        raise ValueError(f"{available - position} bytes after the last record")
+    return tuple(records)
+
+
+def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
+    byte = data[position]
+    if byte < 0x80:  # one byte, as most lengths are: decode_varint without the call
+        length, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        length, position = decode_varint(data, position)
+    if length < 0:
+        if length != -1:
+            raise ValueError(f"a length of {length}")
+        return None, position
+    end = position + length
+    if end > len(data):
+        raise IndexError
+    return data[position:end], end
+
+
+def _decode_headers(data: bytes, position: int) -> tuple[tuple[Header, ...], int]:
+    count, position = decode_varint(data, position)
+    if not 0 <= count <= len(data) - position:
+        raise ValueError(f"{count} headers in {len(data) - position} bytes")
+    headers = []
+    for _ in range(count):
+        key, position = _nullable(data, position)
+        value, position = _nullable(data, position)
+        if key is None:
+            raise ValueError("a header without a key")
+        headers.append(Header(key.decode("utf-8", "surrogateescape"), value))
+    return tuple(headers), position

@@ -1,0 +1,1 @@
+"""Small text files of a log directory: checkpoints, and the leader epochs with their recovery."""

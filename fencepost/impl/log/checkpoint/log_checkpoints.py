@@ -1,0 +1,53 @@
+"""The files at the top of a log directory: offset checkpoints over all partitions, and the marker of a clean shutdown.
+
+Owns their names, their format (Kafka's: version, count, `topic partition offset`) and when the marker goes. Must not know what a log is.
+"""
+
+from collections.abc import Mapping
+
+from fencepost.impl.core.files import FileSystem
+from fencepost.impl.log.checkpoint.checkpoint_file import format_lines, parse_lines, read_file, replace_file
+from fencepost.impl.log.layout import CLEAN_SHUTDOWN, DELETED
+from fencepost.impl.messages.broker_api import TopicPartition
+
+TAKEN = f"{CLEAN_SHUTDOWN}{DELETED}"
+"""The marker while it is being taken away."""
+
+
+def write_offsets(files: FileSystem, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace the checkpoint of this name whole and durably."""
+    lines = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
+    replace_file(files, "", name, format_lines(lines))
+
+
+def read_offsets(files: FileSystem, name: str) -> dict[TopicPartition, int]:
+    """The offsets of a checkpoint; empty if it is absent or bad (it is a hint, and an empty one only costs time)."""
+    return dict(parse_lines(read_file(files, name), _decode))
+
+
+def _decode(words: list[str]) -> tuple[TopicPartition, int]:
+    topic, number, offset = words
+    return TopicPartition(topic, int(number)), int(offset)
+
+
+def put_clean_shutdown_marker(files: FileSystem) -> None:
+    """Say that every log was closed whole. Call it last."""
+    file = files.open(CLEAN_SHUTDOWN)
+    file.sync()
+    file.close()
+    files.sync_directory("")
+
+
+def take_clean_shutdown_marker(files: FileSystem) -> bool:
+    """Whether the last shutdown was clean. The marker is gone for good when this returns: a crash while the logs are being loaded must not be
+    taken for clean at the next start (KAFKA-10471). Call it first.
+
+    Its name changes before it goes: a start that finds the old one's trace knows that whoever took it may have died, or failed, before that was durable,
+    so that a power loss would bring the marker back."""
+    clean = files.exists(CLEAN_SHUTDOWN)
+    if clean:
+        files.rename(CLEAN_SHUTDOWN, TAKEN)
+    if files.exists(TAKEN):
+        files.sync_directory("")
+        files.remove(TAKEN)
+    return clean

@@ -1,0 +1,91 @@
+"""The transaction index of a segment: the aborted transactions whose markers stand in it (KIP-98), so that a reader of committed records knows what to skip.
+
+Owns entries of 34 bytes: version (int16, 0), producer id, first offset, last offset (that of the marker), last stable offset after it (int64 each), in the
+order of the markers. Offsets are absolute. A segment without one has no file.
+
+It differs from its neighbours: the other indexes can be made again out of their segment alone, this one also needs to know which transactions were open where
+the segment begins (producer/files.py). So an entry is written when its marker is appended, and lost entries are found only by recovery.
+"""
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import ClassVar
+
+from attrs import define, frozen
+
+from fencepost.impl.log.index.index_file import IndexFile
+
+VERSION = 0
+
+
+@frozen(kw_only=True)
+class AbortedTransaction:
+    """first_offset: of its first record here; last_offset: of its marker. last_stable_offset: after the marker, had everything been committed by then;
+    who reads up to there at most has seen every transaction that matters."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+@define(eq=False, kw_only=True)
+class TransactionIndex(IndexFile):
+    """It has no bound: its segment ends when one of the others is full."""
+
+    FORMAT: ClassVar[Struct] = Struct(">hqqqq")
+
+    def _load(self) -> bytearray:
+        if not self.files.exists(self.path):
+            self.saved, self.synced = 0, True
+            return bytearray()
+        return super()._load()
+
+    def _follows(self, previous: tuple[int, ...] | None, entry: tuple[int, ...]) -> bool:
+        version, _, first, last, stable = entry
+        after = previous[3] if previous else self.base_offset - 1
+        return version == VERSION and 0 <= first <= last and after < last and first <= stable
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        """One more, at the end; in the file when this returns."""
+        self.entries.extend(
+            self.FORMAT.pack(
+                VERSION,
+                aborted.producer_id,
+                aborted.first_offset,
+                aborted.last_offset,
+                aborted.last_stable_offset,
+            )
+        )
+        self.write(sync=False)
+
+    def all(self) -> Iterator[AbortedTransaction]:
+        """Every entry, in the order of the markers. Raises CorruptIndexError."""
+        for _, producer_id, first, last, stable in self.FORMAT.iter_unpack(bytes(self.entries)):
+            yield AbortedTransaction(
+                producer_id=producer_id, first_offset=first, last_offset=last, last_stable_offset=stable
+            )
+
+    def truncate(self, offset: int) -> None:
+        """Forget those whose marker stands at `offset` or later: they are open again."""
+        self.keep(sum(aborted.last_offset < offset for aborted in self.all()))
+
+    def write(self, *, sync: bool) -> None:
+        """As the other indexes; but where there is nothing to say there need be no file."""
+        if self._entries or (self._entries is not None and self.files.exists(self.path)):
+            super().write(sync=sync)
+
+
+def aborted_between(
+    indexes: Iterable[TransactionIndex], offset: int, end_offset: int
+) -> list[AbortedTransaction]:
+    """Those with records from `offset` to below `end_offset`, in the order of their markers. indexes: of the segment that holds `offset` and all after it:
+    a marker comes after its records, in a later segment perhaps. Raises CorruptIndexError."""
+    found = []
+    for index in indexes:
+        for aborted in index.all():
+            if aborted.last_offset >= offset and aborted.first_offset < end_offset:
+                found.append(aborted)
+            if aborted.last_stable_offset >= end_offset:
+                return found
+    return found

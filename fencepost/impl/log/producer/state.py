@@ -1,0 +1,194 @@
+"""What a log remembers of its producers, so that a batch that was sent twice is written once (KIP-98, KIP-360).
+
+Owns the last batches of each producer id, the rules that a produced batch must pass, and open transactions. Must not know files or whether an append
+worked: `check` looks and changes nothing, `update` follows a batch that is in the log (KAFKA-6683: a state that runs ahead of the log refuses
+the retry of an append that failed).
+"""
+
+from attrs import define, field, frozen
+
+from fencepost.impl.log.batch.control_records import EndTransaction
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
+from fencepost.traces.errors import FencepostError
+
+REMEMBERED_BATCHES = 5
+"""A producer has at most five batches in flight (max.in.flight.requests.per.connection), so that a retry is one of the last five."""
+LARGEST_SEQUENCE = (1 << 31) - 1
+NO_EPOCH, NO_OFFSET, NO_COORDINATOR = -1, -1, -1
+
+
+class OutOfOrderSequenceError(FencepostError):
+    """OUT_OF_ORDER_SEQUENCE_NUMBER: batches of this producer are missing before this one, or it is an old one."""
+
+
+class InvalidProducerEpochError(FencepostError):
+    """INVALID_PRODUCER_EPOCH: a later incarnation of this producer has written already."""
+
+
+@frozen(kw_only=True)
+class ProducedBatch:
+    """A batch that is in the log."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+
+
+@frozen(kw_only=True)
+class EndedTransaction:
+    """A transaction whose marker is in the log. first_offset: of its first record here; last_offset: of the marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    aborted: bool
+
+
+@define(eq=True)
+class Producer:
+    """epoch: of its last batch; goes up only. batches: the last REMEMBERED_BATCHES of this epoch, oldest first. open_since: first offset of its open
+    transaction, or NO_OFFSET. coordinator_epoch: of its last marker."""
+
+    producer_id: int
+    epoch: int = NO_EPOCH
+    batches: list[ProducedBatch] = field(factory=list)
+    timestamp_ms: int = NO_TIMESTAMP
+    open_since: int = NO_OFFSET
+    coordinator_epoch: int = NO_COORDINATOR
+
+    @property
+    def last_sequence(self) -> int:
+        """Of its last batch; NO_SEQUENCE if none is known."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+@define
+class ProducerState:
+    """producers: by id. end_offset: the state is that of the log up to here; moves with every update. uncommitted: transactions that have ended, while
+    their markers may still be cut: those are at or above the high watermark that was told last."""
+
+    producers: dict[int, Producer] = field(factory=dict)
+    end_offset: int = 0
+    uncommitted: list[EndedTransaction] = field(factory=list, eq=False)
+
+    # ---- may it be appended?
+
+    def check(self, header: BatchHeader) -> ProducedBatch | None:
+        """Whether a produced batch may be appended: None if it may, the batch in the log if it is a duplicate of it. Raises OutOfOrderSequenceError or
+        InvalidProducerEpochError. Only a leader asks: a follower appends what its leader has (KAFKA-6003)."""
+        known = self.producers.get(header.producer_id)
+        if header.producer_id == NO_PRODUCER_ID or known is None:
+            return None
+        if header.producer_epoch < known.epoch:
+            raise InvalidProducerEpochError(
+                expected=f"epoch {known.epoch} or later", seen=f"{header.producer_epoch}", where=_who(header)
+            )
+        if header.is_control or header.base_sequence == NO_SEQUENCE:
+            return None
+        duplicate = self.duplicate_of(known, header)
+        if duplicate is None:
+            self.sequence_follows(known, header)
+        return duplicate
+
+    def duplicate_of(self, known: Producer, header: BatchHeader) -> ProducedBatch | None:
+        """Protection: one of the last five batches, sent again."""
+        if known.epoch != header.producer_epoch:
+            return None
+        sequences = (header.base_sequence, header.last_sequence)
+        return next(
+            (batch for batch in known.batches if (batch.first_sequence, batch.last_sequence) == sequences),
+            None,
+        )
+
+    def sequence_follows(self, known: Producer, header: BatchHeader) -> None:
+        """Protection: sequence numbers have no gap. A producer of which nothing is known may begin anywhere (its records may have been deleted), a
+        new epoch begins at 0."""
+        if known.epoch == header.producer_epoch:
+            if not known.batches:
+                return
+            expected = 0 if known.last_sequence == LARGEST_SEQUENCE else known.last_sequence + 1
+        else:
+            if known.epoch == NO_EPOCH:
+                return
+            expected = 0
+        if header.base_sequence != expected:
+            raise OutOfOrderSequenceError(
+                expected=f"sequence {expected} in epoch {header.producer_epoch}",
+                seen=str(header.base_sequence),
+                where=_who(header),
+            )
+
+    # ---- it was appended
+
+    def update(self, header: BatchHeader, marker: EndTransaction | None = None) -> EndedTransaction | None:
+        """A batch is in the log. marker: what it says if it is the marker of a transaction's end. Returns the transaction that it ends."""
+        assert header.base_offset >= self.end_offset, (header.base_offset, self.end_offset)
+        self.end_offset = header.next_offset
+        if header.producer_id == NO_PRODUCER_ID:
+            return None
+        producer = self.producers.setdefault(header.producer_id, Producer(header.producer_id))
+        if header.producer_epoch != producer.epoch:
+            producer.epoch, producer.batches = header.producer_epoch, []
+        producer.timestamp_ms = header.max_timestamp_ms
+        if header.is_control:
+            return None if marker is None else self._end(producer, header, marker)
+        if header.is_transactional and producer.open_since == NO_OFFSET:
+            producer.open_since = header.base_offset
+        if header.base_sequence != NO_SEQUENCE:
+            batch = ProducedBatch(
+                first_sequence=header.base_sequence,
+                last_sequence=header.last_sequence,
+                first_offset=header.base_offset,
+                last_offset=header.last_offset,
+                timestamp_ms=header.max_timestamp_ms,
+            )
+            producer.batches = [*producer.batches, batch][-REMEMBERED_BATCHES:]
+        return None
+
+    def _end(
+        self, producer: Producer, header: BatchHeader, marker: EndTransaction
+    ) -> EndedTransaction | None:
+        """None for a transaction that wrote nothing here."""
+        begun, producer.open_since = producer.open_since, NO_OFFSET
+        producer.coordinator_epoch = marker.coordinator_epoch
+        if begun == NO_OFFSET:
+            return None
+        ended = EndedTransaction(
+            producer_id=producer.producer_id,
+            first_offset=begun,
+            last_offset=header.last_offset,
+            aborted=not marker.commit,
+        )
+        self.uncommitted.append(ended)
+        return ended
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that have been silent for too long and have no open transaction."""
+        for producer in list(self.producers.values()):
+            if producer.open_since == NO_OFFSET and now_ms - producer.timestamp_ms >= expiration_ms:
+                del self.producers[producer.producer_id]
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction began whose end is not decided for good: it is open, or its marker is not committed (a leader that does not have it
+        may decide otherwise). None if there is none. high_watermark: does not go down, but with a cut, which makes this state anew."""
+        self.uncommitted = [ended for ended in self.uncommitted if ended.last_offset >= high_watermark]
+        opened = self.first_open_offset()
+        begun = [ended.first_offset for ended in self.uncommitted] + ([] if opened is None else [opened])
+        return min(begun, default=None)
+
+    def stable_after(self, ended: EndedTransaction) -> int:
+        """What the last stable offset is right after this transaction, once everything is committed."""
+        opened = self.first_open_offset()
+        return ended.last_offset + 1 if opened is None else opened
+
+    def first_open_offset(self) -> int | None:
+        """Where the oldest open transaction began; None if there is none."""
+        return min(
+            (one.open_since for one in self.producers.values() if one.open_since != NO_OFFSET), default=None
+        )
+
+
+def _who(header: BatchHeader) -> str:
+    return f"batch of producer {header.producer_id}"

@@ -1,0 +1,1 @@
+"""Segments: one, a readable one, and a log's list of them."""

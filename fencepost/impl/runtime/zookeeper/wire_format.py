@@ -1,0 +1,317 @@
+"""ZooKeeper's wire format of the interface's requests and replies, as request types for kazoo's connection.
+
+Owns the bytes (zookeeper.jute, opcodes of ZooDefs 3.9). Must not know sessions or threads. Why not kazoo's own types: its multi cannot tell the
+transaction id of a creation, it drops results that are false, and it has no SetWatches. kazoo asks a request for `type`, `serialize()` and
+`deserialize(buffer, offset)`; it must find no `watcher` attribute, because the watches are ours (runtime/zookeeper.py).
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.impl.zookeeper.interface import (
+    Children,
+    Create,
+    Created,
+    Data,
+    Delete,
+    Done,
+    Exists,
+    Failed,
+    GetChildren,
+    GetData,
+    Multi,
+    MultiDone,
+    MultiRead,
+    MultiReadDone,
+    Reply,
+    SetData,
+    SetWatches,
+    Stat,
+    WatchEvent,
+    WatchKind,
+    WriteOperation,
+    ZooKeeperError,
+    ZooKeeperRequest,
+)
+
+DELETE, EXISTS, GET_DATA, SET_DATA, GET_CHILDREN2, CHECK, MULTI, CREATE2, MULTI_READ, SET_WATCHES = (
+    2, 3, 4, 5, 12, 13, 14, 15, 22, 101,
+)  # fmt: skip
+ERROR_RESULT = -1
+END_OF_MULTI = struct.pack("!iBi", -1, 1, -1)
+OPEN_ACL = struct.pack("!iii", 1, 31, 5) + b"world" + struct.pack("!i", 6) + b"anyone"
+EPHEMERAL, SEQUENTIAL = 1, 2
+WATCH_KINDS = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILD}
+ERRORS = {
+    0: ZooKeeperError.ROLLED_BACK,
+    -2: ZooKeeperError.RUNTIME_INCONSISTENCY,
+    -4: ZooKeeperError.CONNECTION_LOSS,
+    -101: ZooKeeperError.NO_NODE,
+    -103: ZooKeeperError.BAD_VERSION,
+    -108: ZooKeeperError.NO_CHILDREN_FOR_EPHEMERALS,
+    -110: ZooKeeperError.NODE_EXISTS,
+    -111: ZooKeeperError.NOT_EMPTY,
+    -112: ZooKeeperError.SESSION_EXPIRED,
+}
+NO_MEMBER_FAILED = frozenset({ZooKeeperError.ROLLED_BACK, ZooKeeperError.RUNTIME_INCONSISTENCY})
+
+_INT, _HEADER = struct.Struct("!i"), struct.Struct("!iBi")
+_RESULT = struct.Struct("!iBii")
+"""Of a multi-read: the header of a member, then its error code, or the length of its data."""
+_STAT = struct.Struct("!qq16xii4xq4xi8x")
+"""What the interface has of a stat: not the times, the ACL's version, the length of the data, the last change of the children."""
+
+
+class UnknownCodeError(Exception):
+    """A result code that no request of the interface should meet."""
+
+
+def _text(value: str) -> bytes:
+    encoded = value.encode()
+    return _INT.pack(len(encoded)) + encoded
+
+
+def _buffer(value: bytes) -> bytes:
+    return _INT.pack(len(value)) + value
+
+
+def _texts(values: Sequence[str]) -> bytes:
+    return _INT.pack(len(values)) + b"".join(_text(value) for value in values)
+
+
+def _read_buffer(buffer: bytes, offset: int) -> tuple[bytes, int]:
+    (length,) = _INT.unpack_from(buffer, offset)
+    offset += _INT.size
+    end = offset + max(length, 0)  # -1 is no data at all
+    return bytes(buffer[offset:end]), end
+
+
+def _read_stat(buffer: bytes, offset: int) -> tuple[Stat, int]:
+    return Stat(*_STAT.unpack_from(buffer, offset)), offset + _STAT.size
+
+
+def error_of(code: int) -> ZooKeeperError:
+    """The interface's name of a result code."""
+    if code not in ERRORS:
+        raise UnknownCodeError(f"ZooKeeper's result code {code}")
+    return ERRORS[code]
+
+
+def watch_event(buffer: bytes, offset: int) -> WatchEvent | None:
+    """A notification; None for those that are not about a path."""
+    kind, _ = struct.unpack_from("!ii", buffer, offset)
+    path, _ = _read_buffer(buffer, offset + 8)
+    return WatchEvent(path.decode(), WATCH_KINDS[kind]) if kind in WATCH_KINDS else None
+
+
+# ---- writes: opcode, body and result, alone or as members of a multi
+
+
+def _write_body(operation: WriteOperation) -> tuple[int, bytes]:
+    path = _text(operation.path)
+    if isinstance(operation, Create):
+        flags = EPHEMERAL * operation.ephemeral + SEQUENTIAL * operation.sequential
+        return CREATE2, path + _buffer(operation.data) + OPEN_ACL + _INT.pack(flags)
+    if isinstance(operation, SetData):
+        return SET_DATA, path + _buffer(operation.data) + _INT.pack(operation.version)
+    opcode = DELETE if isinstance(operation, Delete) else CHECK
+    return opcode, path + _INT.pack(operation.version)
+
+
+def _write_result(opcode: int, buffer: bytes, offset: int) -> tuple[Created | Done, int]:
+    if opcode == CREATE2:
+        path, offset = _read_buffer(buffer, offset)
+        stat, offset = _read_stat(buffer, offset)
+        return Created(path.decode(), stat.czxid), offset
+    if opcode == SET_DATA:
+        stat, offset = _read_stat(buffer, offset)
+        return Done(stat), offset
+    return Done(), offset
+
+
+@frozen
+class WireWrite:
+    """One write."""
+
+    operation: WriteOperation
+
+    @property
+    def type(self) -> int:
+        """The opcode."""
+        return _write_body(self.operation)[0]
+
+    def serialize(self) -> bytes:
+        """The body of the request."""
+        return _write_body(self.operation)[1]
+
+    def deserialize(self, buffer: bytes, offset: int) -> Reply:
+        """The reply."""
+        return _write_result(self.type, buffer, offset)[0]
+
+
+@frozen
+class WireMulti:
+    """Several writes in one transaction."""
+
+    request: Multi
+    type = MULTI
+
+    def serialize(self) -> bytes:
+        """The body of the request: each member behind a header, and an end mark."""
+        bodies = [_write_body(operation) for operation in self.request.operations]
+        return b"".join(_HEADER.pack(opcode, 0, -1) + body for opcode, body in bodies) + END_OF_MULTI
+
+    def deserialize(self, buffer: bytes, offset: int) -> list[Reply]:
+        """The reply, in a list (kazoo walks through what a multi answers)."""
+        replies: list[Created | Done] = []
+        errors: list[ZooKeeperError] = []
+        while True:
+            opcode, done, _ = _HEADER.unpack_from(buffer, offset)
+            offset += _HEADER.size
+            if done:
+                break
+            if opcode == ERROR_RESULT:
+                errors.append(error_of(_INT.unpack_from(buffer, offset)[0]))
+                offset += _INT.size
+            else:
+                reply, offset = _write_result(opcode, buffer, offset)
+                replies.append(reply)
+        if not errors:
+            return [MultiDone(tuple(replies))]
+        index = next((i for i, error in enumerate(errors) if error not in NO_MEMBER_FAILED), 0)
+        return [Failed(errors[index], index, tuple(errors))]
+
+
+# ---- reads
+
+
+@frozen
+class WireRead:
+    """A read, with or without a watch."""
+
+    request: GetData | Exists | GetChildren
+
+    @property
+    def type(self) -> int:
+        """The opcode."""
+        return {GetData: GET_DATA, Exists: EXISTS, GetChildren: GET_CHILDREN2}[type(self.request)]
+
+    def serialize(self) -> bytes:
+        """The body of the request."""
+        return _text(self.request.path) + bytes([self.request.watch])
+
+    def deserialize(self, buffer: bytes, offset: int) -> Reply:
+        """The reply."""
+        if isinstance(self.request, Exists):
+            return Done(_read_stat(buffer, offset)[0])
+        if isinstance(self.request, GetData):
+            data, offset = _read_buffer(buffer, offset)
+            return Data(data, _read_stat(buffer, offset)[0])
+        (count,) = _INT.unpack_from(buffer, offset)
+        offset += _INT.size
+        names = []
+        for _ in range(count):
+            name, offset = _read_buffer(buffer, offset)
+            names.append(name.decode())
+        return Children(tuple(sorted(names)), _read_stat(buffer, offset)[0])
+
+
+@frozen
+class WireMultiRead:
+    """Several reads of data in one request, which kazoo does not know."""
+
+    request: MultiRead
+    type = MULTI_READ
+
+    def serialize(self) -> bytes:
+        """The body of the request: each member behind a header, and an end mark."""
+        header = _HEADER.pack(GET_DATA, 0, -1)
+        return b"".join(header + _text(path) + b"\0" for path in self.request.paths) + END_OF_MULTI
+
+    def deserialize(self, buffer: bytes, offset: int) -> "ReadResults":
+        """The results, in order; the transaction id of the reply stands in its header, which kazoo reads."""
+        results: list[Data | Failed] = []
+        for _ in self.request.paths:
+            opcode, _, _, number = _RESULT.unpack_from(buffer, offset)
+            offset += _RESULT.size
+            if opcode == ERROR_RESULT:
+                results.append(Failed(error_of(number)))
+                continue
+            end = offset + max(number, 0)  # -1 is no data at all
+            results.append(Data(buffer[offset:end], Stat(*_STAT.unpack_from(buffer, end))))
+            offset = end + _STAT.size
+        return ReadResults(tuple(results))
+
+
+@frozen
+class ReadResults:
+    """What a multi-read has found."""
+
+    replies: tuple[Data | Failed, ...]
+
+
+@frozen
+class WireSetWatches:
+    """Set watches, those of a reconnected session again; those that missed a change after `seen` fire at once."""
+
+    seen: int
+    data: tuple[str, ...]
+    exists: tuple[str, ...]
+    children: tuple[str, ...]
+    type = SET_WATCHES
+
+    def serialize(self) -> bytes:
+        """The body of the request."""
+        return struct.pack("!q", self.seen) + _texts(self.data) + _texts(self.exists) + _texts(self.children)
+
+    def deserialize(self, buffer: bytes, offset: int) -> Done:
+        """Nothing comes back but that it is done."""
+        return Done()
+
+
+WireRequest = WireWrite | WireMulti | WireRead | WireMultiRead | WireSetWatches
+
+
+def wire_request(request: ZooKeeperRequest) -> WireRequest:
+    """How a request of the interface travels."""
+    if isinstance(request, Multi):
+        return WireMulti(request)
+    if isinstance(request, MultiRead):
+        return WireMultiRead(request)
+    if isinstance(request, SetWatches):
+        return WireSetWatches(request.seen, request.paths, (), ())
+    if isinstance(request, (GetData, Exists, GetChildren)):
+        return WireRead(request)
+    return WireWrite(request)
+
+
+def reply_of(value: Any, zxid: int) -> Reply:
+    """What a request's `deserialize` made, or None: kazoo's answer to an `exists` that found nothing. zxid: in the header of this reply."""
+    if value is None:
+        return Failed(ZooKeeperError.NO_NODE)
+    if isinstance(value, ReadResults):
+        return MultiReadDone(value.replies, zxid)
+    reply: Reply = value[0] if isinstance(value, list) else value
+    return reply
+
+
+def set_watches_requests(
+    seen: int, data: Sequence[str], exists: Sequence[str], children: Sequence[str], limit: int
+) -> list[WireSetWatches]:
+    """As many requests as it takes to keep the paths of each below `limit` bytes (one path at least)."""
+    requests: list[WireSetWatches] = []
+    lists: tuple[list[str], list[str], list[str]] = ([], [], [])
+    size = 0
+    for kind, paths in enumerate((data, exists, children)):
+        for path in paths:
+            if size + len(path) > limit and size:
+                requests.append(WireSetWatches(seen, *(tuple(names) for names in lists)))
+                lists, size = ([], [], []), 0
+            lists[kind].append(path)
+            size += len(path) + _INT.size
+    if size:
+        requests.append(WireSetWatches(seen, *(tuple(names) for names in lists)))
+    return requests

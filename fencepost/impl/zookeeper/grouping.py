@@ -1,0 +1,113 @@
+"""Groups of ZooKeeper operations: as many in one request as ZooKeeper takes.
+
+Owns the sizes on the wire (zookeeper.jute) and the bound. Must not know what is grouped, or why.
+
+The server closes the connection on a request longer than its jute.maxbuffer, and ZooKeeper's own clients do so on such an answer. A request is
+counted to the byte; so is the answer to writes; the answer to reads is estimated by whoever knows what the nodes hold.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from attrs import frozen
+
+from fencepost.impl.zookeeper.interface import Create, SetData, WriteOperation
+
+JUTE_MAXBUFFER = 1_048_575
+"""ZooKeeper's default: of one request, and of one answer, bytes without the four of their length."""
+
+REQUEST_BYTES, ANSWER_BYTES = 8 + 9, 16 + 9
+"""Header and end mark of a multi: xid and kind; xid, zxid and error."""
+MEMBER_BYTES, ERROR_BYTES, STAT_BYTES, ACL_BYTES, SUFFIX_BYTES = 9, 13, 68, 27, 10
+UTF8_BYTES = 4
+"""Of one character, at most."""
+_INT, _BOOL = 4, 1
+
+Member = TypeVar("Member")
+Size = tuple[int, int]
+"""Bytes in the request, bytes in the answer."""
+
+
+@frozen(kw_only=True)
+class Grouping:
+    """members: at most so many in a group; window: requests on their way at a time; maximum_bytes: of a request or its answer, the server's jute.maxbuffer.
+
+    A group of 500 is near the greatest speed of a server (bench/scale.py) and keeps others waiting for some milliseconds only."""
+
+    members: int = 500
+    window: int = 10
+    maximum_bytes: int = JUTE_MAXBUFFER
+
+
+GROUPED = Grouping()
+PIPELINED = Grouping(members=1)
+"""What Kafka does since 1.1: zookeeper.max.in.flight.requests of 10."""
+ONE_AT_A_TIME = Grouping(members=1, window=1)
+"""What Kafka did before."""
+
+
+def _text_bytes(text: str) -> int:
+    return _INT + (len(text) if text.isascii() else len(text.encode()))
+
+
+def write_size(operation: WriteOperation) -> Size:
+    """Of one write inside a multi; of its answers the longest."""
+    request = MEMBER_BYTES + _text_bytes(operation.path)
+    if isinstance(operation, SetData):
+        return request + _INT + len(operation.data) + _INT, MEMBER_BYTES + STAT_BYTES
+    if isinstance(operation, Create):
+        answer = MEMBER_BYTES + _text_bytes(operation.path) + SUFFIX_BYTES * operation.sequential + STAT_BYTES
+        return request + _INT + len(operation.data) + ACL_BYTES + _INT, answer
+    return request + _INT, ERROR_BYTES
+
+
+def read_size(path: str, data_bytes: int) -> Size:
+    """Of one read inside a multi-read. data_bytes: that the node is believed to hold."""
+    return MEMBER_BYTES + _text_bytes(path) + _BOOL, MEMBER_BYTES + _INT + data_bytes + STAT_BYTES
+
+
+def watch_size(path: str) -> Size:
+    """Of one path among the watches that are set together."""
+    return _text_bytes(path), 0
+
+
+def read_groups(nodes: Mapping[str, int], grouping: Grouping) -> list[list[str]]:
+    """`groups` of paths, for a multi-read each. nodes: how many bytes each is believed to hold. Where a full group of the largest fits, as nearly always,
+    nobody looks at the others."""
+    paths = list(nodes)
+    if not paths:
+        return []
+    largest = read_size("x" * UTF8_BYTES * max(map(len, paths)), max(nodes.values()))
+    request_room, answer_room = _room(grouping)
+    if grouping.members * largest[0] <= request_room and grouping.members * largest[1] <= answer_room:
+        return [paths[begin : begin + grouping.members] for begin in range(0, len(paths), grouping.members)]
+    return groups(paths, lambda path: read_size(path, nodes[path]), grouping)
+
+
+def _room(grouping: Grouping, fixed: Size = (0, 0)) -> Size:
+    """Bytes for the members of a group."""
+    return (
+        grouping.maximum_bytes - REQUEST_BYTES - fixed[0],
+        grouping.maximum_bytes - ANSWER_BYTES - fixed[1],
+    )
+
+
+def groups(
+    members: Iterable[Member], size: Callable[[Member], Size], grouping: Grouping, fixed: Size = (0, 0)
+) -> list[list[Member]]:
+    """Members in their order, cut into groups that the bound allows. fixed: what every group carries besides. A member that is too large by itself
+    stands alone: it is the server that says so."""
+    request_room, answer_room = _room(grouping, fixed)
+    made: list[list[Member]] = []
+    group: list[Member] = []
+    request = answer = 0
+    for member in members:
+        more_request, more_answer = size(member)
+        request, answer = request + more_request, answer + more_answer
+        if group and (len(group) == grouping.members or request > request_room or answer > answer_room):
+            made.append(group)
+            group, request, answer = [], more_request, more_answer
+        group.append(member)
+    if group:
+        made.append(group)
+    return made

@@ -1,0 +1,190 @@
+"""The ZooKeeper interface: requests, replies, errors and watches as plain values.
+
+Two implementations: sim/zookeeper.py and impl/runtime over kazoo against a real server. A request is carried out
+on the session that sends it; the semantics (versions, one-shot watches in order, ephemerals, sequentials, multi) are ZooKeeper 3.9's.
+"""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+ANY_VERSION = -1
+
+
+class ZooKeeperError(StrEnum):
+    """ZooKeeper's result codes that a core can meet."""
+
+    NO_NODE = "NO_NODE"
+    NODE_EXISTS = "NODE_EXISTS"
+    BAD_VERSION = "BAD_VERSION"
+    NOT_EMPTY = "NOT_EMPTY"
+    NO_CHILDREN_FOR_EPHEMERALS = "NO_CHILDREN_FOR_EPHEMERALS"
+    CONNECTION_LOSS = "CONNECTION_LOSS"
+    SESSION_EXPIRED = "SESSION_EXPIRED"
+    RUNTIME_INCONSISTENCY = "RUNTIME_INCONSISTENCY"
+    """Of a member of a multi that comes after the one that failed."""
+    ROLLED_BACK = "ROLLED_BACK"
+    """Of a member of a multi that came before the one that failed (ZooKeeper's code 0 in an error result)."""
+
+
+class WatchKind(StrEnum):
+    """What a watch saw."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    CHANGED = "changed"
+    CHILD = "child"
+
+
+# ---- requests
+
+
+class Create(Struct, frozen=True, gc=False):
+    """Create a node; the parent must exist. Reply: Created with the actual path (a sequential gets a 10-digit suffix)."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+class SetData(Struct, frozen=True, gc=False):
+    """Replace the data. version: the expected one, or ANY_VERSION. Reply: Done with the new stat."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+class Delete(Struct, frozen=True, gc=False):
+    """Remove a node without children. version as in SetData. Reply: Done."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+class Check(Struct, frozen=True, gc=False):
+    """Only inside a multi: the node exists with this version."""
+
+    path: str
+    version: int
+
+
+class GetData(Struct, frozen=True, gc=False):
+    """Reply: Data. watch: fire once on change or deletion (not set if the node is absent)."""
+
+    path: str
+    watch: bool = False
+
+
+class Exists(Struct, frozen=True, gc=False):
+    """Reply: Done with the stat, or Failed(NO_NODE). watch: fire once on creation, change or deletion."""
+
+    path: str
+    watch: bool = False
+
+
+class GetChildren(Struct, frozen=True, gc=False):
+    """Reply: Children, names sorted. watch: fire once when a child comes or goes, or the node is deleted."""
+
+    path: str
+    watch: bool = False
+
+
+WriteOperation = Create | SetData | Delete | Check
+
+
+class Multi(Struct, frozen=True, gc=False):
+    """All or nothing, in order, one transaction. Reply: MultiDone, or Failed with the results of the members."""
+
+    operations: tuple[WriteOperation, ...]
+
+
+class MultiRead(Struct, frozen=True, gc=False):
+    """Read the data of several nodes at once (opcode 22); a node that is absent fails no other. It sets no watches. Reply: MultiReadDone."""
+
+    paths: tuple[str, ...]
+
+
+class SetWatches(Struct, frozen=True, gc=False):
+    """Watch the data of several nodes at once, as GetData does. seen: a transaction; a node that was changed or deleted after it (or is absent) fires at
+    once, before the reply. With the transaction of an earlier read nothing is missed in between. Reply: Done."""
+
+    paths: tuple[str, ...]
+    seen: int
+
+
+ZooKeeperRequest = Create | SetData | Delete | GetData | Exists | GetChildren | Multi | MultiRead | SetWatches
+
+
+# ---- replies
+
+
+class Stat(Struct, frozen=True, gc=False):
+    """czxid, mzxid: transaction ids of creation and last change; version: of the data; cversion: changes of the list of children;
+    ephemeral_owner: session id, 0 for a persistent node."""
+
+    czxid: int
+    mzxid: int
+    version: int
+    cversion: int
+    ephemeral_owner: int
+    children: int
+
+
+class Created(Struct, frozen=True, gc=False):
+    """path: as created; czxid: of the creation."""
+
+    path: str
+    czxid: int
+
+
+class Done(Struct, frozen=True, gc=False):
+    """stat: after the write (SetData, Exists); None for Delete and Check."""
+
+    stat: Stat | None = None
+
+
+class Data(Struct, frozen=True, gc=False):
+    """The node's data and stat."""
+
+    data: bytes
+    stat: Stat
+
+
+class Children(Struct, frozen=True, gc=False):
+    """Names of the children, sorted, and the parent's stat."""
+
+    names: tuple[str, ...]
+    stat: Stat
+
+
+class Failed(Struct, frozen=True, gc=False):
+    """error: of the request; for a multi that of the first member that failed, with `index` its place and `results` of all members."""
+
+    error: ZooKeeperError
+    index: int = -1
+    results: tuple[ZooKeeperError, ...] = ()
+
+
+class MultiDone(Struct, frozen=True, gc=False):
+    """Replies of the members, in order."""
+
+    replies: tuple[Created | Done, ...]
+
+
+class MultiReadDone(Struct, frozen=True, gc=False):
+    """Data, or Failed(NO_NODE), of each path, in order. zxid: of the last transaction that the server had done when it answered."""
+
+    replies: tuple[Data | Failed, ...]
+    zxid: int
+
+
+Reply = Created | Done | Data | Children | MultiDone | MultiReadDone | Failed
+
+
+class WatchEvent(Struct, frozen=True, gc=False):
+    """A one-shot watch of this session fired."""
+
+    path: str
+    kind: WatchKind

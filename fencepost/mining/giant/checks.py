@@ -1,0 +1,200 @@
+"""The checks of one giant history beside the log check: of its operations only those that a check reads are asked for.
+
+Owns: which operations bear on which check, and what is said where they are too many. Must not know: how a check judges.
+
+`conformance` reads events only. `invariants` reads events, the ends that replies show with a leader epoch, and the keys of compacted topics. `kafka` and
+`groups` need the whole history as soon as there is a consumer, a transaction or a group in it, and nothing of it where there is none.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from fencepost.checkers.judges import CHECKS, Check
+from fencepost.checkers.kafka.extras import extras_of_table
+from fencepost.checkers.kafka.judge import applying
+from fencepost.checkers.operation_columns import Array, columns_of_table
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.mining.giant.rows import CODED, Spread, own_batches
+from fencepost.mining.inputs.ungrouped_parts import Giant, batches_of
+from fencepost.mining.judge import judge_tables
+from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.schema import SCHEMAS, Table
+from fencepost.traces.tables import Tables
+from fencepost.traces.trace import Trace
+
+LOG = "log"
+WHOLE_OPERATIONS = 2_000_000
+"""Operations that a check still takes together: a million of them take a gigabyte."""
+MOST_EVENTS = 5_000_000
+"""Events that a check takes together: a million of them take half a gigabyte."""
+
+
+def rows_of(giant: Giant, table: Table, columns: list[str] | None = None) -> pa.Table:
+    """The giant's rows of `traces` or `events`. Raises TraceError."""
+    names = columns or SCHEMAS[table].names
+    found = [SCHEMAS[table].empty_table().select(names)]
+    for loose in giant.loose:
+        for group in loose.groups[table]:
+            for batch in batches_of(loose.part.of(table), table, group, names):
+                mine = pa.array(batch.column(names.index("trace_id")).to_numpy() == giant.trace_id)
+                found.append(pa.Table.from_batches([batch.filter(mine)]))
+    return pa.concat_tables(found)
+
+
+def _of_kafka(rows: pa.Table, header: Trace) -> Array:
+    """By consumers, of transactions, or sent without waiting for all."""
+    return applying(columns_of_table(rows, (header,)), extras_of_table(rows))
+
+
+def _of_groups(rows: pa.Table, header: Trace) -> Array:
+    """Of a consumer group."""
+    return np.asarray(pc.is_valid(rows.column("group"))).astype(np.bool_)
+
+
+def _of_invariants(rows: pa.Table, header: Trace) -> Array:
+    """Replies that show an end with its leader epoch; where topics are compacted, appends with a key."""
+    operations = columns_of_table(rows, (header,))
+    words = {word: rows.column(word).cast(pa.string()) for word in ("function", "outcome")}
+    read = pc.is_in(words["function"], value_set=pa.array([Function.POLL.value, Function.LIST_OFFSETS.value]))
+    shows = np.asarray(pc.and_(read, pc.equal(words["outcome"], pa.scalar(Outcome.OK.value)))).astype(
+        np.bool_
+    )
+    positions = operations.positions
+    told = np.concatenate(([0], np.cumsum(positions.leader_epoch >= 0)))
+    shows &= (operations.leader_epoch >= 0) | (np.diff(told[positions.start]) > 0)
+    if header.claims.compacted:
+        sends = pc.and_(
+            pc.equal(words["function"], pa.scalar(Function.APPEND.value)), pc.is_valid(rows.column("key"))
+        )
+        shows |= np.asarray(sends).astype(np.bool_)
+    return shows
+
+
+@frozen(kw_only=True)
+class _Bearing:
+    """rows: the operations that bear on a check; they do so alone, or only with the whole history; what: they are."""
+
+    rows: Callable[[pa.Table, Trace], Array]
+    alone: bool
+    what: str
+
+
+BEARING = {
+    "kafka": _Bearing(
+        rows=_of_kafka,
+        alone=False,
+        what="by consumers, of transactions, or sent without waiting for all replicas",
+    ),
+    "groups": _Bearing(rows=_of_groups, alone=False, what="of consumer groups"),
+    "invariants": _Bearing(
+        rows=_of_invariants, alone=True, what="replies that show an end with its leader epoch"
+    ),
+}
+
+
+@frozen(kw_only=True)
+class Count:
+    """How many operations of a row group bear on each of some checks."""
+
+    giant: Giant
+    header: Trace
+    checks: tuple[str, ...]
+
+    def __call__(self, number: int) -> tuple[int, ...]:
+        """Of row group `number`. Raises TraceError."""
+        columns = _columns(self.checks)
+        counts = np.zeros(len(self.checks), np.int64)
+        for rows in own_batches(self.giant, self.giant.places[number], columns, CODED):
+            if rows.num_rows:
+                counts += [int(BEARING[name].rows(rows, self.header).sum()) for name in self.checks]
+        return tuple(counts.tolist())
+
+
+def _columns(checks: Sequence[str]) -> list[str]:
+    """Those that they read, and those of `OperationColumns`."""
+    wanted = {name for check in (LOG, *checks) for name in CHECKS[check].operation_columns}
+    return [name for name in SCHEMAS["operations"].names if name in wanted]
+
+
+@frozen(kw_only=True)
+class Whole:
+    """Ask checks of the history at once. header: without operations and events; bearing: of the operations only those that bear on the check."""
+
+    giant: Giant
+    header: Trace
+    profile: str | None
+    bearing: bool = False
+
+    def __call__(self, asked: tuple[Check, ...]) -> tuple[Verdict, ...]:
+        """The verdicts of these checks. Raises TraceError."""
+        names = [check.name for check in asked]
+        events = any(check.reads_events for check in asked)
+        tables = Tables(
+            traces=rows_of(self.giant, "traces"),
+            operations=self._operations(names),
+            events=rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table(),
+        )
+        return judge_tables(tables, asked, self.profile, where=self.giant.place)[0].verdicts
+
+    def _operations(self, checks: list[str]) -> pa.Table:
+        columns = _columns(checks)
+        found = [SCHEMAS["operations"].empty_table().select(columns)]
+        if any(CHECKS[name].operation_columns for name in checks):
+            for place in dict.fromkeys(self.giant.places):
+                for rows in own_batches(self.giant, place, columns):
+                    some = rows.select(columns)
+                    if self.bearing and some.num_rows:
+                        mine = [BEARING[name].rows(some, self.header) for name in checks if name in BEARING]
+                        some = some.filter(pa.array(np.logical_or.reduce(mine)))
+                    found.append(some)
+        return pa.concat_tables(found).combine_chunks()
+
+
+def _unknown(check: str, reason: str) -> Verdict:
+    return Verdict(decision=Decision.UNKNOWN, check=check, reason=reason)
+
+
+def judge_rest(
+    giant: Giant, header: Trace, profile: str | None, checks: Sequence[Check], spread: Spread, *, whole: int
+) -> dict[str, Verdict]:
+    """The verdicts of these checks, none of them the log check over slots. whole: operations that a check takes together. Raises TraceError."""
+    if giant.operations <= whole:
+        asked = Whole(giant=giant, header=header, profile=profile)
+        return _by_name(spread(asked, [tuple(checks)] if checks else []))
+    names = tuple(check.name for check in checks if check.name in BEARING)
+    counts = (
+        spread(Count(giant=giant, header=header, checks=names), range(len(giant.places))) if names else []
+    )
+    bearing = dict(zip(names, np.sum(counts, axis=0).tolist(), strict=True)) if names else {}
+    reading = any(check.reads_events for check in checks)
+    events = rows_of(giant, "events", ["trace_id"]).num_rows if reading else 0
+    told, later = {}, []
+    for check in checks:
+        many = bearing.get(check.name, 0)
+        if check.reads_events and events > MOST_EVENTS:
+            told[check.name] = _unknown(check.name, f"{events} events, more than the {MOST_EVENTS} that the check {check.name} takes together")  # fmt: skip
+        elif many > (whole if check.name in BEARING and BEARING[check.name].alone else 0):
+            told[check.name] = _too_large(giant, check.name, many, whole)
+        else:
+            later.append((check,))
+    asked = Whole(giant=giant, header=header, profile=profile, bearing=True)
+    return told | _by_name(spread(asked, later))
+
+
+def _by_name(many: Sequence[tuple[Verdict, ...]]) -> dict[str, Verdict]:
+    return {verdict.check: verdict for verdicts in many for verdict in verdicts}
+
+
+def _too_large(giant: Giant, check: str, many: int, whole: int) -> Verdict:
+    bearing = BEARING[check]
+    takes = (
+        f"it takes up to {whole} of them"
+        if bearing.alone
+        else f"with any of them it takes a history as a whole, up to {whole} operations"
+    )
+    reason = f"{many} of {giant.operations} operations bear on the check {check} ({bearing.what}): {takes}"
+    return _unknown(check, reason)

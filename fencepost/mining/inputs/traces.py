@@ -1,0 +1,170 @@
+"""Traces out of whatever a person points at: JSON lines, journals, folders of traces, folders of those, foreign histories.
+
+Owns: which reader a path gets, the pieces that processes share out among them, and that one unreadable piece does not stop the rest. Must not know: judges.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from fencepost.mining.inputs.splits import Split, work_of
+from fencepost.traces import importers, jsonlines
+from fencepost.traces.errors import TraceError
+from fencepost.traces.journal import read_frames
+from fencepost.traces.parquet import read_tables
+from fencepost.traces.rows import trace_of
+from fencepost.traces.tables import rows_of_tables
+from fencepost.traces.trace import Trace
+
+DEEPEST = 3
+"""Levels of folders below the named one that are searched."""
+SUFFIX = ".jsonl"
+OURS = "fencepost"
+"""The format of JSON lines among those of the importers."""
+FORMATS = ("auto", OURS, *importers.FORMATS)
+
+
+@frozen(kw_only=True)
+class Quarantined:
+    """A piece of the input that could not be read, and why in one sentence."""
+
+    source: str
+    reason: str
+
+
+@frozen(kw_only=True)
+class Found:
+    """A trace and the path, as named by the caller, that it came from. stored: it can be replayed from there; foreign: an importer
+    made it, and its trace id means nothing."""
+
+    source: str
+    trace: Trace
+    stored: bool
+    foreign: bool = False
+
+
+def is_store(path: Path) -> bool:
+    """Whether it is a folder of traces."""
+    return (path / "traces").is_dir() or (path / "journal").is_dir()
+
+
+def sources(path: Path, depth: int = DEEPEST, suffixes: tuple[str, ...] = (SUFFIX,)) -> Iterator[Path]:
+    """The folders of traces and the files (with these suffixes) that a path means. Raises TraceError if it means none."""
+    if not path.exists():
+        raise TraceError(expected="a file or folder of traces", seen="nothing there", where=str(path))
+    found = list(_sources(path, depth, suffixes))
+    if not found:
+        raise TraceError(
+            expected=f"a folder of traces or files {', '.join(f'*{suffix}' for suffix in suffixes)}",
+            seen="a folder without any",
+            where=str(path),
+        )
+    yield from found
+
+
+def _sources(path: Path, depth: int, suffixes: tuple[str, ...]) -> Iterator[Path]:
+    if not path.is_dir() or is_store(path):
+        yield path
+        return
+    yield from sorted(entry for entry in path.iterdir() if entry.suffix in suffixes and entry.is_file())
+    if depth > 0:
+        for folder in sorted(
+            entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+        ):
+            yield from _sources(folder, depth - 1, suffixes)
+
+
+@frozen(kw_only=True)
+class Piece:
+    """A part of the input that is read on its own: a file, or one split of a folder of traces. source: the path as the caller named it;
+    size_bytes: on disk; format: of a file."""
+
+    source: str
+    size_bytes: int
+    format: str = OURS
+    split: Split | None = None
+
+
+def _of_store(path: Path) -> Iterator[Piece | Quarantined]:
+    work = work_of([path])
+    for unreadable in work.unreadable:
+        yield Quarantined(source=str(path), reason=unreadable.reason)
+    for split in work.splits:
+        yield Piece(source=str(path), size_bytes=split.size_bytes, split=split)
+
+
+def _of_split(split: Split) -> Iterator[Trace]:
+    if split.group is not None:
+        tables = read_tables(split.group.part, split.group.index)
+        for rows in rows_of_tables(tables, where=split.place):
+            yield trace_of(rows, where=split.place)
+    else:
+        assert split.journal is not None, f"a split of nothing: {split.place}"
+        for rows in read_frames(split.journal, list(split.frames)):
+            yield trace_of(rows, where=split.place)
+
+
+def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
+    """The traces of a piece, one at a time, and why the rest of it cannot be read. Raises nothing for bad input."""
+    path = Path(piece.source)
+    try:
+        if piece.split is not None:
+            for trace in _of_split(piece.split):
+                yield Found(source=piece.source, trace=trace, stored=True)
+        elif piece.format == OURS or (piece.format == "auto" and _is_ours(path)):
+            for trace in jsonlines.read_traces(path):
+                yield Found(source=piece.source, trace=trace, stored=False)
+        else:
+            trace = importers.import_file(path, format=piece.format)
+            yield Found(source=piece.source, trace=trace, stored=False, foreign=True)
+    except TraceError as error:
+        yield Quarantined(source=piece.source, reason=str(error))
+
+
+def _of_file(path: Path, format: str) -> Piece | Quarantined:
+    if path.suffix == ".parquet":
+        reason = f"{path}: expected the folder of the campaign, saw one of its files; name the folder that holds traces/"
+        return Quarantined(source=str(path), reason=reason)
+    try:
+        size_bytes = path.stat().st_size
+    except OSError as error:
+        return Quarantined(source=str(path), reason=f"{path}: {error.strerror or error}")
+    return Piece(source=str(path), size_bytes=size_bytes, format=format)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file begins with the line of a trace of ours."""
+    try:
+        with path.open("rb") as file:
+            first = next((line for line in file if line.strip()), b"")
+    except OSError:
+        return True  # reading it says what is wrong
+    return re.match(rb'\s*\{[^\n]*"type"\s*:\s*"trace"', first) is not None
+
+
+def pieces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Piece | Quarantined]:
+    """What the paths mean, in pieces, without reading them. Raises nothing for bad input.
+
+    format: of files, one of FORMATS; folders are searched for foreign histories unless it is our own.
+    """
+    suffixes = (SUFFIX,) if format == OURS else (SUFFIX, *importers.SUFFIXES)
+    for path in paths:
+        try:
+            for source in sources(path, suffixes=suffixes):
+                if source.is_dir():
+                    yield from _of_store(source)
+                else:
+                    yield _of_file(source, format)
+        except TraceError as error:
+            yield Quarantined(source=str(path), reason=str(error))
+
+
+def traces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Found | Quarantined]:
+    """Every trace that the paths mean, one at a time, and every piece that cannot be read. Raises nothing for bad input."""
+    for piece in pieces_of(paths, format):
+        if isinstance(piece, Quarantined):
+            yield piece
+        else:
+            yield from read_piece(piece)

@@ -1,0 +1,261 @@
+"""Files that do not promise each trace whole within one row group, and row groups that are too large: which traces they hold.
+
+Owns: telling giant histories from small ones before anything is judged, and reading row groups of any size. Must not know: Spark, judges.
+"""
+
+import contextlib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import evolve, frozen
+
+from fencepost.mining.inputs.splits import Split, Unreadable
+from fencepost.mining.inputs.splits import Work as Found
+from fencepost.traces.errors import TraceError
+from fencepost.traces.parquet import TablePart, unreadable
+from fencepost.traces.schema import SCHEMAS, TABLES, WHOLE_KEY, Table, check_schema
+from fencepost.traces.store import TraceStore
+
+GIANT_OPERATIONS = 1_000_000
+"""A history of more is judged by slot ranges: as a whole it would need more than a gigabyte."""
+BATCH_ROWS = 250_000
+"""Rows that are read at once of a row group of any size."""
+
+
+CUT = "some of its rows may be in a row group that cannot be read"
+
+
+@frozen(kw_only=True)
+class UngroupedPart:
+    """Row groups of a part in which a trace may be cut, or too large to be read at once. groups: by table; repeated: trace ids that stand
+    in an earlier row group of whole traces, and are left out."""
+
+    source: str
+    part: TablePart
+    groups: dict[Table, tuple[int, ...]]
+    repeated: tuple[int, ...] = ()
+
+
+@frozen(kw_only=True)
+class Place:
+    """A row group of operations."""
+
+    path: Path
+    group: int
+
+
+@frozen(kw_only=True)
+class Giant:
+    """One giant history. places: row groups that hold its operations, in order; loose: where its row of traces and its events are."""
+
+    source: str
+    trace_id: int
+    operations: int
+    places: tuple[Place, ...]
+    loose: tuple[UngroupedPart, ...]
+
+    @property
+    def place(self) -> str:
+        """What a person would look at."""
+        return f"{self.places[0].path}, row groups from {self.places[0].group} on"
+
+
+@frozen(kw_only=True)
+class Prepared:
+    """The work once giants and cut traces are told apart. found: what can be judged by row group; small: traces that must be
+    regrouped, with their operations, by source."""
+
+    found: Found
+    giants: tuple[Giant, ...] = ()
+    loose: tuple[UngroupedPart, ...] = ()
+    small: dict[str, dict[int, int]] = {}  # noqa: RUF008 (frozen, never written)
+
+    @property
+    def regrouped(self) -> int:
+        """Traces that must be regrouped."""
+        return sum(map(len, self.small.values()))
+
+
+def _open(path: Path, table: Table) -> pq.ParquetFile:
+    """A file of a part that need not promise anything of its row groups. Raises TraceError."""
+    try:
+        file = pq.ParquetFile(path, memory_map=True)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from None
+    try:
+        promised = {**(file.schema_arrow.metadata or {}), WHOLE_KEY: b"true"}
+        check_schema(file.schema_arrow.with_metadata(promised), table, where=str(path))
+    except TraceError:
+        file.close()
+        raise
+    return file
+
+
+def _promises(part: TablePart) -> bool:
+    """Whether it says that its traces are whole within row groups. Raises TraceError where that cannot be read."""
+    with _open(part.operations, "operations") as file:
+        return bool((file.schema_arrow.metadata or {}).get(WHOLE_KEY) == b"true")
+
+
+def batches_of(
+    path: Path,
+    table: Table,
+    group: int,
+    columns: list[str] | None = None,
+    *,
+    dictionary: tuple[str, ...] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group of any size, few at a time. dictionary: string columns to read as dictionaries. Raises TraceError."""
+    names = columns or SCHEMAS[table].names
+    with _open(path, table) as file:
+        try:
+            coded = (
+                pq.ParquetFile(path, memory_map=True, read_dictionary=list(dictionary))
+                if dictionary
+                else file
+            )
+            with coded:
+                for batch in coded.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
+                    yield batch.select(names)
+        except (OSError, pa.ArrowException) as error:
+            raise unreadable(path, error) from None
+
+
+def _counted(path: Path, group: int) -> dict[int, int]:
+    """Operations by trace of a row group; without reading it where the footer says that there is one trace."""
+    with _open(path, "operations") as file:
+        told = file.metadata.row_group(group)
+        statistics = told.column(file.schema_arrow.get_field_index("trace_id")).statistics
+        if statistics is not None and statistics.has_min_max and statistics.min == statistics.max:
+            return {int(str(statistics.min)): told.num_rows}
+    counts: dict[int, int] = defaultdict(int)
+    for batch in batches_of(path, "operations", group, ["trace_id"]):
+        ids, many = np.unique(batch.column(0).to_numpy(), return_counts=True)
+        for trace_id, count in zip(ids.tolist(), many.tolist(), strict=True):
+            counts[trace_id] += count
+    return counts
+
+
+def ids_within(path: Path, table: Table, group: int) -> tuple[int, int]:
+    """The lowest and highest trace id that a row group may hold, as far as the footer says; also where its rows cannot be read."""
+    with contextlib.suppress(TraceError), _open(path, table) as file:
+        column = file.metadata.row_group(group).column(file.schema_arrow.get_field_index("trace_id"))
+        if column.statistics is not None and column.statistics.has_min_max:
+            return int(str(column.statistics.min)), int(str(column.statistics.max))
+    limits = np.iinfo(np.int64)
+    return int(limits.min), int(limits.max)
+
+
+def _loose_of(source: str, part: TablePart) -> UngroupedPart:
+    groups: dict[Table, tuple[int, ...]] = {}
+    for table in TABLES:
+        with _open(part.of(table), table) as file:
+            groups[table] = tuple(range(file.metadata.num_row_groups))
+    return UngroupedPart(source=source, part=part, groups=groups)
+
+
+def _find_loose(inputs: list[Path]) -> tuple[list[UngroupedPart], list[Unreadable], set[str]]:
+    """Parts that promise nothing; those of them that cannot be read; and the places of both."""
+    loose, bad, places = [], [], set()
+    for path in inputs:
+        for part in TraceStore.open(path.absolute()).parts():
+            try:
+                if _promises(part):
+                    continue
+            except TraceError:
+                continue  # what is wrong with it is told by whoever lists the splits
+            places.add(str(part.traces))
+            try:
+                loose.append(_loose_of(str(path), part))
+            except TraceError as error:
+                bad.append(Unreadable(source=str(path), place=str(part.traces), reason=str(error)))
+    return loose, bad, places
+
+
+def _too_large(split: Split, giant: int) -> bool:
+    """Whether a row group of whole traces holds a giant one."""
+    if split.group is None or split.group.operations <= giant:
+        return False
+    try:
+        return max(_counted(split.group.part.operations, split.group.index).values(), default=0) > giant
+    except TraceError:
+        return False
+
+
+def prepare(inputs: list[Path], found: Found, *, giant: int = GIANT_OPERATIONS) -> Prepared:
+    """Tell apart what `found` can judge by row group, giant histories, and small traces to regroup. giant: operations of a trace beyond which it is one."""
+    loose, bad, places = _find_loose(inputs)
+    large = [split for split in found.splits if _too_large(split, giant)]
+    for split in large:
+        assert split.group is not None
+        groups: dict[Table, tuple[int, ...]] = dict.fromkeys(TABLES, (split.group.index,))
+        loose.append(
+            UngroupedPart(source=split.source, part=split.group.part, groups=groups, repeated=split.repeated)
+        )
+        reason = "its trace id stands in an earlier row group too, which is judged"
+        bad += [
+            Unreadable(source=split.source, place=split.place, reason=reason, trace_id=one)
+            for one in split.repeated
+        ]
+    counts: dict[tuple[str, int], int] = defaultdict(int)
+    where: dict[tuple[str, int], list[Place]] = defaultdict(list)
+    torn: list[tuple[str, int, int]] = []
+    for one in loose:
+        path = one.part.operations
+        for group in one.groups["operations"]:
+            try:
+                counted = _counted(path, group)
+            except TraceError as error:
+                place = f"{path}, row group {group}"
+                bad.append(Unreadable(source=one.source, place=place, reason=str(error)))
+                torn.append((one.source, *ids_within(path, "operations", group)))
+                continue
+            for trace_id, count in counted.items():
+                if trace_id in one.repeated:
+                    continue
+                counts[one.source, trace_id] += count
+                where[one.source, trace_id].append(Place(path=path, group=group))
+    giants = [
+        Giant(
+            source=source,
+            trace_id=trace_id,
+            operations=count,
+            places=tuple(where[source, trace_id]),
+            loose=tuple(one for one in loose if one.source == source),
+        )
+        for (source, trace_id), count in sorted(counts.items())
+        if count > giant
+    ]
+    for cut in [g for g in giants if any(s == g.source and a <= g.trace_id <= b for s, a, b in torn)]:
+        giants.remove(cut)
+        bad.append(Unreadable(source=cut.source, place=cut.place, reason=CUT, trace_id=cut.trace_id))
+    small: dict[str, dict[int, int]] = defaultdict(dict)
+    for (source, trace_id), count in sorted(counts.items()):
+        if count <= giant:
+            small[source][trace_id] = count
+    _add_idle(loose, counts, small)
+    kept = evolve(
+        found,
+        splits=tuple(split for split in found.splits if split not in large),
+        unreadable=(*(one for one in found.unreadable if one.place not in places), *bad),
+    )
+    return Prepared(found=kept, giants=tuple(giants), loose=tuple(loose), small=dict(small))
+
+
+def _add_idle(
+    loose: list[UngroupedPart], counts: dict[tuple[str, int], int], small: dict[str, dict[int, int]]
+) -> None:
+    """Traces without any operation are small ones too."""
+    for one in loose:
+        for group in one.groups["traces"]:
+            try:
+                for batch in batches_of(one.part.traces, "traces", group, ["trace_id"]):
+                    for trace_id in batch.column(0).to_numpy().tolist():
+                        if (one.source, trace_id) not in counts and trace_id not in one.repeated:
+                            small.setdefault(one.source, {})[trace_id] = 0
+            except TraceError:
+                continue  # its traces have no row: that is told of each of them

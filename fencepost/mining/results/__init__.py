@@ -1,0 +1,1 @@
+"""What mining writes: rows, checkpoints of a mining under way, summary, page, proofs."""

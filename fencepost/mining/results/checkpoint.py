@@ -1,0 +1,196 @@
+"""What a mining keeps while it runs, so that one that was interrupted goes on: which tasks have ended, and what they answered.
+
+Owns: the hidden folder of work, the key of a task, the JSON of an answer. Must not know: Spark, judges.
+
+    OUT/.work/asked.json            inputs, checks, profile: another question cannot go on here
+    OUT/.work/files/RESULT/*.parquet   what attempts of tasks wrote
+    OUT/.work/done/KEY.json         a task that ended: its counts, and the files of the attempt that ended it
+"""
+
+import contextlib
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import field, frozen
+
+from fencepost.mining.inputs.history_files import HistoryFile
+from fencepost.mining.inputs.splits import Split, Unreadable
+from fencepost.mining.results.rows import Counts, Sample
+from fencepost.traces.errors import FencepostError
+
+WORK = ".work"
+MOST_TRIES = 10
+"""At removing the folder of work; what writes there writes one more task at most."""
+
+
+@frozen(kw_only=True)
+class TaskResult:
+    """What a task answers. files: that it wrote, relative to the folder."""
+
+    counts: Counts
+    files: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class _Answer:
+    """A TaskResult in types that JSON has."""
+
+    files: tuple[str, ...]
+    traces: dict[str, int]
+    operations: int
+    events: int
+    decisions: list[tuple[str, str, int]]
+    anomalies: dict[str, int]
+    traces_with: dict[str, int]
+    illegal: dict[str, int]
+    statistics: list[tuple[str, str, str, str | None, int]]
+    samples: dict[str, Sample] = field(factory=dict)
+    quarantined: list[Unreadable] = field(factory=list)
+
+
+def to_json(result: TaskResult) -> bytes:
+    """A task's answer."""
+    counts = result.counts
+    return msgspec.json.encode(
+        _Answer(
+            files=result.files,
+            traces=dict(counts.traces),
+            operations=counts.operations,
+            events=counts.events,
+            decisions=[(*key, count) for key, count in sorted(counts.decisions.items())],
+            anomalies=dict(counts.anomalies),
+            traces_with=dict(counts.traces_with),
+            illegal=dict(counts.illegal),
+            statistics=[(*key, count) for key, count in counts.statistics.items()],
+            samples=counts.samples,
+            quarantined=counts.quarantined,
+        )
+    )
+
+
+def from_json(data: bytes) -> TaskResult:
+    """The answer again. Raises msgspec.MsgspecError."""
+    kept = msgspec.json.decode(data, type=_Answer)
+    counts = Counts(
+        traces=Counter(kept.traces),
+        operations=kept.operations,
+        events=kept.events,
+        decisions=Counter({(check, decision): count for check, decision, count in kept.decisions}),
+        anomalies=Counter(kept.anomalies),
+        traces_with=Counter(kept.traces_with),
+        illegal=Counter(kept.illegal),
+        statistics=Counter({(a, b, c, anomaly): count for a, b, c, anomaly, count in kept.statistics}),
+        samples=kept.samples,
+        quarantined=kept.quarantined,
+    )
+    return TaskResult(counts=counts, files=kept.files)
+
+
+def key_of(splits: Sequence[Split | HistoryFile]) -> str:
+    """Names a task by what it reads, whatever its number."""
+    told = [
+        (
+            split.source,
+            split.place,
+            split.size_bytes,
+            [frame.trace_id for frame in split.frames],
+            split.repeated,
+        )
+        for split in splits
+    ]
+    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:24]
+
+
+def keep(folder: Path, key: str, result: TaskResult, *, attempt: str) -> None:
+    """A task has ended: its answer is there whole or not at all."""
+    done = folder / "done"
+    done.mkdir(parents=True, exist_ok=True)
+    temporary = done / f"{key}.{attempt}.tmp"
+    temporary.write_bytes(to_json(result))
+    temporary.replace(done / f"{key}.json")
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file of results has its end; a machine that lost its power may have kept the name alone."""
+    try:
+        pq.read_metadata(path)
+    except (OSError, pa.ArrowException):
+        return False
+    return True
+
+
+@frozen(kw_only=True)
+class Work:
+    """The folder of work of one mining. out: of its results."""
+
+    out: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.out.absolute() / WORK
+
+    def begin(self, asked: dict[str, Any], *, resume: bool) -> None:
+        """Make it, or take it up again. Raises FencepostError if the output folder is in use, or holds the work on another question."""
+        question = self.folder / "asked.json"
+        if question.exists():
+            if not resume:
+                raise FencepostError(
+                    expected="a new or an empty folder for the results",
+                    seen="a mining that did not end",
+                    where=str(self.out),
+                    hint="go on with it (--resume), or remove the folder",
+                )
+            before = msgspec.json.decode(question.read_bytes())
+            if before != msgspec.to_builtins(asked):
+                raise FencepostError(
+                    expected=f"the question that this mining began with, {msgspec.json.encode(before).decode()}",
+                    seen=msgspec.json.encode(asked).decode(),
+                    where=str(self.out),
+                )
+        elif self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+            raise FencepostError(
+                expected="a new or an empty folder for the results",
+                seen="that it is in use",
+                where=str(self.out),
+            )
+        else:
+            self.folder.mkdir(parents=True)
+            question.write_bytes(msgspec.json.encode(asked))
+
+    def done(self, keys: Iterable[str]) -> dict[str, TaskResult]:
+        """The answers that are there already, of these tasks; one that is not whole any more, or whose files are not, does not count."""
+        found = {}
+        for key in keys:
+            path = self.folder / "done" / f"{key}.json"
+            if path.exists():
+                with contextlib.suppress(msgspec.MsgspecError):
+                    result = from_json(path.read_bytes())
+                    if all(_is_whole(self.path_of(name)) for name in result.files):
+                        found[key] = result
+        return found
+
+    def path_of(self, name: str) -> Path:
+        """Where a file of an attempt lies: with the results, if an interrupted mining has told them already."""
+        told = self.out / name
+        return told if told.exists() else self.folder / "files" / name
+
+    def end(self) -> None:
+        """Everything is in its place. A Python worker that outlived an earlier driver may still write here, so it takes a few tries."""
+        for _ in range(MOST_TRIES):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                return
+        shutil.rmtree(self.folder)
+
+    def discard(self) -> None:
+        """Nothing was judged: leave the output folder as it was found."""
+        self.end()
+        self.out.rmdir()

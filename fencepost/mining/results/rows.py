@@ -1,0 +1,285 @@
+"""What mining answers: rows of findings, verdicts and quarantine, and counts that add up over tasks.
+
+Owns: the schemas of the result tables (docs/mining.md), one task's files, the sums. Must not know: Spark, judges.
+"""
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import Factory, define, field, frozen
+
+from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.mining.inputs.splits import Unreadable
+from fencepost.traces.trace import Trace
+
+Result = Literal["findings", "verdicts", "quarantine", "statistics"]
+RESULTS: tuple[Result, ...] = ("findings", "verdicts", "quarantine", "statistics")
+RESULTS_VERSION = 2
+DIMENSIONS = ("profile", "bug", "fault")
+"""What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds of fault that struck it."""
+
+
+def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:
+    fields = [pa.field(name.rstrip("?"), kind, nullable=name.endswith("?")) for name, kind in columns]
+    metadata = {"fencepost.results_version": str(RESULTS_VERSION), "fencepost.result": result}
+    return pa.schema(fields).with_metadata(metadata)
+
+
+_text, _int, _ints = pa.string(), pa.int64(), pa.list_(pa.field("element", pa.int64(), nullable=False))
+
+SCHEMAS: dict[Result, pa.Schema] = {
+    "findings": _schema(
+        "findings",
+        *(
+            ("source", _text),
+            ("trace_id", _int),
+            ("seed", _int),
+            ("digest", _text),
+            ("check", _text),
+            ("anomaly", _text),
+        ),
+        *(("topic?", _text), ("partition", _int), ("offset", _int), ("expected", _text), ("seen", _text)),
+        *(("operations", _ints), ("events", _ints), ("uncertainty_ns", _int), ("replay", _text)),
+    ),
+    "verdicts": _schema(
+        "verdicts",
+        *(("source", _text), ("trace_id", _int), ("check", _text), ("decision", _text), ("anomaly?", _text)),
+        *(("findings", _int), ("reason", _text)),
+    ),
+    "quarantine": _schema(
+        "quarantine", ("source", _text), ("place", _text), ("trace_id", _int), ("reason", _text)
+    ),
+    "statistics": _schema(
+        "statistics",
+        *(("source", _text), ("dimension", _text), ("value", _text), ("anomaly?", _text), ("traces", _int)),
+    ),
+}
+
+
+def replay_command(source: str, trace: Trace) -> str:
+    """The command that runs a recorded run again; empty for a foreign trace or one of a file, which nothing can run."""
+    stored = trace.plan and not Path(source).is_file()
+    return f"fencepost replay {shlex.quote(source)} --trace {trace.trace_id}" if stored else ""
+
+
+class _Cluster(msgspec.Struct):
+    bugs: tuple[str, ...] = ()
+
+
+class _Plan(msgspec.Struct):
+    """What is read of a plan here: a whole one costs a hundred times as much to decode."""
+
+    cluster: _Cluster = msgspec.field(default_factory=_Cluster)
+
+
+_PLAN = msgspec.json.Decoder(_Plan)
+
+
+def _says_none(plan: str) -> bool:
+    """Whether a plan of ours says in as many characters that it plants none: most do, and a plan is tens of kilobytes to decode.
+
+    It does if an empty list of bugs stands in the first of its objects, which is the cluster's, and in none within that.
+    """
+    before, cluster, own = plan[: max(plan.find('"bugs":[]'), 0)].partition('"cluster":{')
+    return bool(cluster) and before.count("{") == 1 and own.count("{") == own.count("}")
+
+
+def bugs_of(plan: str) -> tuple[str, ...]:
+    """The bugs that a plan plants; none for a foreign trace, or for a plan that cannot be read here."""
+    if _says_none(plan):
+        return ()
+    try:
+        return _PLAN.decode(plan).cluster.bugs if plan else ()
+    except msgspec.MsgspecError:
+        return ()
+
+
+@frozen(kw_only=True)
+class Sample:
+    """The smallest trace found with an anomaly. operations: how many the trace has, the measure of small.
+
+    proof: one line per convicting operation or event, filled in once all is judged (proofs.py).
+    """
+
+    source: str
+    trace_id: int
+    operations: int
+    finding: Finding
+    replay: str
+    proof: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> tuple[int, str, int]:
+        """Orders samples, so that the choice does not depend on the order of tasks."""
+        return self.operations, self.source, self.trace_id
+
+
+@define
+class Counts:
+    """What was judged, summed. decisions: (check, decision) -> traces; anomalies: name -> findings; traces_with: name -> traces
+    that have it; illegal: traces with any finding, by source; statistics: (source, dimension, value, anomaly) -> traces, all of them where the anomaly
+    is None; samples: the smallest trace by anomaly."""
+
+    traces: Counter[str] = Factory(Counter)
+    operations: int = 0
+    events: int = 0
+    decisions: Counter[tuple[str, str]] = Factory(Counter)
+    anomalies: Counter[str] = Factory(Counter)
+    traces_with: Counter[str] = Factory(Counter)
+    illegal: Counter[str] = Factory(Counter)
+    statistics: Counter[tuple[str, str, str, str | None]] = Factory(Counter)
+    samples: dict[str, Sample] = Factory(dict)
+    quarantined: list[Unreadable] = Factory(list)
+
+    def add_verdicts(
+        self,
+        source: str,
+        trace: Trace,
+        operations: int,
+        verdicts: Iterable[Verdict],
+        faults: Iterable[str] = (),
+    ) -> None:
+        """Count one trace. faults: the kinds that struck it."""
+        found: set[str] = set()
+        for verdict in verdicts:
+            self.decisions[verdict.check, verdict.decision.value] += 1
+            for finding in verdict.findings:
+                self.anomalies[finding.anomaly] += 1
+                if finding.anomaly not in found:
+                    found.add(finding.anomaly)
+                    self._offer(
+                        Sample(
+                            source=source,
+                            trace_id=trace.trace_id,
+                            operations=operations,
+                            finding=finding,
+                            replay=replay_command(source, trace),
+                        )
+                    )
+        self.traces[source] += 1
+        self.traces_with.update(found)
+        self.illegal[source] += bool(found)
+        told = (("profile", (trace.profile,)), ("bug", bugs_of(trace.plan)), ("fault", faults))
+        for dimension, values in told:
+            for value in values or ("none",):
+                for anomaly in (None, *found):
+                    self.statistics[source, dimension, value, anomaly] += 1
+
+    def _offer(self, sample: Sample) -> None:
+        kept = self.samples.get(sample.finding.anomaly)
+        if kept is None or sample.size < kept.size:
+            self.samples[sample.finding.anomaly] = sample
+
+    def merge(self, other: "Counts") -> None:
+        """Add the counts of another task."""
+        for name in ("traces", "decisions", "anomalies", "traces_with", "illegal", "statistics"):
+            getattr(self, name).update(getattr(other, name))
+        self.operations += other.operations
+        self.events += other.events
+        for sample in other.samples.values():
+            self._offer(sample)
+        self.quarantined.extend(other.quarantined)
+
+
+def finding_row(source: str, trace: Trace, finding: Finding) -> tuple[Any, ...]:
+    """One row of `findings`."""
+    return (
+        *(source, trace.trace_id, trace.seed, trace.digest, finding.check, finding.anomaly),
+        *(finding.topic, finding.partition, finding.offset, finding.expected, finding.seen),
+        *(
+            list(finding.operations),
+            list(finding.events),
+            finding.uncertainty_ns,
+            replay_command(source, trace),
+        ),
+    )
+
+
+def verdict_row(source: str, trace: Trace, verdict: Verdict) -> tuple[Any, ...]:
+    """One row of `verdicts`."""
+    decision: Decision = verdict.decision
+    return (
+        *(
+            source,
+            trace.trace_id,
+            verdict.check,
+            decision.value,
+            verdict.anomaly if verdict.findings else None,
+        ),
+        *(len(verdict.findings), verdict.reason),
+    )
+
+
+def quarantine_row(unreadable: Unreadable) -> tuple[Any, ...]:
+    """One row of `quarantine`."""
+    return unreadable.source, unreadable.place, unreadable.trace_id, unreadable.reason
+
+
+def statistics_rows(counts: Counts) -> list[tuple[Any, ...]]:
+    """The rows of `statistics`, in order."""
+    return sorted(
+        ((*key, count) for key, count in counts.statistics.items()),
+        key=lambda row: (row[:3], row[3] or ""),
+    )
+
+
+@define
+class ResultWriter:
+    """One task's files, one per result that has rows, under names that no other attempt uses.
+
+    rows: not yet written, by result; files: names written so far, relative to the folder.
+    """
+
+    folder: Path
+    name: str
+    rows: dict[Result, list[tuple[Any, ...]]] = field(factory=lambda: {result: [] for result in RESULTS})
+    writers: dict[Result, pq.ParquetWriter] = field(factory=dict)
+
+    def file_of(self, result: Result) -> str:
+        """The name of this task's file of a result, relative to the folder."""
+        return f"{result}/{self.name}.parquet"
+
+    def add(self, source: str, trace: Trace, verdicts: Iterable[Verdict]) -> None:
+        """The rows of one trace's verdicts, and of their findings."""
+        for verdict in verdicts:
+            self.rows["verdicts"].append(verdict_row(source, trace, verdict))
+            for finding in verdict.findings:
+                self.rows["findings"].append(finding_row(source, trace, finding))
+
+    def flush(self) -> None:
+        """Write the rows so far as one row group of each result."""
+        for result, rows in self.rows.items():
+            if rows:
+                schema = SCHEMAS[result]
+                columns = [
+                    pa.array(values, type=column.type)
+                    for values, column in zip(zip(*rows, strict=True), schema, strict=True)
+                ]
+                if result not in self.writers:
+                    path = self.folder / self.file_of(result)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    self.writers[result] = pq.ParquetWriter(path, schema, compression="zstd")
+                self.writers[result].write_table(pa.Table.from_arrays(columns, schema=schema))
+                rows.clear()
+
+    def files(self) -> list[str]:
+        """The files that were written."""
+        return [self.file_of(result) for result in self.writers]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.flush()
+        for writer in self.writers.values():
+            writer.close()

@@ -1,0 +1,190 @@
+"""What a mining came to, as a value, as JSON and as text for a person.
+
+Owns: the totals' arrangement and wording. Must not know: Spark, files, the terminal.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from attrs import Factory, asdict, frozen
+
+from fencepost.checkers.verdict import Decision
+from fencepost.mining.inputs.splits import Unreadable
+from fencepost.mining.results.rows import DIMENSIONS, Counts, Sample, statistics_rows
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.errors import ExitCode, strongest
+
+MOST_NAMED = 100
+"""Quarantined pieces that a summary names; the table has all."""
+
+
+@frozen(kw_only=True)
+class Summary:
+    """What a mining came to.
+
+    traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name; traces_with: traces by anomaly;
+    statistics: dimension -> value -> anomaly -> traces, "" for all of them; samples: the smallest trace of each anomaly, most telling anomaly
+    first; quarantine: the first MOST_NAMED pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
+    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were brought together first.
+    """
+
+    out: str
+    checks: tuple[str, ...]
+    traces: dict[str, int]
+    illegal: dict[str, int]
+    operations: int
+    events: int
+    splits: int
+    decisions: dict[str, dict[str, int]] = Factory(dict)
+    anomalies: dict[str, int] = Factory(dict)
+    traces_with: dict[str, int] = Factory(dict)
+    statistics: dict[str, dict[str, dict[str, int]]] = Factory(dict)
+    samples: tuple[Sample, ...] = ()
+    quarantine: tuple[Unreadable, ...] = ()
+    quarantined: int = 0
+    unfinished: int = 0
+    giants: int = 0
+    regrouped: int = 0
+
+    @property
+    def shapes(self) -> str:
+        """How the traces were judged, in a few words."""
+        small = f"{sum(self.traces.values()) - self.giants:,} small ones by row group"
+        told = (
+            f"{_many(self.giants, 'giant history', 'giant histories')} by slot ranges, {small}"
+            if self.giants
+            else ""
+        )
+        moved = f"{_many(self.regrouped, 'trace', 'traces')} regrouped first, because their files do not keep each within one row group"
+        return "; ".join(part for part in (told, moved if self.regrouped else "") if part)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As everywhere: nothing readable, findings, quarantined, undecided, or nothing found."""
+        codes = {ExitCode.NOTHING_FOUND}
+        if self.unfinished:
+            codes.add(ExitCode.INTERRUPTED)
+        if not sum(self.traces.values()):
+            codes.add(ExitCode.USAGE)
+        if sum(self.illegal.values()):
+            codes.add(ExitCode.FINDINGS)
+        if self.quarantined:
+            codes.add(ExitCode.QUARANTINED)
+        undecided = (Decision.UNKNOWN.value, Decision.ASSUMPTION_BROKEN.value)
+        if any(
+            count for found in self.decisions.values() for name, count in found.items() if name in undecided
+        ):
+            codes.add(ExitCode.UNDECIDED)
+        return strongest(codes)
+
+    def to_json(self) -> str:
+        """One JSON object on one line."""
+        return msgspec.json.encode(asdict(self)).decode()
+
+    def plain(self) -> str:
+        """The summary for a person, without colours: totals, anomalies, one sample of each with its proof and replay command."""
+        return "\n".join(_lines(self))
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count:,} {one if count == 1 else several}"
+
+
+def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Rows under each other, the first column to the left, the others to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        yield "  ".join([first.ljust(widths[0]), *cells]).rstrip()
+
+
+def _sample_lines(sample: Sample) -> Iterator[str]:
+    finding = sample.finding
+    where = f"trace {sample.trace_id} of {sample.source}"
+    if finding.topic is not None:
+        where += f", {finding.topic}-{finding.partition}"
+    if finding.offset >= 0:
+        where += f", offset {finding.offset}"
+    yield f"{finding.anomaly}: {BY_NAME[finding.anomaly].definition}"
+    yield f"  where:     {where} (found by {finding.check})"
+    yield f"  expected:  {finding.expected}"
+    yield f"  seen:      {finding.seen}"
+    for line in sample.proof:
+        yield f"  >>> {line}"
+    if sample.replay:
+        yield f"  replay:    {sample.replay}"
+
+
+def _lines(summary: Summary) -> Iterator[str]:
+    judged = sum(summary.traces.values())
+    yield (
+        f"{judged:,} traces with {summary.operations:,} operations judged by {', '.join(summary.checks)};"
+        f" results in {summary.out}"
+    )
+    if summary.shapes:
+        yield summary.shapes
+    if judged:
+        inputs = [
+            (name, f"{count:,}", f"{summary.illegal[name]:,}") for name, count in summary.traces.items()
+        ]
+        yield ""
+        yield from _table([("input", "traces", "with findings"), *inputs])
+        decisions = [
+            (check, *(f"{found.get(decision.value, 0):,}" for decision in Decision))
+            for check, found in summary.decisions.items()
+        ]
+        yield ""
+        yield from _table(
+            [("check", *(decision.value.replace("_", " ") for decision in Decision)), *decisions]
+        )
+    if summary.anomalies:
+        found = [
+            (name, f"{count:,}", f"{summary.traces_with[name]:,}")
+            for name, count in summary.anomalies.items()
+        ]
+        yield ""
+        yield from _table([("anomaly", "findings", "traces"), *found])
+    for sample in summary.samples:
+        yield ""
+        yield from _sample_lines(sample)
+    if summary.quarantined:
+        yield ""
+        yield f"Could not be read, and is in quarantine ({summary.quarantined:,}):"
+        for unreadable in summary.quarantine:
+            run = f" (trace {unreadable.trace_id})" if unreadable.trace_id >= 0 else ""
+            yield f"  {unreadable.place}{run}: {unreadable.reason}"
+        if summary.quarantined > len(summary.quarantine):
+            yield f"  and {summary.quarantined - len(summary.quarantine):,} more in {summary.out}/quarantine"
+
+
+def summary_of(
+    counts: Counts, *, out: Path, checks: tuple[str, ...], splits: int, unfinished: int = 0
+) -> Summary:
+    """The summary of all tasks' counts."""
+    decisions: dict[str, dict[str, int]] = {check: {} for check in checks}
+    for (check, decision), count in sorted(counts.decisions.items()):
+        decisions[check][decision] = count
+    statistics: dict[str, dict[str, dict[str, int]]] = {dimension: {} for dimension in DIMENSIONS}
+    for _, dimension, value, anomaly, count in statistics_rows(counts):
+        found = statistics[dimension].setdefault(value, {})
+        found[anomaly or ""] = found.get(anomaly or "", 0) + count
+    by_rank = sorted(counts.anomalies, key=lambda name: BY_NAME[name].rank)
+    quarantine = sorted(counts.quarantined, key=lambda found: (found.source, found.place, found.trace_id))
+    return Summary(
+        out=str(out),
+        checks=checks,
+        traces=dict(sorted(counts.traces.items())),
+        illegal=dict(sorted(counts.illegal.items())),
+        operations=counts.operations,
+        events=counts.events,
+        splits=splits,
+        decisions=decisions,
+        anomalies={name: counts.anomalies[name] for name in by_rank},
+        traces_with={name: counts.traces_with[name] for name in by_rank},
+        statistics=statistics,
+        samples=tuple(counts.samples[name] for name in by_rank),
+        quarantine=tuple(quarantine[:MOST_NAMED]),
+        quarantined=len(quarantine),
+        unfinished=unfinished,
+    )

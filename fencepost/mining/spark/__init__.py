@@ -1,0 +1,1 @@
+"""Spark itself: the session, jobs, progress, and the package for executors."""

@@ -1,0 +1,98 @@
+"""Work spread over Spark: tasks of one job, progress told, interruption passed on.
+
+Owns: the session that is begun when it is first needed, and how items become tasks. Must not know: what the work is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from attrs import define, field, frozen
+
+from fencepost.mining.spark.jobs import run_tasks
+from fencepost.mining.spark.session import session
+from fencepost.traces.errors import TraceError
+
+MOST_TASKS = 10_000
+"""More tasks than these only keep the scheduler busy; a task then takes several items."""
+
+QUICK_JAVA = {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+"""The JVM hands out tasks and reads nothing itself: what its second compiler does costs more than it saves (bench/mine_settings.py). Whoever names
+`spark.driver.extraJavaOptions` has the last word."""
+
+TaskProgress = Callable[[int, int], None]
+"""progress(tasks finished, tasks in all), from the driver."""
+
+
+@frozen
+class _Each:
+    """Calls a function with each item. A TraceError is an answer, so that Spark does not try again what stays wrong."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
+        for item in items:
+            try:
+                yield self.function(item), None
+            except TraceError as error:
+                yield None, (error.expected, error.seen, error.where)
+
+
+@frozen
+class _Task:
+    """A task of several items."""
+
+    function: Callable[[Iterable[Any]], Iterator[Any]]
+
+    def __call__(self, lists: Iterable[Sequence[Any]]) -> Iterator[Any]:
+        yield from self.function(item for items in lists for item in items)
+
+
+@define
+class Engine:
+    """A Spark session on first use. spark: one that the caller has; otherwise one on `master`, stopped at the end. jobs: begun so far."""
+
+    master: str | None
+    spark: Any = None
+    name: str = "fencepost mine"
+    jobs: int = 0
+    stack: ExitStack = field(factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stack.close()
+
+    def run(
+        self,
+        items: Sequence[Any],
+        task: Callable[[Iterable[Any]], Iterator[Any]],
+        progress: TaskProgress | None,
+    ) -> list[Any]:
+        """What the tasks yield, in order; an interruption, or whatever `progress` raises, cancels them. Raises EnvironmentError_."""
+        if self.spark is None:
+            self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA))
+        self.jobs += 1
+        size = -(-len(items) // MOST_TASKS)
+        tasks = [items[start : start + size] for start in range(0, len(items), size)]
+
+        def on_poll(completed: int) -> None:
+            if progress is not None:
+                progress(completed, len(tasks))
+
+        name = f"{self.name} {self.jobs}"
+        return run_tasks(self.spark, tasks, _Task(task), name=name, where="judging on Spark", on_poll=on_poll)
+
+    def spread(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """function(item) of each item, in order. Raises TraceError for what an item raised, EnvironmentError_."""
+        if not len(items):
+            return []
+        answers = self.run(items, _Each(function), None)
+        for _, error in answers:
+            if error is not None:
+                raise TraceError(expected=error[0], seen=error[1], where=error[2])
+        return [answer for answer, _ in answers]

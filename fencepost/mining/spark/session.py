@@ -1,0 +1,187 @@
+"""A Spark session that starts quietly or says in one sentence why it cannot.
+
+Owns: settings of Spark, the checks of pyspark and Java, where the JVM's standard error goes. Must not know: what runs on it.
+
+Settings, and why: Python workers of a local master are the running interpreter (otherwise Spark takes whatever `python3` is), those of a cluster what
+PYSPARK_PYTHON names; no UI, no console progress (the caller has its own); a master on this machine is talked to over the loopback only; an idle Python
+worker is kept for the next task. Begun by spark-submit, the session is as it was submitted.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fencepost.traces.errors import EnvironmentError_, MissingExtraError
+
+JAVA_MINIMUM = 17
+JAVA_TIMEOUT_S = 30
+"""`java -version` answers in a fraction of a second; a machine that needs longer has no usable Java."""
+MOST_FAILURES = 2
+"""Attempts of one task: the kernel may kill a Python worker for its memory, and the others should not lose their work to that."""
+DEFAULT_MASTER = "local[*]"
+_CLUSTER = re.compile(r"local-cluster\[|spark://|yarn|k8s://")
+"""Masters whose executors are processes of their own."""
+_ON_THIS_MACHINE = re.compile(r"local(-cluster)?(\[|$)|spark://(localhost|127\.0\.0\.1):")
+_HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
+
+
+def check_pyspark() -> None:
+    """Raises MissingExtraError where pyspark is not installed."""
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(package="pyspark", extra="spark", needed_for="judging on Spark") from None
+
+
+def _java() -> str | None:
+    """The java that Spark's launcher will take: that of JAVA_HOME, or else the first on the path."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else shutil.which("java")
+
+
+def java_version(banner: str) -> int | None:
+    """The major version in the output of `java -version`: 17 of 17.0.15, 8 of 1.8.0_392; None if it names none."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', banner)
+    if found is None:
+        return None
+    major = int(found[1])
+    return int(found[2]) if major == 1 and found[2] else major
+
+
+def check_java() -> int:
+    """The major version of the Java that Spark will run on. Raises EnvironmentError_ where it is missing or too old."""
+    expected, java = f"Java {JAVA_MINIMUM} or newer for Spark", _java()
+    if java is None:
+        raise EnvironmentError_(
+            expected=expected, seen="no java on the path", where="judging on Spark", hint=_HINT
+        )
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=JAVA_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        seen = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else f"that it fails ({type(error).__name__})"
+        )
+        raise EnvironmentError_(expected=expected, seen=seen, where=java, hint=_HINT) from None
+    version = java_version(done.stderr + done.stdout)
+    if version is None or version < JAVA_MINIMUM:
+        seen = f"Java {version}" if version else "a java that does not say its version"
+        raise EnvironmentError_(expected=expected, seen=seen, where=java, hint=_HINT)
+    return version
+
+
+@contextmanager
+def _standard_error_to(path: Path) -> Iterator[None]:
+    """Whatever is started inside keeps `path` as its standard error: the JVM greets with warnings that nobody can act on."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    try:
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def submitted() -> bool:
+    """Whether spark-submit began this process: its JVM is there already, and its word on master and settings holds."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _settings(master: str | None, extra: Mapping[str, str]) -> dict[str, str]:
+    here = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.python.worker.reuse": "true",
+        **(here if master is not None and _ON_THIS_MACHINE.match(master) else {}),
+        **extra,
+    }
+
+
+def _with_retries(master: str) -> str:
+    """A local master gives a task up at its first failure unless told otherwise; on a cluster it takes several."""
+    return re.sub(
+        r"^local\[([^],]+)\]$", rf"local[\1,{MOST_FAILURES}]", re.sub(r"^local$", "local[1]", master)
+    )
+
+
+def _name_python(master: str | None) -> None:
+    """Say which Python the workers are: on a cluster it may lie elsewhere than here, so what the caller says holds."""
+    if master is None or _CLUSTER.match(master):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    else:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+def _builder(master: str | None, settings: Mapping[str, str]) -> Any:
+    """A session's builder. What spark-submit was told holds, none of our own settings on top."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("fencepost")
+    if master is not None:
+        builder = builder.master(_with_retries(master))
+    _name_python(master)
+    for name, value in (settings if submitted() else _settings(master, settings)).items():
+        builder = builder.config(name, value)
+    return builder
+
+
+@contextmanager
+def session(master: str | None = None, *, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A SparkSession, stopped at the end. master: where Spark runs, None for what spark-submit was told, or else all processors of this machine;
+    settings: of Spark, over our own.
+
+    Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or where Spark does not start.
+    """
+    check_pyspark()
+    check_java()
+    from fencepost.mining.inputs.source import register
+
+    if master is None and not submitted():
+        master = DEFAULT_MASTER
+    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
+        log = Path(folder) / "jvm.log"
+        builder = _builder(master, settings or {})
+        try:
+            with _standard_error_to(log):
+                spark = builder.getOrCreate()
+        except Exception as error:
+            raise EnvironmentError_(
+                expected="Spark to start",
+                seen=_last_words(log, error),
+                where=f"master {master or 'as it was submitted'}",
+            ) from None
+        register(spark)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _last_words(log: Path, error: Exception) -> str:
+    """Why the JVM did not come up: the first complaint in its log, or else the cause inside the exception, or else its first line."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    for pattern, where in (
+        (r" ERROR \w+: (.+)", text),
+        (r"^(?:Caused by: |Exception in thread \S+ )(.+)", text),
+        (r"^: (\S*(?:Exception|Error)\b.*)", str(error)),
+        (r"(\S.*)", str(error)),
+    ):
+        found = re.search(pattern, where, re.MULTILINE)
+        if found is not None:
+            return found[1].strip()
+    return type(error).__name__

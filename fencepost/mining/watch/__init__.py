@@ -1,0 +1,1 @@
+"""`watch`: a folder judged while parts of traces arrive in it."""

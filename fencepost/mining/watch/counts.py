@@ -1,0 +1,133 @@
+"""What a watch came to, micro-batch by micro-batch.
+
+Owns: the counts that are told and the exit code. Must not know: Spark, files, the terminal.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from attrs import define, field, frozen
+
+from fencepost.checkers.verdict import Decision
+from fencepost.mining.watch.out import Row
+from fencepost.traces.errors import ExitCode, strongest
+
+
+@frozen(kw_only=True)
+class MicroBatch:
+    """What one micro-batch came to. files, operations: that arrived; judged: operations fed to the logs that they concern; findings, logs, quarantine: rows;
+    lag_s: from the oldest file's arrival to its findings being written."""
+
+    number: int
+    files: int
+    operations: int
+    judged: int
+    findings: list[Row]
+    logs: list[Row]
+    quarantine: list[Row]
+    lag_s: float
+
+
+@define
+class Watched:
+    """What a watch came to since it was started. logs_under_way, held, undecided: as last heard of each trace under way; traces: that were begun or ended;
+    findings_in_all, quarantined_in_all: with those of runs before, from the same checkpoint; lag_s: of the latest micro-batch."""
+
+    out: str
+    batches: int = 0
+    files: int = 0
+    operations: int = 0
+    judged: int = 0
+    findings: int = 0
+    quarantined: int = 0
+    logs_ended: int = 0
+    findings_in_all: int = 0
+    quarantined_in_all: int = 0
+    lag_s: float = 0.0
+    anomalies: Counter[str] = field(factory=Counter)
+    decisions: Counter[str] = field(factory=Counter)
+    interrupted: bool = False
+    _under_way: dict[tuple[Any, ...], tuple[int, int, int]] = field(factory=dict)
+
+    @property
+    def held(self) -> int:
+        """Moments of operations that wait, because something earlier may still come."""
+        return sum(held for held, _, _ in self._under_way.values())
+
+    @property
+    def logs_under_way(self) -> int:
+        """Logs that are being judged."""
+        return sum(logs for _, logs, _ in self._under_way.values())
+
+    @property
+    def undecided(self) -> int:
+        """Logs of which something is not known: their memory ran over the horizon, a part is missing or late, or the trace contradicts itself."""
+        unknown = (Decision.UNKNOWN.value, Decision.ASSUMPTION_BROKEN.value)
+        return sum(self.decisions[name] for name in unknown) + sum(
+            count for _, _, count in self._under_way.values()
+        )
+
+    def add(self, batch: MicroBatch, status: Iterable[Row]) -> None:
+        """Count a micro-batch."""
+        self.batches += 1
+        self.files += batch.files
+        self.operations += batch.operations
+        self.judged += batch.judged
+        self.findings += len(batch.findings)
+        self.quarantined += len(batch.quarantine)
+        self.logs_ended += len(batch.logs)
+        self.lag_s = batch.lag_s
+        self.anomalies.update(row[5] for row in batch.findings)
+        self.decisions.update(row[4] for row in batch.logs)
+        for source, trace_id, part, shard, held, logs, undecided, _ in status:
+            key = (source, trace_id, part, shard)
+            if held or logs or undecided:
+                self._under_way[key] = (held, logs, undecided)
+            else:
+                self._under_way.pop(key, None)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As everywhere, of what arrived since the start; nothing new is nothing found."""
+        codes = {ExitCode.NOTHING_FOUND}
+        if self.interrupted:
+            codes.add(ExitCode.INTERRUPTED)
+        if self.quarantined and not self.operations:
+            codes.add(ExitCode.USAGE)
+        if self.findings:
+            codes.add(ExitCode.FINDINGS)
+        if self.quarantined:
+            codes.add(ExitCode.QUARANTINED)
+        if self.undecided:
+            codes.add(ExitCode.UNDECIDED)
+        return strongest(codes)
+
+    def to_row(self) -> dict[str, Any]:
+        """As a JSON object."""
+        names = ("out", "batches", "files", "operations", "judged", "logs_under_way", "logs_ended", "held", "findings", "findings_in_all",
+                 "quarantined", "quarantined_in_all", "undecided", "lag_s", "interrupted")  # fmt: skip
+        return {**{name: getattr(self, name) for name in names}, "anomalies": dict(sorted(self.anomalies.items())),
+                "decisions": dict(sorted(self.decisions.items()))}  # fmt: skip
+
+
+def batch_of(number: int, told: Iterable[tuple[str, bytes]]) -> tuple[MicroBatch, list[Row]]:
+    """What the groups told, sorted, so that a micro-batch that runs again writes the same; and how each group stands."""
+    rows: dict[str, list[Row]] = {kind: [] for kind in ("finding", "log", "quarantine", "status", "file")}
+    for kind, payload in told:
+        rows[kind].append(tuple(msgspec.msgpack.decode(payload)))
+    modified = [row[1] for row in rows["file"]]
+    now_us = int(datetime.now(UTC).timestamp() * 1_000_000)
+    batch = MicroBatch(
+        number=number,
+        files=len(rows["file"]),
+        operations=sum(row[2] for row in rows["file"]),
+        judged=sum(row[7] for row in rows["status"]),
+        findings=sorted(rows["finding"], key=repr),
+        logs=sorted(rows["log"]),
+        quarantine=sorted(set(rows["quarantine"])),
+        lag_s=max(0, now_us - min(modified, default=now_us)) / 1_000_000,
+    )
+    return batch, sorted(rows["status"])

@@ -1,0 +1,130 @@
+"""What a group of logs remembers between micro-batches, as bytes and back.
+
+Owns: the layout in MessagePack. Must not know: Spark, what is done with a memory.
+
+Plain values only, checked against types when they are read: no state is ever unpickled.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from fencepost.checkers.log.streaming.merge import Moment
+from fencepost.checkers.log.streaming.state import to_bytes
+from fencepost.checkers.verdict import Decision
+from fencepost.mining.watch.shard import LogUnderWay, Shard
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Operation
+from fencepost.traces.rows import Row, Rows, operation_row, trace_of
+
+VERSION = 1
+
+
+class _Log(msgspec.Struct, array_like=True):
+    topic: str
+    partition: int
+    operations: int
+    told: list[str]
+    decision: Decision | None
+    reason: str
+    forgotten: int
+    kept: bytes
+
+
+class _Memory(msgspec.Struct, array_like=True):
+    """A Shard. held: row, which of its two moments wait; transactions: rows of those that are open."""
+
+    version: int
+    trace: list[Any]
+    replay: str
+    ended: bool
+    blind: tuple[Decision, str] | None
+    torn: bool
+    files: tuple[int, list[int]]
+    marked: int | None
+    marks: list[tuple[int, int]]
+    end_after: int | None
+    released: int
+    newest: int
+    held: list[tuple[list[Any], bool]]
+    begun: list[tuple[int, int]]
+    transactions: list[list[Any]]
+    logs: list[_Log]
+
+
+_DECODER = msgspec.msgpack.Decoder(_Memory)
+
+
+def _operations(trace: list[Any], rows: Iterable[Row]) -> tuple[Operation, ...]:
+    return trace_of(Rows(trace=trace, operations=list(rows), events=())).operations
+
+
+def memory_of(shard: Shard) -> bytes:
+    """What a group remembers. Equal memories give equal bytes."""
+    logs = [
+        _Log(*log, state.operations, state.told, state.decision, state.reason, state.forgotten,
+             state.kept if state.check is None else to_bytes(state.check))
+        for log, state in shard.logs.items()
+    ]  # fmt: skip
+    held = [(list(operation_row(moment.operation)), moment.completes) for moment in shard.merge.held]
+    memory = _Memory(
+        version=VERSION,
+        trace=[] if shard.ended else shard.row,
+        replay=shard.replay,
+        ended=shard.ended,
+        blind=shard.blind,
+        torn=shard.torn,
+        files=(shard.files, sorted(shard.ahead)),
+        marked=shard.marked,
+        marks=shard.marks,
+        end_after=shard.end_after,
+        released=shard.merge.released,
+        newest=shard.merge.newest,
+        held=held,
+        begun=list(shard.merge.begun.items()),
+        transactions=[list(operation_row(operation)) for operation in shard.transactions.values()],
+        logs=logs,
+    )
+    return msgspec.msgpack.encode(memory)
+
+
+def remember(shard: Shard, data: bytes) -> None:
+    """A new group goes on from `memory_of`. Raises TraceError for bytes that are no memory of this version."""
+    where = f"the memory of trace {shard.trace_id} of {shard.source}"
+    try:
+        memory = _DECODER.decode(data)
+    except msgspec.MsgspecError as error:
+        raise TraceError(expected="what a watch remembers", seen=str(error), where=where) from None
+    if memory.version != VERSION:
+        raise TraceError(expected=f"version {VERSION}", seen=f"version {memory.version}", where=where)
+    shard.row, shard.replay, shard.ended, shard.blind = (
+        memory.trace,
+        memory.replay,
+        memory.ended,
+        memory.blind,
+    )
+    shard.marked, shard.merge.released, shard.merge.newest = memory.marked, memory.released, memory.newest
+    shard.torn = memory.torn
+    shard.files, shard.ahead = memory.files[0], set(memory.files[1])
+    shard.marks, shard.end_after = memory.marks, memory.end_after
+    shard.merge.begun = dict(memory.begun)
+    if not shard.row:
+        return
+    shard.name_trace()
+    waiting = _operations(shard.row, (row for row, _ in memory.held))
+    for operation, (_, completes) in zip(waiting, memory.held, strict=True):
+        time = operation.completion_time if completes else operation.invoke_time
+        assert time is not None
+        shard.merge.held.append(Moment(time=time, completes=completes, operation=operation))
+    open_ones = _operations(shard.row, memory.transactions)
+    shard.transactions = {operation.op_id: operation for operation in open_ones}
+    for kept in memory.logs:
+        shard.logs[kept.topic, kept.partition] = LogUnderWay(
+            operations=kept.operations,
+            told=kept.told,
+            decision=kept.decision,
+            reason=kept.reason,
+            forgotten=kept.forgotten,
+            kept=kept.kept,
+        )

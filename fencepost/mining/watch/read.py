@@ -1,0 +1,302 @@
+"""Files that arrive in a watched folder, cut into what each group of logs is told.
+
+Owns: which files are input, what a file says of a trace (whole, or a part of one under way; how far time has come; that it ended), and which logs an
+operation concerns. Must not know: Spark, judges, state.
+
+A trace that states its digest is whole where it stands, and so is every trace in Parquet. Any other is under way: parts of it come in files of one folder,
+each beginning with the trace's own line. Two events speak to the watcher: `mark` with the cause `low_watermark` (everything before its time has been
+written), and `phase` with the cause `end` (no more will come). Files may be listed in another order than they were written: an `offset` of such an event
+numbers the files of the trace, 1, 2, ..., and it holds once all up to that number have arrived.
+
+The logs of a trace are shared out among SHARDS groups by name. What concerns all of them (a transaction, how far time has come) goes to each group.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+import pyarrow as pa
+from attrs import evolve, frozen
+
+from fencepost.mining.inputs.contradictions import contradictions
+from fencepost.mining.results.rows import replay_command
+from fencepost.traces.errors import TraceError
+from fencepost.traces.events import Name
+from fencepost.traces.jsonlines import read_traces
+from fencepost.traces.operations import Function
+from fencepost.traces.parquet import groups_of, read_group
+from fencepost.traces.rows import Row, rows_of, trace_of
+from fencepost.traces.schema import OPERATION_COLUMNS, POSITION_FIELDS, RECORD_FIELDS, SCHEMAS
+from fencepost.traces.store import JOURNAL_FOLDER, part_at
+from fencepost.traces.tables import Tables, rows_of_tables, tables_of
+from fencepost.traces.trace import Trace
+
+SHARDS = 8
+"""Groups of logs per trace: how many processors one trace can keep busy, and how many states a whole trace's news goes to."""
+CHUNK_OPERATIONS = 4_096
+"""Operations that travel together."""
+PATTERN = "*.{jsonl,parquet}"
+"""Files that are input; others are passed over."""
+LOW_WATERMARK, END_OF_TRACE = "low_watermark", "end"
+_PART = re.compile(r"part-(\d{5,})\.parquet")
+_UNREADABLE = (TraceError, RecursionError, ValueError, LookupError)
+"""What reading a foreign file may raise."""
+
+_FUNCTION, _TOPIC, _PARTITION, _INVOKED, _COMPLETED, _RECORDS, _POSITIONS = (
+    OPERATION_COLUMNS.index(name)
+    for name in ("function", "topic", "partition", "invoke_time", "completion_time", "records", "positions")
+)
+assert RECORD_FIELDS[:2] == POSITION_FIELDS[:2] == ("topic", "partition")
+_OF_A_LOG = {Function.APPEND.value, Function.POLL.value, Function.LIST_OFFSETS.value}
+
+LogKey = tuple[str, int]
+
+
+class Chunk(msgspec.Struct, array_like=True):
+    """News of one trace for one group of its logs.
+
+    place: the file; trace: its row, without the plan; replay: the command that runs it again; newest: the latest time in the file; file_number: if it states
+    one, else 0; marks: low watermarks, each behind the number of the file from which it holds; end_after: likewise, nothing will follow; gap: why a part of the
+    trace is missing; number: orders the chunks of a file.
+    """
+
+    source: str
+    place: str
+    modified_us: int
+    number: int
+    trace: list[object]
+    replay: str
+    operations: list[list[object]]
+    newest: int | None = None
+    file_number: int = 0
+    marks: list[tuple[int, int]] = []
+    end_after: int | None = None
+    gap: str = ""
+
+
+@frozen(kw_only=True)
+class Addressed:
+    """A chunk and the group that it goes to. part: of a whole trace the place where it stands; of one under way nothing, so that its parts meet."""
+
+    trace_id: int
+    part: str
+    shard: int
+    chunk: Chunk
+
+
+@frozen(kw_only=True)
+class Unread:
+    """A file, or a piece of it, that could not be read."""
+
+    source: str
+    place: str
+    reason: str
+    trace_id: int = -1
+
+
+@frozen(kw_only=True)
+class FileRead:
+    """A file that was read as far as possible. size_bytes: on disk."""
+
+    place: str
+    modified_us: int
+    operations: int
+    traces: int
+
+
+News = Addressed | Unread | FileRead
+
+
+def shard_of(log: LogKey) -> int:
+    """The group of a log, the same in every process."""
+    return crc32(f"{log[0]}\n{log[1]}".encode()) % SHARDS
+
+
+def logs_of(row: Row) -> set[LogKey] | None:
+    """The logs that an operation's row concerns; None for all of its trace."""
+    if row[_FUNCTION] == Function.TXN.value:
+        return None
+    if row[_FUNCTION] not in _OF_A_LOG:
+        return set()
+    named = [(row[_TOPIC], row[_PARTITION])]
+    named += [(place[0], place[1]) for place in (*row[_POSITIONS], *row[_RECORDS])]
+    return {(topic, number) for topic, number in named if topic is not None and number is not None}
+
+
+@frozen(kw_only=True)
+class Folder:
+    """The watched folder. named: as the caller wrote it; root: where it lies."""
+
+    named: str
+    root: str
+
+    def read(self, path: str, modified_us: int) -> Iterator[News]:
+        """Everything that a file says. Raises nothing for what is in it."""
+        file = Path(path)
+        if file.suffix == ".parquet":
+            if file.parent.name in ("operations", "events") and _PART.fullmatch(file.name):
+                return  # its part arrives with its file in traces/
+            yield from self._parquet(file, modified_us)
+        elif not ((file.parent / "traces").is_dir() or (file.parent / JOURNAL_FOLDER).is_dir()):
+            # in a folder of traces JSON lines are its campaign's notes
+            yield from self._lines(file, modified_us)
+
+    def _name(self, path: Path) -> str:
+        """As the caller would name it; what lies outside, such as the folder above, by its whole path."""
+        if not path.is_relative_to(self.root):
+            return str(path)
+        return str(Path(self.named) / path.relative_to(self.root))
+
+    def _sentence(self, error: Exception, place: str) -> str:
+        told = (str(error).splitlines() or [type(error).__name__])[0].replace(self.root, self.named)
+        return told if isinstance(error, TraceError) else f"{place}: expected a readable file, saw {told}"
+
+    def _lines(self, file: Path, modified_us: int) -> Iterator[News]:
+        source, place = self._name(file.parent), self._name(file)
+        traces: list[Trace] = []
+        try:
+            for trace in read_traces(file):
+                traces.append(trace)
+            if not traces:
+                raise TraceError(expected="a trace", seen="an empty file", where=place)
+        except _UNREADABLE as error:
+            yield Unread(source=source, place=place, reason=self._sentence(error, place))
+            gap = f"{place} could not be read"
+            for trace in _begun_in(file):
+                yield from _told(source, place, modified_us, trace, gap=gap)
+            traces = [trace for trace in traces if trace.digest]
+        for number, trace in enumerate(traces):
+            if trace.digest and (wrong := contradictions(_operations_of(trace))):
+                yield from _strange(source, place, wrong)
+                continue
+            part = f"{place}:{number}" if trace.digest else ""
+            yield from _told(source, place, modified_us, trace, part=part, number=number)
+        operations = sum(len(trace.operations) for trace in traces)
+        yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=len(traces))
+
+    def _parquet(self, file: Path, modified_us: int) -> Iterator[News]:
+        place, found = self._name(file), _PART.fullmatch(file.name)
+        source = self._name(file.parent.parent)
+        operations = traces = 0
+        if found is None or file.parent.name != "traces":
+            reason = f"{place}: expected a part of a folder of traces (DIR/traces/part-00000.parquet), saw a file of another name"
+            yield Unread(source=self._name(file.parent), place=place, reason=reason)
+        else:
+            try:
+                groups = groups_of(part_at(file.parent.parent, int(found[1])))
+            except _UNREADABLE as error:
+                groups = ()
+                yield Unread(source=source, place=place, reason=self._sentence(error, place))
+            for group in groups:
+                at = f"{place}, row group {group.index}"
+                try:
+                    tables = _tables_of_group(group.part.traces, group.part.operations, group.index)
+                    wrong = contradictions(tables.operations)
+                    whole = [
+                        (rows, trace_of(evolve(rows, operations=(), events=()), where=at))
+                        for rows in rows_of_tables(tables, where=at)
+                    ]
+                except _UNREADABLE as error:
+                    yield Unread(source=source, place=at, reason=self._sentence(error, at))
+                    continue
+                yield from _strange(source, at, wrong)
+                whole = [(rows, trace) for rows, trace in whole if trace.trace_id not in wrong]
+                for number, (rows, trace) in enumerate(whole):
+                    traces += 1
+                    operations += len(rows.operations)
+                    yield from _told(
+                        source, place, modified_us, trace, rows=rows.operations, part=at, number=number,
+                        replay=replay_command(source, trace),
+                    )  # fmt: skip
+        yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=traces)
+
+
+def _tables_of_group(traces: Path, operations: Path, index: int) -> Tables:
+    return Tables(
+        traces=read_group(traces, "traces", index),
+        operations=read_group(operations, "operations", index),
+        events=SCHEMAS["events"].empty_table(),
+    )
+
+
+def _strange(source: str, place: str, wrong: dict[int, str]) -> Iterator[Unread]:
+    """Traces that contradict themselves."""
+    for trace_id, why in wrong.items():
+        reason = f"{place}: the trace contradicts itself: {why}"
+        yield Unread(source=source, place=place, trace_id=trace_id, reason=reason)
+
+
+def _operations_of(trace: Trace) -> pa.Table:
+    return tables_of([rows_of(evolve(trace, events=()))]).operations
+
+
+def _begun_in(file: Path) -> Iterator[Trace]:
+    """The traces under way that a damaged file names in lines that can be read."""
+    try:
+        lines = file.read_bytes().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        try:
+            row = msgspec.json.decode(line)
+            if isinstance(row, dict) and row.pop("type", None) == "trace" and not row.get("digest"):
+                yield msgspec.convert(row, Trace)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+            continue
+
+
+def _told(
+    source: str,
+    place: str,
+    modified_us: int,
+    trace: Trace,
+    *,
+    rows: Sequence[Row] | None = None,
+    part: str = "",
+    number: int = 0,
+    replay: str = "",
+    gap: str = "",
+) -> Iterator[Addressed]:
+    """The news of one trace, group by group. A whole trace (part is given) goes to the groups of its logs, one under way to all."""
+    own = rows_of(evolve(trace, plan="", operations=() if gap else trace.operations, events=()))
+    rows = own.operations if rows is None else rows
+    by_shard: dict[int, list[Row]] = {} if part else {shard: [] for shard in range(SHARDS)}
+    of_all = []
+    for row in rows:
+        logs = logs_of(row)
+        if logs is None:
+            of_all.append(row)
+        else:
+            for shard in sorted({shard_of(log) for log in logs}):
+                by_shard.setdefault(shard, []).append(row)
+    marks = [
+        (event.offset, event.time)
+        for event in trace.events
+        if (event.name, event.cause) == (Name.MARK, LOW_WATERMARK)
+    ]
+    ends = [event.offset for event in trace.events if (event.name, event.cause) == (Name.PHASE, END_OF_TRACE)]
+    for shard, mine in sorted(by_shard.items()):
+        mine = [*of_all, *mine]
+        for start in range(0, max(1, len(mine)), CHUNK_OPERATIONS):
+            chunk = Chunk(
+                source=source,
+                place=place,
+                modified_us=modified_us,
+                number=number,
+                trace=list(own.trace),
+                replay=replay,
+                operations=[list(row) for row in mine[start : start + CHUNK_OPERATIONS]],
+                newest=_newest(rows, trace),
+                file_number=max((number for number, _ in marks), default=max(ends, default=0)),
+                marks=marks,
+                end_after=0 if part else max(ends, default=None),
+                gap=gap,
+            )
+            yield Addressed(trace_id=trace.trace_id, part=part, shard=shard, chunk=chunk)
+
+
+def _newest(rows: Iterable[Row], trace: Trace) -> int | None:
+    times = [row[_INVOKED] if row[_COMPLETED] is None else row[_COMPLETED] for row in rows]
+    return max([*times, *(event.time for event in trace.events)], default=None)

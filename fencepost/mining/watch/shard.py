@@ -1,0 +1,273 @@
+"""One group of logs of one trace while it is under way: what Spark keeps between micro-batches, and what a micro-batch makes of it.
+
+Owns: the order in which news is taken in, which findings were told, when a log is given up or has ended, and the group's memory as bytes (MessagePack of
+plain values; nothing in it is ever run). Must not know: Spark, files.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+from attrs import Factory, define, field, frozen
+
+from fencepost.checkers.judges import under_profile
+from fencepost.checkers.log.rules import PROFILES
+from fencepost.checkers.log.streaming.merge import BEGINNING, END, Merge, Moment
+from fencepost.checkers.log.streaming.state import from_bytes
+from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
+from fencepost.checkers.verdict import Decision, Finding
+from fencepost.mining.results.rows import finding_row
+from fencepost.mining.watch.read import Chunk, LogKey, logs_of, shard_of
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Function, Operation
+from fencepost.traces.rows import Rows, operation_row, trace_of
+from fencepost.traces.trace import Trace
+
+RETRACTABLE = "skipped_offset"
+"""In a compacted topic it may be excused by what comes later: told when the trace has ended."""
+
+_OURS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+"""A mistake of ours in judging one log costs this log, and is told: Spark would run the same micro-batch for ever."""
+
+Kind = Literal["finding", "log", "quarantine", "status"]
+ShardOutput = tuple[Kind, tuple[Any, ...]]
+"""What a group answers: a kind, and the row of its table."""
+
+
+@frozen(kw_only=True)
+class ShardLimits:
+    """horizon: of each log's memory and of what waits; lateness_ns: of a trace without low watermarks; profile: of the log check, None for the trace's own."""
+
+    horizon: int
+    lateness_ns: int
+    profile: str | None = None
+
+
+@define(kw_only=True)
+class LogUnderWay:
+    """One log. operations: begun; told: anomalies that were told; decision: once it was given up, with the reason; forgotten: what left the
+    horizon; kept, check: its memory, as bytes until it is needed."""
+
+    operations: int = 0
+    told: list[str] = Factory(list)
+    decision: Decision | None = None
+    reason: str = ""
+    forgotten: int = 0
+    kept: bytes = b""
+    check: StreamingLogCheck | None = field(default=None, eq=False)
+
+
+@define(kw_only=True)
+class Shard:
+    """source, trace_id, part, number: its name; row, replay: of its trace as first heard of; ended: nothing more may come; blind: why no log of it
+    can be judged any more; torn: a file of it was damaged; files: all up to this number have arrived; ahead: numbers of later ones that have; marked: the
+    low watermark that the trace states; marks, end_after: what it states that holds from the file of a number on; transactions: open ones, by op id;
+    logs: by topic and partition."""
+
+    source: str
+    trace_id: int
+    part: str
+    number: int
+    limits: ShardLimits
+    row: list[Any] = Factory(list)
+    replay: str = ""
+    ended: bool = False
+    blind: tuple[Decision, str] | None = None
+    torn: bool = False
+    files: int = 0
+    ahead: set[int] = Factory(set)
+    marked: int | None = None
+    marks: list[tuple[int, int]] = Factory(list)
+    end_after: int | None = None
+    merge: Merge = field(init=False)
+    transactions: dict[int, Operation] = Factory(dict)
+    logs: dict[LogKey, LogUnderWay] = Factory(dict)
+    trace: Trace = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.merge = Merge(horizon=self.limits.horizon)
+
+    def advance(self, chunks: Iterable[Chunk]) -> Iterator[ShardOutput]:
+        """Take in the news of one micro-batch, and tell what follows from it."""
+        judged, news = 0, sorted(chunks, key=lambda chunk: (chunk.modified_us, chunk.place, chunk.number))
+        self._count(chunk.file_number for chunk in news)
+        for chunk in news:
+            if self.ended:
+                reason = f"{chunk.place}: expected no more of trace {self.trace_id}, which had ended, saw a part of it"
+                yield "quarantine", (self.source, chunk.place, self.trace_id, reason)
+                continue
+            try:
+                self._take(chunk)
+            except TraceError as error:
+                yield "quarantine", (self.source, chunk.place, self.trace_id, f"{chunk.place}: {error}")
+                self._see_no_more(Decision.UNKNOWN, f"{chunk.place} could not be read")
+        ending = self.end_after is not None and self._holds(self.end_after)
+        if not self.ended:
+            for moment in self.merge.release(END if ending else self._low_watermark()):
+                judged += not moment.completes
+                self._feed(moment)
+            for log, state in self.logs.items():
+                yield from self._news(log, state)
+            if ending:
+                yield from self._end()
+        undecided = sum(state.forgotten > 0 or state.decision is not None for state in self.logs.values())
+        under_way = sum(state.decision is None for state in self.logs.values())
+        yield "status", (self.source, self.trace_id, self.part, self.number, len(self.merge.held), under_way, undecided, judged)  # fmt: skip
+
+    def _count(self, numbers: Iterable[int]) -> None:
+        """Files have arrived."""
+        self.ahead.update(number for number in numbers if number > self.files)
+        while self.files + 1 in self.ahead:
+            self.files += 1
+            self.ahead.discard(self.files)
+
+    def _holds(self, number: int) -> bool:
+        """Have all files up to a number arrived? Where one was damaged, its number is not known, and nobody asks."""
+        return number <= self.files or self.torn
+
+    def _take(self, chunk: Chunk) -> None:
+        trace = trace_of(Rows(trace=chunk.trace, operations=chunk.operations, events=()), where=chunk.place)
+        if not self.row:
+            self.row, self.replay = chunk.trace, chunk.replay
+            self.name_trace()
+        if (trace.claims, trace.unique_values) != self._claimed():
+            self._see_no_more(
+                Decision.ASSUMPTION_BROKEN, f"{chunk.place} makes other claims than the trace began with"
+            )
+        if chunk.gap:
+            self.torn = True
+            self._see_no_more(Decision.UNKNOWN, chunk.gap)
+        for operation in self.merge.add(trace.operations):
+            reason = f"operation {operation.op_id} arrived when what happened after it had been judged"
+            if operation.function is Function.TXN:
+                self._see_no_more(Decision.UNKNOWN, reason)
+            for log in self._touched(operation):
+                self._give_up(self.logs.setdefault(log, LogUnderWay()), Decision.UNKNOWN, reason)
+        if chunk.newest is not None:
+            self.merge.hear(chunk.newest)
+        self.marks += chunk.marks
+        if chunk.end_after is not None:
+            self.end_after = max(chunk.end_after, self.end_after or 0)
+
+    def name_trace(self) -> None:
+        """What `row` says of the trace."""
+        self.trace = under_profile(trace_of(Rows(trace=self.row, operations=(), events=())), self.limits.profile)  # fmt: skip
+        claims = self.trace.claims
+        if claims.assumption_broken:
+            self.blind = (Decision.ASSUMPTION_BROKEN, claims.assumption_broken)
+        elif claims.check not in PROFILES:
+            self.blind = (
+                Decision.ASSUMPTION_BROKEN,
+                f"the claims name a profile that is none: {claims.check}",
+            )
+
+    def _claimed(self) -> tuple[Any, bool]:
+        first = trace_of(Rows(trace=self.row, operations=(), events=()))
+        return first.claims, first.unique_values
+
+    def _low_watermark(self) -> int:
+        """Everything before it has arrived."""
+        holding = [time for number, time in self.marks if self._holds(number)]
+        if holding:
+            self.marked = max(holding) if self.marked is None else max(*holding, self.marked)
+            self.marks = [mark for mark in self.marks if not self._holds(mark[0])]
+        if self.marked is not None:
+            return self.marked
+        return BEGINNING if self.marks or self.ahead else self.merge.newest - self.limits.lateness_ns
+
+    def _touched(self, operation: Operation) -> list[LogKey]:
+        """The logs of this group that an operation concerns; for a transaction those that are known."""
+        logs = logs_of(operation_row(operation))
+        if logs is None:
+            return list(self.logs)
+        return sorted(log for log in logs if shard_of(log) == self.number)
+
+    def _feed(self, moment: Moment) -> None:
+        operation = moment.operation
+        for log in self._touched(operation):
+            state = self.logs.get(log)
+            if state is None:
+                state = self.logs[log] = LogUnderWay()
+                self._begin(log, state)
+            state.operations += not moment.completes and operation.function is not Function.TXN
+            if state.decision is None:
+                check = self._check(log, state)
+                try:
+                    (check.complete if moment.completes else check.invoke)(operation)
+                except _OURS as error:
+                    what = f"operation {operation.op_id} is too much for the judge, a mistake in fencepost: {error!r}"
+                    self._give_up(state, Decision.ASSUMPTION_BROKEN, what)
+        if operation.function is Function.TXN:
+            if moment.completes:
+                self.transactions.pop(operation.op_id, None)
+            else:
+                self.transactions[operation.op_id] = operation
+
+    def _begin(self, log: LogKey, state: LogUnderWay) -> None:
+        """A log that was not heard of before; the transactions that are open began before it."""
+        if self.blind is not None:
+            self._give_up(state, *self.blind)
+            return
+        check = self._check(log, state)
+        for transaction in self.transactions.values():
+            check.invoke(transaction)
+
+    def _check(self, log: LogKey, state: LogUnderWay) -> StreamingLogCheck:
+        if state.check is None:
+            more: dict[str, Any] = {
+                "topic": log[0], "partition": log[1], "claims": self.trace.claims,
+                "unique": self.trace.unique_values, "horizon": self.limits.horizon,
+                "most_in_flight": self.limits.horizon,
+            }  # fmt: skip
+            state.check = from_bytes(state.kept, **more) if state.kept else StreamingLogCheck(**more)
+        return state.check
+
+    def _see_no_more(self, decision: Decision, reason: str) -> None:
+        """Of no log of the trace can anything be said any more."""
+        self.blind = self.blind or (decision, reason)
+        for state in self.logs.values():
+            self._give_up(state, decision, reason)
+
+    def _give_up(self, state: LogUnderWay, decision: Decision, reason: str) -> None:
+        """What was told of the log stands; nothing more will be."""
+        if state.decision is None:
+            state.decision, state.reason = decision, reason
+            state.check, state.kept = None, b""
+
+    def _news(self, log: LogKey, state: LogUnderWay) -> Iterator[ShardOutput]:
+        """Findings that will stand whatever comes."""
+        if state.check is None:
+            return
+        check = state.check
+        state.forgotten = check.forgotten
+        if check.broken:
+            self._give_up(state, Decision.ASSUMPTION_BROKEN, check.broken)
+            return
+        for anomaly, finding in check.findings.found.items():
+            if anomaly != RETRACTABLE or log[0] not in self.trace.claims.compacted:
+                yield from self._tell(state, finding)
+
+    def _tell(self, state: LogUnderWay, finding: Finding) -> Iterator[ShardOutput]:
+        if finding.anomaly not in state.told:
+            state.told.append(finding.anomaly)
+            yield "finding", (*finding_row(self.source, self.trace, finding)[:-1], self.replay)
+
+    def _end(self) -> Iterator[ShardOutput]:
+        """The trace has ended: the last findings, and what was decided of each log."""
+        for log, state in self.logs.items():
+            if state.decision is None:
+                verdict = self._check(log, state).verdict()
+                for finding in verdict.findings:
+                    yield from self._tell(state, finding)
+                self._give_up(state, verdict.decision, verdict.reason)
+            assert state.decision is not None
+            if state.told and state.decision is Decision.UNKNOWN:
+                state.decision = Decision.ILLEGAL
+            row = (self.source, self.trace_id, *log, state.decision.value, state.operations, len(state.told), state.reason)  # fmt: skip
+            yield "log", row
+        self.ended, self.logs, self.transactions = True, {}, {}
+        self.merge = Merge(horizon=self.limits.horizon)
+
+    @property
+    def forgettable(self) -> bool:
+        """Need nothing be remembered? Of a whole trace nothing can follow; one under way that ended leaves a mark, so that latecomers are known."""
+        return self.ended and self.part != ""

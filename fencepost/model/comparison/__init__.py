@@ -1,0 +1,1 @@
+"""The explorer and TLC held against each other: the same states, the same counterexamples."""

@@ -1,0 +1,164 @@
+"""Whether the explorer and TLC see the same system.
+
+Owns: the comparison, for some constants of any shipped model. Must not know what a model says, nor how either of them explores.
+
+Two runs each. One looks at the invariants: do both find a violation, and is a shortest one as long? One does not look: are there as many distinct
+states, and is the farthest as far? (Where nothing is violated, the first run answers the second question too.)
+And for small constants: are they the very same states? TLC runs with one worker, since only then are depth
+and counterexamples exact, and without symmetry, since the explorer uses none. TLC counts the states on a path, the explorer its steps.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.model.explore import ExplorationOutcome as Explored
+from fencepost.model.explore import Limits, explore
+from fencepost.model.explore.slotted import steps
+from fencepost.model.registry import model_of
+from fencepost.model.tla import files_of
+from fencepost.model.tlc import RunOptions, RunOutcome, Spec, check
+from fencepost.traces.errors import FencepostError
+
+LIMITS = Limits(states=20_000_000)
+EXPLORED: Mapping[Explored, str] = {Explored.HOLDS: "holds", Explored.VIOLATED: "violated"}
+CHECKED: Mapping[RunOutcome, str] = {RunOutcome.HOLDS: "holds", RunOutcome.VIOLATED: "violated"}
+
+
+@frozen(kw_only=True)
+class Seen:
+    """What one side saw. result: holds or violated; invariant: by the model's name; steps: of its counterexample; distinct, depth: of all states, the
+    invariants not looked at (-1: not counted); seconds: of the run that looked at the invariants."""
+
+    result: str
+    invariant: str
+    steps: int
+    distinct: int = -1
+    depth: int = -1
+    seconds: float = 0.0
+
+    @property
+    def compared(self) -> tuple[object, ...]:
+        """What must be equal. Where two invariants fall at the same depth, either may be named, so the name is not part of it."""
+        return self.result, self.steps, self.distinct, self.depth
+
+
+@frozen(kw_only=True)
+class Comparison:
+    """Both sides for some constants."""
+
+    constants: Any
+    explorer: Seen
+    tlc: Seen
+
+    @property
+    def same(self) -> bool:
+        """Whether they agree on everything that is compared."""
+        return self.explorer.compared == self.tlc.compared
+
+
+def constants_to_tla(constants: Any) -> dict[str, str]:
+    """The bounds, as texts for TLC's configuration."""
+    return model_of(constants).constants_to_tla(constants)
+
+
+def spec_of(constants: Any) -> Spec:
+    """The twin of the model that these constants are of, with these constants."""
+    module, config = files_of(model_of(constants).module)
+    return Spec.at(module, config, constants_to_tla(constants))
+
+
+def by_explorer(constants: Any, clock: Callable[[], float], *, count: bool = True) -> Seen:
+    """What the explorer sees. count: also where something is violated."""
+    started = clock()
+    model = model_of(constants)
+    result = explore(model.system(constants, model.invariants), LIMITS)
+    seconds = clock() - started
+    if result.outcome not in EXPLORED:
+        raise _undecided("the explorer", constants, f"{result.outcome} after {result.distinct:,} states")
+    counted = result
+    if result.outcome is Explored.VIOLATED and count:
+        counted = explore(model.system(constants, ()), LIMITS)
+    whole = counted.outcome is Explored.HOLDS
+    return Seen(
+        result=EXPLORED[result.outcome],
+        invariant=result.invariant or "",
+        steps=len(result.actions),
+        distinct=counted.distinct if whole else -1,
+        depth=counted.depth if whole else -1,
+        seconds=seconds,
+    )
+
+
+def by_tlc(constants: Any, options: RunOptions | None = None, *, count: bool = True) -> Seen:
+    """What TLC sees."""
+    spec = spec_of(constants)
+    result = check(spec, options)
+    if result.outcome not in CHECKED:
+        raise _undecided("TLC", constants, result.reason)
+    counted = result
+    if result.outcome is RunOutcome.VIOLATED and count:
+        counted = check(spec, options, unchecked=True)
+    whole = counted.outcome is RunOutcome.HOLDS
+    name = result.violation.name if result.violation else ""
+    return Seen(
+        result=CHECKED[result.outcome],
+        invariant=model_of(constants).property_names.get(name, name),
+        steps=result.steps,
+        distinct=counted.distinct if whole else -1,
+        depth=counted.depth - 1 if whole else -1,
+        seconds=result.seconds,
+    )
+
+
+def compare(
+    constants: Any,
+    clock: Callable[[], float],
+    options: RunOptions | None = None,
+    *,
+    count: bool = True,
+) -> Comparison:
+    """Both, one after the other. options: TLC's; more than one worker makes depth and steps inexact."""
+    return Comparison(
+        constants=constants,
+        explorer=by_explorer(constants, clock, count=count),
+        tlc=by_tlc(constants, options, count=count),
+    )
+
+
+def states_of_explorer(constants: Any) -> frozenset[Any]:
+    """Every reachable state, kept whole: small constants only. Needs no fingerprints, so it checks those too."""
+    system = model_of(constants).system(constants, ())
+    seen = set(map(system.slots_of, system.initial()))
+    frontier = list(seen)
+    while frontier:
+        slots = frontier.pop()
+        for rule in system.rules:
+            for _, written in steps(rule, slots):
+                put = dict(zip(rule.writes, written, strict=True))
+                after = tuple(put.get(slot, value) for slot, value in enumerate(slots))
+                if after not in seen:
+                    seen.add(after)
+                    frontier.append(after)
+    return frozenset(map(system.state_of, seen))
+
+
+def states_of_tlc(constants: Any, options: RunOptions | None = None) -> frozenset[Any]:
+    """Every state that TLC dumps, read as the model's."""
+    read = model_of(constants).state_from_tla
+    found: set[Any] = set()
+    result = check(
+        spec_of(constants),
+        options,
+        unchecked=True,
+        on_state=lambda variables: found.add(read(variables)),
+    )
+    if result.outcome is not RunOutcome.HOLDS:
+        raise _undecided("TLC", constants, result.reason)
+    assert len(found) == result.distinct, "the map from TLA+ takes two states for one"
+    return frozenset(found)
+
+
+def _undecided(who: str, constants: Any, seen: str) -> FencepostError:
+    return FencepostError(expected=f"an answer of {who}", seen=seen, where=str(constants))

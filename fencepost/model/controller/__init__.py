@@ -1,0 +1,1 @@
+"""The model of the control plane: state, actions by procedure, invariants."""

@@ -1,0 +1,87 @@
+"""Controlled shutdown, step by step: one part of the controller model's actions.
+
+Owns: who asks, who is taken at his word, and when a broker stops (SPEC.md C11). Must not know how a controller elects: that a broker that stops may
+neither lead nor be in sync stands in work.py.
+
+    1. ask_shutdown   a broker sends ControlledShutdown with its broker epoch; the request may be late, repeated or lost
+    2. begin_shutdown the controller notes that this incarnation is stopping
+    3. (elect_leader, shrink_dead: leadership moves within the ISR, or the broker leaves it; then LeaderAndIsr, with who is stopping)
+    4. stop           nothing remains to be moved: the broker is told so and stops; its session ends with it. It is refused while it leads as the
+                      only member of the ISR
+"""
+
+from fencepost.model.controller.sessions import DOWN, RESIGNED, UNTOLD
+from fencepost.model.controller.state import (
+    NONE,
+    Constants,
+    Context,
+    Control,
+    Host,
+    Membership,
+    Replica,
+    Sent,
+    Stopping,
+)
+from fencepost.model.controller.work import has_to_write, told
+from fencepost.model.explore.system import EnabledActions
+
+
+def ask(constants: Constants, number: int, host: Host, stopping: Stopping) -> EnabledActions:
+    """Step 1."""
+    request = (number, host.incarnation)
+    if host.running and request not in stopping and len(stopping) < constants.shutdowns:
+        yield ("ask_shutdown", number), (tuple(sorted((*stopping, request))),)
+
+
+def begin(
+    constants: Constants, number: int, control: Control, stopping: Stopping, sent: Sent
+) -> EnabledActions:
+    """Step 2. shutdown_fencing (KAFKA-7235): the request is of the incarnation that lives; without, an old one takes the leaders off a broker that stays."""
+    context = control.context
+    if not context:
+        return
+    for broker, incarnation in stopping:
+        live = context.live[broker]
+        if live == NONE or context.leaving[broker] == live:
+            continue
+        if constants.keeps("shutdown_fencing") and incarnation != live:
+            continue
+        known = control._replace(context=_with_leaving(context, broker))
+        yield ("begin_shutdown", number, broker, incarnation), (known, told(constants, known, sent))
+
+
+def _with_leaving(context: Context, broker: int) -> Context:
+    leaving = (*context.leaving[:broker], context.live[broker], *context.leaving[broker + 1 :])
+    return context._replace(leaving=leaving)
+
+
+def stop(
+    constants: Constants, number: int, by: int, host: Host, control: Control, replica: Replica, membership: Membership, controller: Control
+) -> EnabledActions:  # fmt: skip
+    """Step 4: the controller, broker `by`, perhaps itself, lets the broker go. Its log stays."""
+    context = controller.context
+    gone = sum(registration == NONE for registration in membership.registrations)
+    if (
+        context
+        and host.running
+        and membership.registrations[number] == host.incarnation == context.leaving[number]
+        and membership.registered + gone < constants.sessions
+        and context.partition.leader != number
+        and not has_to_write(constants, context)
+    ):
+        registrations = membership.registrations
+        after = membership._replace(
+            controller=NONE if membership.controller == number else membership.controller,
+            registrations=(*registrations[:number], NONE, *registrations[number + 1 :]),
+        )
+        yield (
+            ("stop", number, by),
+            (DOWN, RESIGNED, UNTOLD._replace(stored=replica.stored), after),
+        )
+
+
+def stop_oneself(
+    constants: Constants, number: int, host: Host, control: Control, replica: Replica, membership: Membership
+) -> EnabledActions:
+    """As `stop`, of the controller itself."""
+    yield from stop(constants, number, number, host, control, replica, membership, control)

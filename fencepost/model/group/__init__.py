@@ -1,0 +1,1 @@
+"""The model of consumer groups: state, actions, invariants."""

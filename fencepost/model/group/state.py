@@ -1,0 +1,246 @@
+"""The state of the group model: compact tuples, and the words to read them.
+
+Owns: the layout of states, constants, and their description. Must not know actions or invariants.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from attrs import field, frozen
+
+from fencepost.model.explore.system import Value
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.protections import BY_NAME
+
+OF_GROUPS = frozenset(
+    {
+        "generation_fencing",
+        "commit_async_not_retried",
+        "coordinator_epoch_order",
+        "apply_whole_load",
+        "no_expiry_while_rebalancing",
+        "not_coordinator",
+        "persist_static_member",
+        "replace_static_member",
+    }
+)
+"""The registered protections (traces/protections.py) that this model can drop."""
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = range(5)
+GROUP_STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead")
+"""Kafka's names, in the order of the numbers."""
+
+OUT, JOINING, SYNCING, OWNING = range(4)
+MEMBER_STATES = ("Out", "Joining", "Syncing", "Owning")
+"""OUT: no member. JOINING: it waits for the answer to JoinGroup. SYNCING: it knows its generation. OWNING: it has its assignment."""
+
+EARLIER, LATER = 0, 1
+"""The static pair: two processes with one group.instance.id."""
+
+NONE = -1
+"""No member, no generation, no commit, no coordinator, no epoch."""
+
+IN_FLIGHT = 2
+"""Commits of a member on their way, at most: enough to overtake."""
+
+COMMIT, METADATA, EXPIRED, REMOVED = range(4)
+
+OffsetsRecord = tuple[Any, ...]
+"""(COMMIT, generation, partition, number), (METADATA, generation, members, assignment, static), (EXPIRED, partition) or (REMOVED,): the group's records in
+__consumer_offsets. A commit's number stands for its offset: commits are numbered in the order in which members send them."""
+
+Leaders = tuple[int, ...]
+"""The broker that leads the offsets partition, for each leader epoch so far; the last one is current."""
+
+Acked = tuple[tuple[int, int], ...]
+"""Per partition (number of the newest commit that was acknowledged, coordinator epoch that did it)."""
+
+Used = tuple[int, int]
+"""Commits sent, offsets expired: how much of the bounds is used."""
+
+
+class ModelGroup(NamedTuple):
+    """What a coordinator keeps of the group. state: of GROUP_STATES. members: those known, as a bit set. joined: those of them that wait in this rebalance.
+    assignment: per partition its member, NONE until somebody has synced. offsets: per partition the number of the commit that a fetch reads.
+    static: who of the static pair has the group.instance.id, or NONE.
+    """
+
+    state: int
+    generation: int
+    members: int
+    joined: int
+    assignment: tuple[int, ...]
+    offsets: tuple[int, ...]
+    static: int = NONE
+
+
+class Broker(NamedTuple):
+    """One broker, as far as the group goes. epoch, leads: the leader epoch of the offsets partition that it has learned, and whether it leads in it. tasks:
+    epochs whose load or unload has not run, as a bit set. loaded: the coordinator epoch, that of the task that ran last. group: () if it
+    is not the coordinator.
+    """
+
+    epoch: int
+    leads: bool
+    tasks: int
+    loaded: int
+    group: ModelGroup | tuple[()]
+
+
+class Member(NamedTuple):
+    """One consumer. state: of MEMBER_STATES. generation, assigned: what it was told; assigned is a bit set of partitions. coordinator: the broker that
+    it waits for while it joins. sent: its commits on their way, oldest first: (generation, partition, number).
+    """
+
+    state: int
+    generation: int
+    assigned: int
+    coordinator: int
+    sent: tuple[tuple[int, int, int], ...]
+
+
+class OffsetsLog(NamedTuple):
+    """The leader's log of the offsets partition. durable: how many records are below its high watermark; no clean election loses these."""
+
+    records: tuple[OffsetsRecord, ...]
+    durable: int
+
+
+class GroupState(NamedTuple):
+    """brokers, members: by number. leaders, acked, used: see their types. acked is a ghost."""
+
+    brokers: tuple[Broker, ...]
+    members: tuple[Member, ...]
+    leaders: Leaders
+    log: OffsetsLog
+    acked: Acked
+    used: Used
+
+
+def _known_protections(names: Iterable[str]) -> frozenset[str]:
+    """`names` as a set, or the caller's mistake in one sentence."""
+    drop = frozenset(names)
+    unknown = sorted(drop - OF_GROUPS)
+    if unknown:
+        seen = ", ".join(name if name in BY_NAME else f"{name} (not registered)" for name in unknown)
+        raise FencepostError(
+            expected="names of protections of consumer groups",
+            seen=seen,
+            where="drop",
+            hint=", ".join(sorted(OF_GROUPS)),
+        )
+    return drop
+
+
+@frozen(kw_only=True)
+class Constants:
+    """The bounds of the model. members; partitions to consume; brokers: that may coordinate; generations: completed joins; commits: sent by all
+    members together; epochs: highest leader epoch of the offsets partition, so fail-overs; expiries: of offsets, by retention;
+    statics: 1 if members 0 and 1 are an earlier and a later process of one static member (KIP-345), with one group.instance.id.
+    drop: protections to do without, by registered name.
+    """
+
+    members: int = 2
+    partitions: int = 1
+    brokers: int = 2
+    generations: int = 2
+    commits: int = 1
+    epochs: int = 0
+    expiries: int = 0
+    statics: int = 0
+    drop: frozenset[str] = field(default=(), converter=_known_protections)
+
+    def __attrs_post_init__(self) -> None:
+        if self.statics not in (0, 1) or self.members < 2 * self.statics:
+            raise FencepostError(
+                expected="0, or 1 with two members or more",
+                seen=f"{self.statics} with members {self.members}",
+                where="statics",
+            )
+
+    def keeps(self, protection: str) -> bool:
+        """Whether this protection is there."""
+        return protection not in self.drop
+
+
+def of(bits: int) -> list[int]:
+    """The numbers of a bit set."""
+    return [number for number in range(bits.bit_length()) if bits >> number & 1]
+
+
+def renamed(numbers: Sequence[int], brokers: int, slot: int, value: Any) -> Value:
+    """What the value of a slot becomes when member m is called numbers[m]."""
+    if slot < brokers:
+        return _renamed_broker(numbers, value)
+    if slot == brokers + len(numbers) + 1:
+        return OffsetsLog(tuple(_renamed_record(numbers, record) for record in value.records), value.durable)
+    return value  # type: ignore[no-any-return]
+
+
+def _renamed_broker(numbers: Sequence[int], broker: Broker) -> Broker:
+    group = broker.group
+    if not isinstance(group, ModelGroup):
+        return broker
+    return broker._replace(
+        group=group._replace(
+            members=_renamed_set(numbers, group.members),
+            joined=_renamed_set(numbers, group.joined),
+            assignment=_renamed_assignment(numbers, group.assignment),
+            static=numbers[group.static] if group.static != NONE else NONE,
+        )
+    )
+
+
+def _renamed_record(numbers: Sequence[int], record: OffsetsRecord) -> OffsetsRecord:
+    if record[0] != METADATA:
+        return record
+    kind, generation, members, assignment, static = record
+    renamed_static = numbers[static] if static != NONE else NONE
+    return (
+        kind,
+        generation,
+        _renamed_set(numbers, members),
+        _renamed_assignment(numbers, assignment),
+        renamed_static,
+    )
+
+
+def _renamed_assignment(numbers: Sequence[int], assignment: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(numbers[member] if member != NONE else NONE for member in assignment)
+
+
+def _renamed_set(numbers: Sequence[int], bits: int) -> int:
+    return sum(1 << numbers[member] for member in of(bits))
+
+
+def describe(state: GroupState) -> str:
+    """The state on one line for the log, one per broker and one per member."""
+    records, durable = state.log
+    told = " ".join(_record(record) for record in records)
+    lines = [f"epoch {len(state.leaders) - 1}, leader {state.leaders[-1]}: [{told}] {durable} durable"]
+    for number, broker in enumerate(state.brokers):
+        role = "leads" if broker.leads else "follows in"
+        tasks = f", to run: epochs {of(broker.tasks)}" if broker.tasks else ""
+        lines.append(f"broker {number}: {role} epoch {broker.epoch}, {_group(broker)}{tasks}")
+    for number, member in enumerate(state.members):
+        sent = "".join(f", sent commit {one[2]} of generation {one[0]}" for one in member.sent)
+        known = f" generation {member.generation}" if member.generation != NONE else ""
+        owns = f" owns {of(member.assigned)}" if member.state == OWNING else ""
+        lines.append(f"member {number}: {MEMBER_STATES[member.state]}{known}{owns}{sent}")
+    return "\n".join(lines)
+
+
+def _record(record: OffsetsRecord) -> str:
+    if record[0] == COMMIT:
+        return f"commit {record[3]} of partition {record[2]} in generation {record[1]};"
+    if record[0] == METADATA:
+        return f"generation {record[1]} members {of(record[2])} assignment {list(record[3])};"
+    return f"partition {record[1]} expired;" if record[0] == EXPIRED else "group removed;"
+
+
+def _group(broker: Broker) -> str:
+    group = broker.group
+    if not isinstance(group, ModelGroup):
+        return "not the coordinator"
+    known = f"{GROUP_STATES[group.state]} generation {group.generation} members {of(group.members)}"
+    return f"coordinator of epoch {broker.loaded}: {known}, offsets {list(group.offsets)}"

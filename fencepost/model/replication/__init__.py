@@ -1,0 +1,1 @@
+"""The model of the data path: state, actions, guards, invariants."""

@@ -1,0 +1,1 @@
+"""What is being broken: one file for each system. A system starts, stops and breaks brokers; it judges nothing."""

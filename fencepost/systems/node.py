@@ -1,0 +1,203 @@
+"""One broker as one operating-system process: `python -m fencepost.systems.node --broker 1 ...`.
+
+Owns the assembly of the broker core with real files, TCP and a real ZooKeeper, and the life of the process. Must not know other processes.
+SIGTERM asks the broker to stop: the controller takes its leaders away first (controlled shutdown), within a bounded time. A second one, and Ctrl-C, end it
+in order at once: its ZooKeeper session is closed, so that the others hear of it.
+"""
+
+import argparse
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from attrs import define, field, frozen
+
+from fencepost.impl.broker.broker import Broker, make_broker
+from fencepost.impl.broker.controlled_shutdown import CONTROLLED_SHUTDOWN
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.core_interface import StopRequested
+from fencepost.impl.runtime.addresses import Address, parse_address
+from fencepost.impl.runtime.driver import Driver, HostClock
+from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.network import Network
+from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
+from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, Grouping
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.events import Event
+from fencepost.traces.plan import ClusterOptions
+
+LOG = logging.getLogger("fencepost.node")
+FILES, EVENTS = "files", "events.jsonl"
+MAXIMUM_EVENT_BYTES = 256 * 1024 * 1024
+"""Of trace events that one process writes; a cluster that runs for days must not fill the disk with them."""
+HALTED = 1
+COLLECT_AFTER = (50_000, 20, 50)
+"""Objects made before a garbage collection looks at the youngest, and so on. A controller's context is hundreds of thousands of values that stay: with
+Python's own numbers a quarter of its loading goes by in looking at them again."""
+
+
+@frozen(kw_only=True)
+class NodeOptions:
+    """broker: its id. addresses: of all brokers, its own among them. zookeeper: HOST:PORT. directory: its files and its events. grouping: of its
+    requests to ZooKeeper."""
+
+    broker: int
+    addresses: dict[int, Address]
+    zookeeper: str
+    directory: Path
+    cluster: ClusterOptions
+    grouping: Grouping = GROUPED
+
+
+@define
+class EventFile:
+    """Trace events as JSON lines. written: bytes so far."""
+
+    stream: BinaryIO
+    written: int = 0
+
+    def write(self, event: Event) -> None:
+        """Add a line, unless the bound is reached."""
+        line = msgspec.json.encode(event) + b"\n"
+        self.written += len(line)
+        if self.written <= MAXIMUM_EVENT_BYTES:
+            self.stream.write(line)
+            self.stream.flush()
+
+
+@define
+class Node:
+    """The parts of a running broker process. reason: why it halted, empty while it did not. stopping: whether it was asked to stop."""
+
+    options: NodeOptions
+    reason: str = ""
+    stopping: bool = False
+    _ended: asyncio.Event = field(factory=asyncio.Event)
+
+    async def run(self) -> int:
+        """Run until a signal or a halt; returns the exit code."""
+        loop, options, clock = asyncio.get_running_loop(), self.options, HostClock()
+        loop.add_signal_handler(signal.SIGINT, self._ended.set)
+        files_root = options.directory / FILES
+        files_root.mkdir(parents=True, exist_ok=True)
+        with (options.directory / EVENTS).open("ab") as stream:
+            core = make_broker(
+                options.broker, options.cluster, RealFiles(files_root), Parts(), clock.now(), options.grouping
+            )
+            driver = Driver(
+                node=options.broker,
+                core=core,
+                clock=clock,
+                loop=loop,
+                on_event=EventFile(stream).write,
+                on_halt=self._halted,
+            )
+            await self._serve(driver, core)
+        return HALTED if self.reason not in ("", CONTROLLED_SHUTDOWN) else 0
+
+    async def _serve(self, driver: Driver, core: Broker) -> None:
+        options = self.options
+        network = driver.network = Network(
+            options.broker, options.addresses, driver.receive, core.understands
+        )
+        zookeeper = driver.zookeeper = ZooKeeperSession(
+            options.zookeeper, options.cluster.zookeeper_session_timeout_ms, driver.accept_from_any_thread
+        )
+        try:
+            driver.start()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._asked_to_stop, driver)
+            port = await network.listen(*options.addresses[options.broker])
+            core.broker_context.port = port
+            LOG.info("broker %d listens on port %d", options.broker, port)
+            zookeeper.start()
+            await self._ended.wait()
+        finally:
+            driver.stop()
+            zookeeper.stop()
+            await network.close()
+            LOG.info("broker %d ends", options.broker)
+
+    def _asked_to_stop(self, driver: Driver) -> None:
+        if self.stopping:
+            self._ended.set()
+        self.stopping = True
+        driver.accept(StopRequested())
+
+    def _halted(self, reason: str) -> None:
+        self.reason = reason
+        level = logging.INFO if reason == CONTROLLED_SHUTDOWN else logging.ERROR
+        LOG.log(level, "broker %d halts: %s", self.options.broker, reason)
+        self._ended.set()
+
+
+def _peer(text: str) -> tuple[int, Address]:
+    broker, _, address = text.partition("=")
+    return int(broker), parse_address(address)
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m fencepost.systems.node", description="Run one broker.")
+    parser.add_argument("--broker", type=int, required=True, help="its id")
+    parser.add_argument(
+        "--peer",
+        type=_peer,
+        action="append",
+        required=True,
+        metavar="ID=HOST:PORT",
+        help="every broker, this one too",
+    )
+    parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT")
+    parser.add_argument("--directory", type=Path, required=True, help="for its files")
+    parser.add_argument(
+        "--jute-maxbuffer",
+        type=int,
+        default=JUTE_MAXBUFFER,
+        metavar="BYTES",
+        help="the largest request that the ZooKeeper server takes (its jute.maxbuffer)",
+    )
+    parser.add_argument("--options", type=Path, help="a JSON file of cluster options")
+    parsed = parser.parse_args(arguments)
+    addresses = dict(parsed.peer)
+    if parsed.broker not in addresses:
+        parser.error(f"--peer names {sorted(addresses)}, not broker {parsed.broker} itself")
+    cluster = ClusterOptions(topics=())
+    if parsed.options is not None:
+        try:
+            cluster = msgspec.json.decode(parsed.options.read_bytes(), type=ClusterOptions)
+        except (OSError, msgspec.MsgspecError) as error:
+            parser.error(f"--options {parsed.options}: {error}")
+    return NodeOptions(
+        broker=parsed.broker,
+        addresses=addresses,
+        zookeeper=parsed.zookeeper,
+        directory=parsed.directory,
+        cluster=cluster,
+        grouping=Grouping(maximum_bytes=parsed.jute_maxbuffer),
+    )
+
+
+async def _run(options: NodeOptions) -> int:
+    return await Node(options).run()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The process."""
+    gc.set_threshold(*COLLECT_AFTER)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("fencepost.kazoo").setLevel(logging.WARNING)
+    try:
+        return asyncio.run(_run(parse_arguments(arguments)))
+    except (FencepostError, OSError) as error:
+        LOG.error("%s", error)
+        return HALTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,285 @@
+"""A cluster of real processes in one directory: a ZooKeeper server (or somebody else's) and the brokers.
+
+Owns what runs where (cluster.json) and its beginning and end. Must not know what a broker does. The file is rewritten as each
+process begins, so that another command, or the next one after a crash of this one, finds and ends all of them.
+
+    DIR/cluster.json, options.json, zookeeper/ (data, zookeeper.log), broker-N/ (files/, events.jsonl, broker.log)
+"""
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from attrs import define, field, frozen
+
+from fencepost.impl.runtime.addresses import parse_address
+from fencepost.impl.runtime.cluster_view import ClusterView, view
+from fencepost.impl.runtime.processes import ProcessId, end, kill, send_signal, spawn, state, uninterrupted
+from fencepost.impl.runtime.zookeeper.server import HOST, ZooKeeperServer, answers, free_ports
+from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.plan import ClusterOptions
+
+STATE, OPTIONS = "cluster.json", "options.json"
+HEALTHY_S = 60.0
+SHUTDOWN_S = 30.0
+"""Patience with a controlled shutdown: above the broker's own, three requests five seconds apart and its last words."""
+POLL_S = 0.1
+
+
+class ClusterError(FencepostError, ValueError):
+    """A command that does not fit the cluster as it is."""
+
+
+@define
+class BrokerProcess:
+    """A broker's port, and its process: the last one, whether it still runs or not."""
+
+    port: int
+    process: ProcessId
+
+
+@define
+class ClusterState:
+    """What cluster.json holds. zookeeper: HOST:PORT; zookeeper_process: None if the server is somebody else's."""
+
+    zookeeper: str = ""
+    zookeeper_process: ProcessId | None = None
+    brokers: dict[int, BrokerProcess] = field(factory=dict)
+
+
+@frozen
+class BrokerStatus:
+    """process: running, paused or dead. registered: its node stands in ZooKeeper. leads: partitions. port, pid: as begun."""
+
+    broker: int
+    process: str
+    pid: int
+    port: int
+    registered: bool
+    leads: int
+
+
+@frozen(kw_only=True)
+class ClusterStatus:
+    """zookeeper: address and whether it answers; controller: -1 if there is none; leaderless: partitions without a leader."""
+
+    zookeeper: str
+    zookeeper_state: str
+    controller: int
+    partitions: int
+    leaderless: int
+    brokers: tuple[BrokerStatus, ...]
+
+    @property
+    def healthy(self) -> bool:
+        """Every broker runs and is registered, and one of them is the controller."""
+        return (
+            all(broker.process == "running" and broker.registered for broker in self.brokers)
+            and self.controller >= 0
+        )
+
+
+@define
+class ProcessCluster:
+    """directory: where everything is. state: what runs, as cluster.json has it."""
+
+    directory: Path
+    state: ClusterState = field(factory=ClusterState)
+
+    @classmethod
+    def load(cls, directory: Path) -> "ProcessCluster":
+        """The cluster whose directory this is."""
+        path = directory / STATE
+        try:
+            return cls(directory, msgspec.json.decode(path.read_bytes(), type=ClusterState))
+        except FileNotFoundError:
+            raise ClusterError(
+                expected="a cluster that was brought up here",
+                seen=f"no {STATE}",
+                where=str(directory),
+                hint="bring one up: fencepost cluster up",
+            ) from None
+        except msgspec.MsgspecError as error:
+            raise ClusterError(expected="the state of a cluster", seen=str(error), where=str(path)) from None
+
+    # ---- the beginning and the end
+
+    @classmethod
+    def up(cls, directory: Path, options: ClusterOptions, zookeeper: str | None = None) -> "ProcessCluster":
+        """Start everything and wait until it is healthy. Whatever interrupts that, no process is left."""
+        if (directory / STATE).exists() and cls.load(directory).alive():
+            raise ClusterError(
+                expected="a directory without a running cluster",
+                seen="one that runs",
+                where=str(directory),
+                hint=f"stop it: fencepost cluster stop --directory {directory}",
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        cluster = cls(directory)
+        try:
+            cluster._start_zookeeper(zookeeper)
+            (directory / OPTIONS).write_bytes(msgspec.json.encode(options))
+            for broker, port in enumerate(free_ports(options.brokers), 1):
+                cluster.state.brokers[broker] = BrokerProcess(port, ProcessId(0))
+            for broker in cluster.state.brokers:
+                cluster._start_broker(broker)
+            cluster.wait_until(lambda status: status.healthy, "every broker registered, and a controller")
+        except BaseException:
+            cluster.stop()
+            raise
+        return cluster
+
+    def stop(self) -> None:
+        """End everything that was started here, the brokers first, all at once: nobody is left to take leaders over. Stopping again does nothing."""
+        end(
+            [broker.process for broker in self.state.brokers.values() if broker.process.pid],
+            how=signal.SIGINT,
+        )
+        if self.state.zookeeper_process is not None:
+            end([self.state.zookeeper_process])
+
+    def alive(self) -> bool:
+        """Whether any process of it is there."""
+        processes = [broker.process for broker in self.state.brokers.values()]
+        if self.state.zookeeper_process is not None:
+            processes.append(self.state.zookeeper_process)
+        return any(process.pid and state(process) != "dead" for process in processes)
+
+    # ---- one broker
+
+    def kill(self, broker: int) -> None:
+        """End its process as a crash does."""
+        kill(self._running(broker))
+
+    def shut_down(self, broker: int) -> None:
+        """Ask its process to stop, as an operator does: its leaders move away first. On return it has ended by itself, or was killed after a bounded time."""
+        end([self._running(broker)], SHUTDOWN_S, signal.SIGTERM)
+
+    def pause(self, broker: int) -> None:
+        """Let its process stand still."""
+        send_signal(self._running(broker), signal.SIGSTOP)
+
+    def resume(self, broker: int) -> None:
+        """Let its process go on."""
+        send_signal(self._running(broker), signal.SIGCONT)
+
+    def start(self, broker: int) -> None:
+        """Start the process of a broker that is dead, on its files."""
+        if state(self._known(broker).process) != "dead":
+            raise ClusterError(
+                expected="a broker that is dead", seen="one that runs", where=f"broker {broker}"
+            )
+        self._start_broker(broker)
+
+    def _known(self, broker: int) -> BrokerProcess:
+        if broker not in self.state.brokers:
+            raise ClusterError(
+                expected=f"one of the brokers {', '.join(map(str, self.state.brokers))}",
+                seen=str(broker),
+                where=str(self.directory),
+            )
+        return self.state.brokers[broker]
+
+    def _running(self, broker: int) -> ProcessId:
+        process = self._known(broker).process
+        if state(process) == "dead":
+            raise ClusterError(expected="a broker that runs", seen="a dead one", where=f"broker {broker}")
+        return process
+
+    # ---- what is there
+
+    def status(self) -> ClusterStatus:
+        """What the system and ZooKeeper say now."""
+        address = parse_address(self.state.zookeeper)
+        seen = view(self.state.zookeeper) if answers(*address) else ClusterView()
+        return ClusterStatus(
+            zookeeper=self.state.zookeeper,
+            zookeeper_state="answers" if seen.answers else "does not answer",
+            controller=seen.controller,
+            partitions=len(seen.leaders),
+            leaderless=sum(leader < 0 for leader in seen.leaders.values()),
+            brokers=tuple(
+                BrokerStatus(
+                    number,
+                    state(broker.process),
+                    broker.process.pid,
+                    broker.port,
+                    number in seen.registered,
+                    sum(leader == number for leader in seen.leaders.values()),
+                )
+                for number, broker in self.state.brokers.items()
+            ),
+        )
+
+    def wait_until(
+        self, condition: Callable[[ClusterStatus], bool], what: str, seconds: float = HEALTHY_S
+    ) -> ClusterStatus:
+        """Wait until the status is as wanted; at once an error if a broker has died meanwhile that was there before."""
+        deadline = time.monotonic() + seconds
+        there = {status.broker for status in self.status().brokers if status.process != "dead"}
+        while True:
+            status = self.status()
+            if condition(status):
+                return status
+            for broker in status.brokers:
+                if broker.process == "dead" and broker.broker in there:
+                    raise EnvironmentError_(
+                        expected=what, seen=self._last_words(broker.broker), where=f"broker {broker.broker}"
+                    )
+            if time.monotonic() > deadline:
+                raise EnvironmentError_(
+                    expected=f"{what}, within {seconds:.0f} s", seen=str(status), where=str(self.directory)
+                )
+            time.sleep(POLL_S)
+
+    def wait_for_process(self, broker: int, wanted: str, seconds: float) -> None:
+        """Wait until the system shows this broker's process as running, paused or dead."""
+        deadline = time.monotonic() + seconds
+        while (seen := state(self._known(broker).process)) != wanted:
+            if time.monotonic() > deadline:
+                raise EnvironmentError_(
+                    expected=f"a process that is {wanted}", seen=seen, where=f"broker {broker}"
+                )
+            time.sleep(POLL_S / 10)
+
+    # ---- processes
+
+    def _start_zookeeper(self, address: str | None) -> None:
+        if address is None:
+            ZooKeeperServer.start(self.directory / "zookeeper", on_spawn=self._zookeeper_began)
+        elif answers(*parse_address(address)):
+            self.state.zookeeper = address
+        else:
+            raise EnvironmentError_(
+                expected="a ZooKeeper server that answers `srvr`", seen="no answer", where=address
+            )
+
+    def _zookeeper_began(self, address: str, process: ProcessId) -> None:
+        self.state.zookeeper, self.state.zookeeper_process = address, process
+        self._save()
+
+    def _start_broker(self, number: int) -> None:
+        directory = self.directory / f"broker-{number}"
+        directory.mkdir(exist_ok=True)
+        peers = [f"--peer={other}={HOST}:{broker.port}" for other, broker in self.state.brokers.items()]
+        command = [
+            sys.executable, "-m", "fencepost.systems.node", f"--broker={number}", *peers,
+            f"--zookeeper={self.state.zookeeper}", f"--directory={directory}", f"--options={self.directory / OPTIONS}",
+        ]  # fmt: skip
+        with uninterrupted(), (directory / "broker.log").open("ab") as log:
+            self.state.brokers[number].process = spawn(command, log)
+            self._save()
+
+    def _last_words(self, number: int) -> str:
+        log = self.directory / f"broker-{number}" / "broker.log"
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        return lines[-1][:300] if lines else "a dead process that said nothing"
+
+    def _save(self) -> None:
+        path = self.directory / STATE
+        draft = path.with_suffix(".draft")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self.state)))
+        draft.replace(path)

@@ -1,0 +1,239 @@
+"""The campaign driver: nothing is lost, nothing is run twice without need, and what does not repeat is told.
+
+The worker process is the real one; run, swarm and judge are replaced inside it by ones whose story the seed decides.
+"""
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from fencepost.campaign.driver.driver import Campaign, drive, is_rechecked
+from fencepost.campaign.driver.ledger import VERDICTS
+from fencepost.campaign.workers.results import Job
+from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.plan import Plan
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.store import TraceStore
+
+WORKER = """
+import os, sys, types, pathlib
+from attrs import evolve
+from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.traces.digest import digest_of
+from fencepost.traces.rows import rows_of
+from fencepost.traces.trace import Trace
+
+STORY, MARKS = {story!r}, pathlib.Path({marks!r})
+
+def first_time(name):
+    try:
+        (MARKS / name).touch(exist_ok=False)
+        return True
+    except FileExistsError:
+        return False
+
+def run_with_rows(plan):
+    word = STORY.get(plan.seed, "ok")
+    if word == "kill" or (word == "kill once" and first_time(f"killed-{{plan.seed}}")):
+        os.kill(os.getpid(), 9)
+    if word == "hang":
+        import time
+        time.sleep(60)
+    if word == "raise":
+        raise ValueError("a broker tripped")
+    if word == "break":
+        from fencepost.traces.errors import EnvironmentError_
+        raise EnvironmentError_(expected="a world", seen="none", where="here")
+    (MARKS / f"run-{{plan.seed}}-{{os.getpid()}}").touch()
+    software = os.environ["PYTHONHASHSEED"] if word == "drift" else "x"
+    trace = Trace(trace_id=plan.seed, plan=software, seed=plan.seed, software_version="test")
+    trace = evolve(trace, digest=digest_of(trace))
+    return trace, rows_of(trace)
+
+def judge(trace, checks=()):
+    word = STORY.get(trace.seed, "ok")
+    if word == "kill judge once" and first_time(f"judge-{{trace.seed}}"):
+        os.kill(os.getpid(), 9)
+    if word == "interrupt" and first_time("interrupted"):
+        os.kill(os.getppid(), 2)
+    if word.startswith("find "):
+        finding = Finding(anomaly=word[5:], check="fake", expected="a", seen="b", operations=(1, 2))
+        return (Verdict(decision=Decision.ILLEGAL, check="fake", findings=(finding,)),)
+    if word == "weak":
+        return (Verdict(decision=Decision.ASSUMPTION_BROKEN, check="fake", reason="no final read"),)
+    if word == "unknown":
+        return (Verdict(decision=Decision.UNKNOWN, check="fake", reason="too large"),)
+    return (Verdict(decision=Decision.OK, check="fake"),)
+
+for name, function in (("fencepost.campaign.run.run", run_with_rows), ("fencepost.checkers.judges", judge)):
+    module = types.ModuleType(name)
+    setattr(module, function.__name__, function)
+    sys.modules[name] = module
+
+from fencepost.campaign.workers import worker
+worker.main()
+"""
+
+
+class World:
+    """A campaign whose worker plays a story, and what it left behind."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.marks, self.out = folder, folder / "marks", folder / "out"
+        self.marks.mkdir()
+
+    def campaign(self, seeds: range, story: dict[int, str], **other: object) -> Campaign:
+        script = self.folder / "worker.py"
+        script.write_text(textwrap.dedent(WORKER).format(story=story, marks=str(self.marks)))
+        job = Job(plan=plan_to_json(Plan(seed=0)))
+        command = (sys.executable, str(script))
+        return Campaign(**{"seeds": seeds, "out": self.out, "job": job, "command": command, **other})
+
+    def runs_of(self, seed: int) -> int:
+        return len(list(self.marks.glob(f"run-{seed}-*")))
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_every_seed_is_run_kept_judged_and_sealed(world: World) -> None:
+    """A campaign stores each run once in Parquet, counts verdicts by kind, and names the lowest failing seed first."""
+    story = {
+        3: "find lost_write",
+        5: "find duplicate",
+        7: "find lost_write",
+        8: "weak",
+        9: "unknown",
+        2: "raise",
+    }
+    done = []
+    result = drive(world.campaign(range(12), story, jobs=2), lambda progress: done.append(progress.done))
+    assert done == list(range(1, 13))
+    assert (result.seeds, result.finished, result.ran) == (12, 12, 12)
+    assert result.anomalies == {"duplicate": 1, "lost_write": 2}
+    assert result.failing == ((3, "lost_write"), (5, "duplicate"), (7, "lost_write"))
+    assert (result.broken, result.undecided) == ((8,), (9,))
+    assert [seed for seed, why in result.crashed] == [2]
+    assert "ValueError: a broker tripped at worker.py:" in result.crashed[0][1]
+    assert result.exit_code is ExitCode.FINDINGS
+    store = TraceStore.open(world.out)
+    assert store.trace_ids() == set(range(12)) - {2}
+    assert store.parts() and not store.journals()
+
+
+def test_only_ok_is_ok(world: World) -> None:
+    """A campaign of sound runs exits 0; one weak, undecided or crashed run makes it 3."""
+    assert drive(world.campaign(range(3), {})).exit_code is ExitCode.NOTHING_FOUND
+    for word in ("weak", "unknown", "raise"):
+        assert drive(world.campaign(range(2), {1: word}, out=None)).exit_code is ExitCode.UNDECIDED
+
+
+def test_a_killed_worker_costs_nothing(world: World) -> None:
+    """A seed whose process dies gets a second one; the runs that the dead one had finished are kept."""
+    result = drive(world.campaign(range(6), {2: "kill once"}, jobs=2))
+    assert (result.finished, result.crashed) == (6, ())
+    assert TraceStore.open(world.out).trace_ids() == set(range(6))
+
+
+def test_a_run_that_was_kept_is_not_run_again_for_its_judge(world: World) -> None:
+    """A worker that dies while judging has the run in its journal already; only the judging is repeated."""
+    result = drive(world.campaign(range(3), {1: "kill judge once"}, recheck_one_in=0))
+    assert (result.finished, result.crashed) == (3, ())
+    assert world.runs_of(1) == 1
+
+
+def test_a_seed_that_kills_its_workers_is_reported(world: World) -> None:
+    """After two processes a seed is given up, told with its signal, and the others go on."""
+    result = drive(world.campaign(range(4), {1: "kill"}))
+    assert result.crashed == ((1, "its process killed by signal 9, 2 times"),)
+    assert result.finished == 4
+    assert result.exit_code is ExitCode.UNDECIDED
+
+
+def test_a_run_without_end_is_given_up(world: World) -> None:
+    """A worker that does not answer within the limit is killed and its seed reported."""
+    result = drive(world.campaign(range(2), {1: "hang"}, task_limit_s=0.2, recheck_one_in=0, out=None))
+    assert "gave no answer in 0.2 s" in dict(result.crashed)[1]
+
+
+def test_an_interrupt_loses_nothing_and_resume_goes_on(world: World) -> None:
+    """After a Ctrl-C every finished run is kept, the exit code is 130, and --resume runs and judges only what is missing."""
+    story = {4: "interrupt", 6: "find lost_write"}
+    first = drive(world.campaign(range(10), story, recheck_one_in=0))
+    assert first.interrupted and first.exit_code is ExitCode.INTERRUPTED
+    kept = TraceStore.open(world.out).trace_ids()
+    assert {0, 1, 2, 3, 4} <= kept and len(kept) < 10
+    second = drive(world.campaign(range(10), story, resume=True, recheck_one_in=0))
+    assert (second.finished, second.failing) == (10, ((6, "lost_write"),))
+    assert all(world.runs_of(seed) == 1 for seed in range(10))
+    third = drive(world.campaign(range(10), story, resume=True))
+    assert (third.finished, third.ran, third.failing) == (10, 0, ((6, "lost_write"),))
+
+
+def test_a_torn_verdict_is_judged_again(world: World) -> None:
+    """Verdicts can be made again from the traces: a torn line costs a judging, not a run."""
+    drive(world.campaign(range(4), {}, recheck_one_in=0))
+    path = world.out / VERDICTS
+    path.write_bytes(path.read_bytes()[:-10])
+    result = drive(world.campaign(range(4), {}, resume=True, recheck_one_in=0))
+    assert (result.finished, result.ran) == (4, 1)
+    assert sum(world.runs_of(seed) for seed in range(4)) == 4
+    assert path.read_bytes().count(b"\n") == 4
+
+
+def test_a_folder_in_use_is_refused(world: World) -> None:
+    """Without --resume a folder that holds something is refused, and with it another campaign's is."""
+    drive(world.campaign(range(1), {}))
+    with pytest.raises(
+        FencepostError, match=r"expected an empty folder, saw that it holds a campaign; go on with --resume"
+    ):
+        drive(world.campaign(range(1), {}))
+    other = world.campaign(range(1), {}, resume=True)
+    with pytest.raises(FencepostError, match=r'the same bugs, \[\], saw \["KIP-101"\]'):
+        drive(evolve(other, job=evolve(other.job, bugs=("KIP-101",))))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_does_not_repeat_is_told(world: World, jobs: int) -> None:
+    """A run whose second execution, in another process with another hash seed, has another digest makes the campaign undecided."""
+    result = drive(world.campaign(range(4), {2: "drift"}, jobs=jobs, recheck_one_in=1, out=None))
+    assert (result.rechecked, result.disagreeing) == (4, (2,))
+    assert result.exit_code is ExitCode.UNDECIDED
+
+
+def test_the_sample_is_keyed() -> None:
+    """Which seeds are run twice depends on the seed alone, and about one in fifty is."""
+    chosen = [seed for seed in range(5000) if is_rechecked(seed, 50)]
+    assert chosen == [seed for seed in range(5000) if is_rechecked(seed, 50)]
+    assert 60 < len(chosen) < 140
+    assert not any(is_rechecked(seed, 0) for seed in range(100))
+
+
+def test_a_search_finds_the_lowest_seed_and_stops(world: World) -> None:
+    """A hunt ends at its first hit, but only after every seed below it has been run."""
+    story = {6: "find lost_write", 7: "find lost_write", 30: "find lost_write"}
+    campaign = world.campaign(
+        range(1000), story, jobs=2, out=None, until=lambda result: bool(result.findings)
+    )
+    result = drive(campaign)
+    assert result.failing[0] == (6, "lost_write")
+    assert 7 <= result.finished < 30
+
+
+def test_an_error_of_the_environment_ends_the_campaign_in_one_sentence(world: World) -> None:
+    """What every further run would meet as well (a full disk) is raised once, as itself."""
+    with pytest.raises(FencepostError, match=r"^here: expected a world, saw none$"):
+        drive(world.campaign(range(5), {2: "break"}))
+    assert {0, 1} <= TraceStore.open(world.out).trace_ids()
+
+
+def test_an_unreadable_plan_fails_before_a_worker_starts(world: World) -> None:
+    """A plan that cannot be read is told at once and leaves no folder behind."""
+    with pytest.raises(FencepostError, match=r"plan\.seed: expected a value"):
+        drive(world.campaign(range(5), {}, job=Job(plan="{}")))
+    assert not world.out.exists()

@@ -1,0 +1,235 @@
+"""Marks: each is recognised where it happened and nowhere else, and the swarm reaches them."""
+
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+
+from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.marks.marks import MARKS, NAMES, OR, marks_of
+from fencepost.campaign.observed.observed_state import REPLICA_DELETED
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.bounds import PERCENTAGES
+from fencepost.campaign.swarm.mark_weights import has, marks_possible
+from fencepost.campaign.swarm.profiles import PROFILES, profile_named
+from fencepost.campaign.swarm.swarm import swarm
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.events import Name
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from tests.checkers.traces_by_hand import (
+    ON,
+    appends,
+    copies,
+    cuts,
+    event,
+    leads,
+    recovers,
+    shows,
+    state,
+    trace,
+)
+
+RECORDED = {
+    "default": (2, 7, 9, 11, 23, 24, 96),
+    "chaos": (28, 31, 32, 43, 48, 55, 57),
+}
+"""Seeds that together reach the marks of their profile, but for those that are RARE in it."""
+RARE = {"default": set(), "chaos": {"cut_twice", "not_enough_replicas", "stale_controller_refused"}}
+
+
+def reached(*events, operations=()) -> set[str]:
+    """The marks of a trace written by hand."""
+    return set(marks_of(trace(*events, operations=tuple(operations))))
+
+
+def group(phase: str, time: int = 0):
+    """A group came into another phase."""
+    detail = '{"group":"g","generation":1,"members":[],"leader":"","why":""}'
+    return event(
+        Name.GROUP_PHASE,
+        node=1,
+        topic="__consumer_offsets",
+        partition=0,
+        cause=phase,
+        detail=detail,
+        time=time,
+    )
+
+
+def loaded(node: int):
+    """A broker became the coordinator."""
+    return event(Name.GROUPS_LOADED, node=node, topic="__consumer_offsets", partition=0)
+
+
+def deletion(cause: str):
+    """A topic's deletion was asked for, or is done."""
+    return event(Name.TOPIC_DELETION, node=1, topic="t", cause=cause)
+
+
+def epoch(number: int):
+    """A controller epoch began."""
+    return event(Name.CONTROLLER_EPOCH, node=1, controller_epoch=number)
+
+
+def row(function: Function, **columns) -> Operation:
+    """A client's operation."""
+    given = {"op_id": 1, "process": 0, "invoke_time": 2, "completion_time": 8, "outcome": Outcome.OK}
+    return Operation(function=function, **{**given, **columns})
+
+
+WROTE = (state(9, 1, 0, 1, 2), leads(1, 0, 1, 2), appends(1, 0, 0, 10, 11, 12))
+SHORT, LONG = recovers(1, 2), recovers(1, 3)
+MOVED = event(Name.REASSIGNMENT, node=-1, replicas=(2, 3), **ON)
+FAILED_OVER = event(Name.MARK, node=1, cause="failed_over")
+BY_HAND = {
+    "bounced_unnoticed": (
+        (event(Name.BROKER_ZNODE, node=1, broker_epoch=5), event(Name.BROKER_STARTED, node=1)),
+        (event(Name.BROKER_ZNODE, node=1, broker_epoch=-1), event(Name.BROKER_STARTED, node=1)),
+    ),
+    "two_controllers": (
+        (event(Name.CONTROLLER_ELECTED, node=1), event(Name.CONTROLLER_ELECTED, node=2)),
+        (
+            event(Name.CONTROLLER_ELECTED, node=1),
+            event(Name.BROKER_STARTED, node=1),
+            event(Name.CONTROLLER_ELECTED, node=2),
+        ),
+    ),
+    "unclean_election": (
+        (state(9, 1, 0, 1, 2), state(9, -1, 1, 1, 2), state(9, 3, 2, 3)),
+        (state(9, 1, 0, 1, 2), state(9, -1, 1, 1, 2), state(9, 2, 2, 2)),
+    ),
+    "failed_over_while_reassigning": ((MOVED, FAILED_OVER), (MOVED, evolve(MOVED, replicas=()), FAILED_OVER)),
+    "deletion_resumed": (
+        (epoch(1), deletion("requested"), epoch(2), deletion("done")),
+        (epoch(1), deletion("requested"), deletion("done"), epoch(2)),
+    ),
+    "zombie_leader_appended": (
+        (*WROTE, state(9, 2, 1, 2), appends(1, 0, 3, 13)),
+        (*WROTE, appends(1, 0, 3, 13)),
+    ),
+    "led_below_exposed": (
+        (*WROTE, shows(1, 0, 3), leads(2, 1, 2, hw=2)),
+        (*WROTE, shows(1, 0, 3), leads(2, 1, 2, hw=3)),
+    ),
+    "log_cut": ((*WROTE, cuts(1, 2, 1, end=3, to=1)), (*WROTE, cuts(1, 2, 1, end=3, to=3))),
+    "cut_twice": (
+        (*WROTE, cuts(1, 2, 1, end=3, to=2), cuts(1, 2, 2, end=2, to=1)),
+        (*WROTE, cuts(1, 2, 1, end=3, to=2), copies(1, 1, 2, 20), cuts(1, 2, 2, end=3, to=1)),
+    ),
+    "cut_across_epochs": (
+        (*WROTE, appends(1, 1, 3, 13), cuts(1, 2, 2, end=4, to=2)),
+        (*WROTE, appends(1, 1, 3, 13), cuts(1, 2, 2, end=4, to=3)),
+    ),
+    "cut_below_exposed": (
+        (*WROTE, shows(1, 0, 2), cuts(1, 2, 1, end=3, to=1)),
+        (*WROTE, shows(1, 0, 1), appends(2, 1, 1, 20, 21), shows(2, 1, 3), cuts(1, 2, 1, end=3, to=1)),
+    ),
+    "torn_tail_cut": ((*WROTE, SHORT), (*WROTE, LONG)),
+    "log_start_passed_follower": (
+        (*WROTE, cuts(1, 2, 1, end=3, to=7, cause="full")),
+        (*WROTE, cuts(1, 2, 1, end=3, to=0, cause="full")),
+    ),
+    "coordinator_failed_over": (
+        (loaded(1), group("PreparingRebalance"), loaded(2)),
+        (loaded(1), group("PreparingRebalance"), group("Stable"), loaded(2)),
+    ),
+    "compacted": (
+        (event(Name.COMPACTED, node=1, detail='{"records_dropped":3,"bytes_before":9}', **ON),),
+        (event(Name.COMPACTED, node=1, detail='{"records_dropped":0,"bytes_before":9}', **ON),),
+    ),
+}
+"""By mark: events that show it, and the nearest that do not."""
+
+
+@pytest.mark.parametrize("name", sorted(BY_HAND))
+def test_a_mark_is_told_from_what_only_looks_like_it(name):
+    """A mark that asks for what happened before is seen there, and not where one event is another."""
+    shown, near = BY_HAND[name]
+    assert name in reached(*shown)
+    assert name not in reached(*near)
+
+
+def test_marks_of_operations_are_told_from_others():
+    """A commit is crossed by a rebalance of its own group alone; a retry is a known duplicate only if another broker wrote its batch; errors are theirs."""
+    commit = row(Function.COMMIT, group="g")
+    assert "rebalance_during_commit" in reached(group("PreparingRebalance", time=5), operations=[commit])
+    for other in (
+        evolve(commit, group="h"),
+        evolve(commit, invoke_time=6),
+        evolve(commit, completion_time=4),
+    ):
+        assert "rebalance_during_commit" not in reached(
+            group("PreparingRebalance", time=5), operations=[other]
+        )
+    known = retried()
+    assert "duplicate_known" in reached(*WROTE, operations=[known])
+    for other in (evolve(known, node=1), evolve(known, attempts=1), evolve(known, producer_id=None)):
+        assert "duplicate_known" not in reached(*WROTE, operations=[other])
+    refused = row(Function.COMMIT, outcome=Outcome.FAIL, error="ILLEGAL_GENERATION")
+    assert reached(operations=[refused]) == {"commit_refused"}
+    assert reached(operations=[evolve(refused, function=Function.JOIN)]) == set()
+
+
+def retried() -> Operation:
+    """An idempotent append of value 10 that was tried twice, and answered by broker 2."""
+    record = Record(topic="t", partition=0, offset=0, value=10, leader_epoch=0)
+    return row(Function.APPEND, producer_id=1, producer_epoch=0, attempts=2, node=2, records=(record,))
+
+
+def test_a_replica_that_was_deleted_is_no_torn_log():
+    """A log that begins anew after its replica was deleted has lost nothing."""
+    deleted = event(Name.MARK, node=1, cause=REPLICA_DELETED, **ON)
+    assert "torn_tail_cut" not in reached(*WROTE, deleted, recovers(1, 0))
+
+
+@pytest.mark.parametrize("profile", sorted(RECORDED))
+def test_recorded_seeds_reach_every_mark_of_their_profile(profile):
+    """The swarm reaches what its profile can: few seeds show all marks but the rarest, which `make marks` looks for, and none that it cannot."""
+    seen = {name for seed in RECORDED[profile] for name in marks_of(run(swarm(seed, profile)))}
+    possible = set(marks_possible(PROFILES[profile]))
+    assert seen <= possible
+    assert possible - seen <= RARE[profile]
+
+
+def test_a_calm_run_reaches_no_mark():
+    """Without faults nothing of the kind happens, but that retention works: a mark that is always there says nothing."""
+    assert {name for seed in range(4) for name in marks_of(run(swarm(seed, "calm")))} == {"log_start_moved"}
+    assert set(marks_possible(PROFILES["calm"])) == {"log_start_moved", "log_start_passed_follower"}
+
+
+def test_every_mark_is_documented():
+    """docs/plans.md has the table of marks, in its own words."""
+    text = (Path(__file__).parents[3] / "docs" / "plans.md").read_text()
+    rows = [f"| `{mark.name}` | {mark.says} | {', '.join(mark.needs)} |" for mark in MARKS]
+    assert "| mark | says | asked of profiles with |\n|---|---|---|\n" + "\n".join(rows) + "\n\n" in text
+
+
+def test_the_table_is_sound():
+    """Names are unique; what leads to a mark, or is needed for it, is a kind of fault or a percentage; each mark can be reached by some profile."""
+    known = {*FAULTS, *PERCENTAGES}
+    assert len(set(NAMES)) == len(MARKS) >= 25
+    for mark in MARKS:
+        assert (mark.on is None) == (mark.seen is None) != (mark.told is None)
+        needed = {each for need in mark.needs for each in need.split(OR)}
+        assert set(mark.leads) <= known and needed <= known and mark.leads, mark.name
+        assert any(mark.name in marks_possible(profile) for profile in PROFILES.values()), mark.name
+
+
+def test_a_profile_that_is_steered_leans_toward_the_mark_and_has_nothing_new():
+    """What leads to a mark is drawn more often, out of what the profile has; the plan says to what it was steered, and is made again from that name."""
+    plain, leaning = profile_named("default"), profile_named("default+torn_tail_cut+deletion_resumed")
+    assert set(leaning.kinds) == set(plain.kinds) and leaning.kinds[: len(plain.kinds)] == plain.kinds
+    assert leaning.kinds.count("power_loss") > 1 == leaning.kinds.count("loss")
+    assert leaning.request_kinds.count("delete_topic") > 1
+    assert leaning.administered > plain.administered and leaning.disks_lost > plain.disks_lost
+    assert leaning.compacted == leaning.groups == 0
+    assert not has(plain, "alter_topic") and profile_named("default+configuration_applied") == plain
+    plan = swarm(5, "default+torn_tail_cut")
+    assert plan.profile == "default+torn_tail_cut" and plan == swarm(5, plan.profile)
+    share = {
+        name: sum(f.kind == "power_loss" for s in range(40) for f in swarm(s, name).faults)
+        for name in ("default", plan.profile)
+    }
+    assert share[plan.profile] > 2 * share["default"]
+    with pytest.raises(FencepostError, match="a mark after"):
+        swarm(0, "default+earthquake")

@@ -1,0 +1,42 @@
+"""The profile elections: leadership moves faster than replicas follow, by knobs alone."""
+
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.swarm import PROFILES, swarm
+from fencepost.checkers.judges import judge
+from fencepost.traces.events import Name
+
+SEEDS = range(40)
+
+
+def test_most_faults_hit_leaders_within_round_trips():
+    """Rule: every kind of the profile occurs and is off in some plans, leaders are hit most, sessions are short, brokers may be near."""
+    plans = [swarm(seed, "elections") for seed in SEEDS]
+    faults = [fault for plan in plans for fault in plan.faults]
+    kinds = set(PROFILES["elections"].kinds)
+    assert {fault.kind for fault in faults} == kinds
+    assert all(any(kind not in {fault.kind for fault in plan.faults} for plan in plans) for kind in kinds)
+    assert sum(fault.target.startswith("leader") for fault in faults) * 2 > len(faults)
+    assert all(1_500 <= plan.cluster.zookeeper_session_timeout_ms <= 4_000 for plan in plans)
+    assert any(plan.network.latency_min_us < 2_001 for plan in plans)
+
+
+def test_faults_of_few_kinds_and_requests():
+    """Rule: `--faults` narrows this profile as any other, and what operators ask for stays."""
+    assert {fault.kind for seed in SEEDS for fault in swarm(seed, "elections", faults=("pause",)).faults} == {
+        "pause"
+    }
+    asked = {
+        fault.kind for seed in SEEDS for fault in swarm(seed, "elections", faults=("reassign_back",)).faults
+    }
+    assert asked == {"reassign_back"}
+
+
+def test_leadership_moves_and_nothing_is_found():
+    """Rule: elections are frequent, logs part and are cut, and the healthy implementation shows nothing."""
+    elections = cuts = 0
+    for seed in range(4):
+        trace = run(swarm(seed, "elections"))
+        elections += sum(event.name is Name.BECAME_LEADER for event in trace.events)
+        cuts += sum(event.name is Name.TRUNCATED for event in trace.events)
+        assert not [finding for verdict in judge(trace) for finding in verdict.findings], seed
+    assert elections > 12 and cuts > 0

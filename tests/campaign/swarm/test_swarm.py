@@ -1,0 +1,192 @@
+"""The swarm: every knob is random, many are fully off, and a seed is a plan for ever."""
+
+from hashlib import sha256
+
+import pytest
+from attrs import evolve
+
+from fencepost.campaign.faults.roles import resolve
+from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.observed.observed_state import ObservedState
+from fencepost.campaign.swarm.bounds import REQUESTS
+from fencepost.campaign.swarm.draws import FIRST_REQUEST
+from fencepost.campaign.swarm.swarm import PROFILES, swarm
+from fencepost.traces.errors import FencepostError, PlanError
+from fencepost.traces.plan_json import plan_from_json, plan_to_json
+
+SEEDS = range(200)
+KNOBS_THAT_ARE_SOMETIMES_OFF = {
+    "network.loss_ppm": lambda plan: plan.network.loss_ppm,
+    "network.duplicate_ppm": lambda plan: plan.network.duplicate_ppm,
+    "network.reorder_ppm": lambda plan: plan.network.reorder_ppm,
+    "cluster.leader_imbalance_check_ms": lambda plan: plan.cluster.leader_imbalance_check_ms,
+    "client.retry_unknown": lambda plan: plan.client.retry_unknown,
+    "budget.isr_disks_lost": lambda plan: plan.budget.isr_disks_lost,
+    "flush_messages": lambda plan: plan.cluster.topics[0].flush_messages,
+    "faults": lambda plan: len(plan.faults),
+    "acks below all": lambda plan: any(operation.acks != -1 for operation in plan.operations),
+    "batches": lambda plan: any(operation.records > 1 for operation in plan.operations),
+}
+KNOBS_OF_STORAGE = {
+    "retention_ms": lambda plan: plan.cluster.topics[0].retention_ms < 30_000,
+    "retention_bytes": lambda plan: plan.cluster.topics[0].retention_bytes >= 0,
+    "segment_ms": lambda plan: plan.cluster.topics[0].segment_ms < 30_000,
+    "compact": lambda plan: "compact" in plan.cluster.topics[0].cleanup_policy,
+    "delete": lambda plan: "delete" in plan.cluster.topics[0].cleanup_policy,
+    "delete_records": lambda plan: any(o.function == "delete_records" for o in plan.operations),
+    "tombstones": lambda plan: any(o.argument == "tombstone" for o in plan.operations),
+    "latest": lambda plan: plan.client.auto_offset_reset == "latest",
+}
+KNOBS_THAT_VARY = {
+    "safety_ms": lambda plan: plan.safety_ms,
+    "partitions": lambda plan: plan.cluster.topics[0].partitions,
+    "replication_factor": lambda plan: plan.cluster.topics[0].replication_factor,
+    "min_insync_replicas": lambda plan: plan.cluster.topics[0].min_insync_replicas,
+    "replica_lag_time_max_ms": lambda plan: plan.cluster.replica_lag_time_max_ms,
+    "replica_fetch_wait_max_ms": lambda plan: plan.cluster.replica_fetch_wait_max_ms,
+    "zookeeper_session_timeout_ms": lambda plan: plan.cluster.zookeeper_session_timeout_ms,
+    "latency_min_us": lambda plan: plan.network.latency_min_us,
+    "fsync_us": lambda plan: plan.disk.fsync_us,
+    "request_timeout_ms": lambda plan: plan.client.request_timeout_ms,
+    "brokers_down": lambda plan: plan.budget.brokers_down,
+    "outside": lambda plan: plan.budget.outside,
+    "operations": lambda plan: len(plan.operations),
+    "processes": lambda plan: len({operation.process for operation in plan.operations}),
+}
+PLANS_FOR_EVER = {
+    "calm": "7b2f6b979d896f3e",
+    "default": "60dd5dac08e0d9fd",
+    "elections": "aa196d24c5b744e9",
+    "groups": "176bbe33f9ec2586",
+    "producer": "b7ecc0b63b5deedb",
+    "reassignment": "fdd3e63c00862178",
+    "storage": "5cce428a83da6642",
+}
+"""Digests of the first hundred plans of each profile, from before there were slow hosts, clocks and the like."""
+
+
+@pytest.fixture(scope="module")
+def plans():
+    """The plans of the first seeds."""
+    return [swarm(seed) for seed in SEEDS]
+
+
+@pytest.mark.parametrize("knob", sorted(KNOBS_THAT_ARE_SOMETIMES_OFF))
+def test_a_knob_is_fully_off_in_some_plans_and_on_in_others(plans, knob):
+    """A knob that is always a little on hides what only shows without it."""
+    values = [bool(KNOBS_THAT_ARE_SOMETIMES_OFF[knob](plan)) for plan in plans]
+    assert 0 < sum(values) < len(values)
+
+
+@pytest.mark.parametrize("knob", sorted(KNOBS_OF_STORAGE))
+def test_a_knob_of_storage_is_on_in_some_plans_and_off_in_others(knob):
+    """The profile storage has logs of every policy, and keys wherever a topic is compacted."""
+    plans = [swarm(seed, "storage") for seed in range(60)]
+    values = [bool(KNOBS_OF_STORAGE[knob](plan)) for plan in plans]
+    assert 0 < sum(values) < len(values)
+    for plan in plans:
+        keyed = "compact" in plan.cluster.topics[0].cleanup_policy
+        assert all(bool(o.key) is (keyed and o.function == "append") for o in plan.operations)
+
+
+@pytest.mark.parametrize("knob", sorted(KNOBS_THAT_VARY))
+def test_a_knob_varies(plans, knob):
+    """No knob of the swarm is stuck."""
+    assert len({KNOBS_THAT_VARY[knob](plan) for plan in plans}) > 1
+
+
+def test_every_kind_of_fault_and_every_role_is_drawn(plans):
+    """The swarm leaves out no kind of fault that its profile has, and no kind of target; together the profiles have all."""
+    faults = [fault for plan in plans for fault in plan.faults if fault.fault_id < FIRST_REQUEST]
+    assert {fault.kind for fault in faults} == set(PROFILES["default"].kinds)
+    requests = [fault for plan in plans for fault in plan.faults if fault.fault_id >= FIRST_REQUEST]
+    assert {fault.kind for fault in requests} == set(REQUESTS)
+    storage = {fault.kind for seed in SEEDS for fault in swarm(seed, "storage").faults}
+    assert storage == set(PROFILES["storage"].kinds)
+    chaos = {fault.kind for seed in range(80) for fault in swarm(seed, "chaos").faults}
+    assert chaos == set(FAULTS)
+    assert {fault.target.split(" ")[0] for fault in faults} == {"controller", "leader", "follower", "broker"}
+    assert any(fault.other for fault in faults) and not all(fault.other for fault in faults)
+
+
+def test_a_seed_is_the_same_plan_and_survives_json(plans):
+    """The plan of a seed depends on nothing else, and its JSON is the plan."""
+    for seed, plan in zip(SEEDS, plans, strict=True):
+        assert swarm(seed) == plan
+        assert plan_from_json(plan_to_json(plan)) == plan
+
+
+def test_requests_of_operators_are_off_in_most_plans_and_reshuffle_nothing(plans):
+    """A plan of the default profile without requests is what it was before there were any; taking one request out changes no other."""
+    administered = [any(fault.fault_id >= FIRST_REQUEST for fault in plan.faults) for plan in plans]
+    assert 0.2 < sum(administered) / len(administered) < 0.5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PROFILES, "default", evolve(PROFILES["default"], administered=0))
+        bare = [swarm(seed) for seed in SEEDS]
+    for plan, without, has in zip(plans, bare, administered, strict=True):
+        assert [fault for fault in plan.faults if fault.fault_id < FIRST_REQUEST] == list(without.faults)
+        assert has or plan == without
+
+
+def test_the_profile_of_operators_has_each_kind_off_in_many_plans():
+    """Each kind of request is in some plans of the profile reassignment and not in others; topics of one replica, four brokers and a second topic are drawn."""
+    plans = [swarm(seed, "reassignment") for seed in range(100)]
+    for kind in REQUESTS:
+        assert 0 < sum(any(fault.kind == kind for fault in plan.faults) for plan in plans) < len(plans), kind
+    assert {plan.cluster.brokers for plan in plans} == {3, 4}
+    assert {plan.cluster.topics[0].replication_factor for plan in plans} == {1, 2, 3}
+    assert {len(plan.cluster.topics) for plan in plans} == {1, 2}
+
+
+def test_a_plan_of_few_kinds_has_no_others():
+    """`--faults` narrows the draws: only these kinds of fault and request, of whatever profile, and a kind that is none is refused by name."""
+    plans = [swarm(seed, faults=("disk_full", "reassign_grow")) for seed in range(20)]
+    assert {fault.kind for plan in plans for fault in plan.faults} == {"disk_full", "reassign_grow"}
+    assert not any(
+        fault
+        for seed in range(5)
+        for fault in swarm(seed, "calm", faults=("add_partitions",)).faults
+        if fault.kind != "add_partitions"
+    )
+    with pytest.raises(FencepostError, match="--list-faults"):
+        swarm(0, faults=("earthquake",))
+
+
+def digest_of_plans(profile: str) -> str:
+    """Of the first hundred plans of a profile, as JSON."""
+    return sha256("".join(plan_to_json(swarm(seed, profile)) for seed in range(100)).encode()).hexdigest()[
+        :16
+    ]
+
+
+@pytest.mark.parametrize("profile", sorted(PLANS_FOR_EVER))
+def test_a_new_kind_of_fault_changes_no_plan_of_an_older_profile(profile):
+    """A seed that somebody wrote down means the same plan in every later version: new kinds belong to new profiles."""
+    assert digest_of_plans(profile) == PLANS_FOR_EVER[profile]
+
+
+def test_planting_a_bug_changes_nothing_else():
+    """A healthy run and one with a planted bug differ by the bug alone, so that they can be compared."""
+    healthy, sick = plan_to_json(swarm(5)), plan_to_json(swarm(5, bugs=("KIP-101",)))
+    assert sick.replace('"bugs":["KIP-101"]', '"bugs":[]') == healthy
+
+
+def test_an_unknown_profile_is_refused_with_the_known_ones():
+    """Bad input gets one sentence that names what is possible."""
+    with pytest.raises(
+        FencepostError,
+        match="calm, chaos, default, elections, fencing, groups, producer, races, reassignment, relays, retries, silences, storage, truncation",
+    ):
+        swarm(0, "nonsense")
+    assert set(PROFILES) == {
+        "calm", "chaos", "default", "elections", "fencing", "groups", "producer", "races", "reassignment", "relays", "retries",
+        "silences", "storage", "truncation",
+    }  # fmt: skip
+
+
+def test_a_role_that_is_none_is_refused_by_name():
+    """A target that cannot be read is an error, not a fault that never happens."""
+    with pytest.raises(PlanError, match="leader of t-0"):
+        resolve("the boss", ObservedState(), 3)
+    assert resolve("broker 4", ObservedState(), 3) is None
+    assert resolve("controller", ObservedState(), 3) is None

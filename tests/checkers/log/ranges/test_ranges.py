@@ -1,0 +1,134 @@
+"""The log check by slot ranges never passes a log that the plain check would not, however it is cut; and passes ordinary logs."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from log_histories import append, random_trace, read, trace, with_claims
+from log_special_histories import special_trace
+from ranges_twin import reasons_by_log
+
+from fencepost.checkers.log import judge_columns, judge_trace, log_columns
+from fencepost.checkers.log.judge import suspects
+from fencepost.checkers.log.ranges import decide, verdict
+from fencepost.checkers.log.rules import rules_of
+from fencepost.checkers.operation_columns import columns_of_traces
+from fencepost.checkers.verdict import Decision
+from fencepost.traces.trace import Trace
+
+PROFILES = ("default", "default", "strong", "session", "content")
+
+
+def made_of(seed: int):
+    rng = Random(seed)
+    kind = rng.randrange(4)
+    if kind == 0:
+        return special_trace(rng, profiles=PROFILES)
+    made = random_trace(rng, profiles=PROFILES)
+    return with_claims(rng, made) if kind == 1 else made
+
+
+def disagreement(seed: int) -> str:
+    """What the check by ranges missed: a verdict that is not Ok though no log was suspected. "" if nothing."""
+    made = made_of(seed)
+    columns = log_columns(columns_of_traces([made]))
+    if columns.broken or made.claims.assumption_broken:
+        return ""
+    plain = judge_trace(made)
+    reasons = reasons_by_log(made, Random(seed), width=Random(seed).choice((1, 2, 3, 8, 64)))
+    if plain.decision is Decision.OK or any(reasons.values()):
+        return ""
+    return f"{plain}"
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**40))
+def test_nothing_is_passed_that_the_plain_check_does_not_pass(seed: int) -> None:
+    """Cut into any batches and ranges, a history that is not Ok has a log that needs a closer look."""
+    assert disagreement(seed) == ""
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**40))
+def test_ordinary_logs_are_passed(seed: int) -> None:
+    """Where the plain screen passes a log without duplicates or anything special, the check by ranges passes it too: it does not suspect everything."""
+    rng = Random(seed)
+    made = random_trace(rng, profiles=PROFILES, mutations=0)
+    columns = log_columns(columns_of_traces([made]))
+    passed = not len(suspects(columns, rules_of(columns))) and not judge_columns(columns)
+    if passed and not made.claims.duplicates:
+        assert not any(reasons_by_log(made, rng, width=rng.choice((1, 2, 3, 8, 64))).values())
+
+
+def test_a_batch_reaches_where_nothing_else_does() -> None:
+    """A read of the last record of an unknown batch places the others below it, in a range that no operation touches: passing over them is suspected."""
+    made = trace(append(1, [100, 101, 102], 1, None), read(2, 2, [(4, 102)], 7, 8))
+    assert judge_trace(made).anomaly == "skipped_offset"
+    assert all(any(reasons_by_log(made, Random(1), width=width).values()) for width in (1, 2, 3, 5))
+
+
+def _missed(seeds: range) -> bool:
+    return any(disagreement(seed) for seed in seeds)
+
+
+RULES = {
+    "_occupied_in": lambda *_: False,
+    "_pass": lambda slots, core, end: (False, False, False, decide.LONG_AGO, decide.NEVER, -1, -1, -1),
+    "_resolve": lambda *_: 0,
+}
+
+
+@pytest.mark.parametrize("rule", sorted(RULES))
+def test_a_rule_left_out_of_a_range_is_noticed(rule: str, monkeypatch) -> None:
+    """Without one of the rules within a range, the first property fails: it can fail."""
+    monkeypatch.setattr(decide, rule, RULES[rule])
+    assert _missed(range(1200))
+
+
+def test_another_under_the_key_of_an_append_that_is_not_firm(monkeypatch) -> None:
+    """What an acks=1 append was told holds under its leader epoch: another record there is suspected, by that rule alone."""
+    told = append(1, [100], 0, 1, offset=0, acks=1, leader_epoch=1)
+    made = trace(told, append(2, [200], 0, None), read(3, 0, [(0, 200, 1)], 2, 3))
+    assert judge_trace(made).anomaly == "inconsistent_offsets"
+    assert any(reasons_by_log(made, Random(1), width=2).values())
+    monkeypatch.setattr(decide, "told_wrong", lambda *_: [])
+    assert not any(reasons_by_log(made, Random(1), width=2).values())
+
+
+def _suspected(made: Trace) -> list[bool]:
+    """Cut in several ways into batches, ranges of one offset."""
+    return [any(reasons_by_log(made, Random(n), width=1).values()) for n in range(12)]
+
+
+def test_epochs_that_decrease_from_range_to_range(monkeypatch) -> None:
+    """A lower leader epoch at a higher offset is suspected though no range holds both, by that rule alone."""
+    made = trace(
+        append(1, [100], 0, 1, offset=0, leader_epoch=2), append(2, [200], 2, 3, offset=1, leader_epoch=1)
+    )
+    assert judge_trace(made).anomaly == "epoch_regressed_in_log"
+    assert all(_suspected(made))
+    monkeypatch.setattr(verdict, "_epochs_regress", lambda *_: False)
+    assert not any(_suspected(made))
+
+
+def test_a_session_that_goes_back_from_batch_to_batch(monkeypatch) -> None:
+    """A process whose end goes back is suspected wherever its operations are cut; one that goes on is not."""
+    ends = (3, 5, 4)
+    polls = [
+        read(n, 0, [], 10 * n, 10 * n + 5, end=end, strong=False, process=7, leader_epoch=1)
+        for n, end in enumerate(ends)
+    ]
+    made = trace(*polls, check="session")
+    assert judge_trace(made).anomaly == "high_watermark_regressed"
+    assert all(_suspected(made))
+    assert not any(_suspected(trace(*polls[:2], check="session")))
+    monkeypatch.setattr(verdict, "sessions_in_question", lambda *_: [])
+    assert not all(_suspected(made))
+
+
+@pytest.mark.parametrize("rule", ["_bounds_break", "_holes_unfilled"])
+def test_a_rule_left_out_between_ranges_is_noticed(rule: str, monkeypatch) -> None:
+    """The same of the rules that no range can tell alone."""
+    monkeypatch.setattr(verdict, rule, lambda *_: False)
+    assert _missed(range(1200))

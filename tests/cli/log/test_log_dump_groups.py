@@ -1,0 +1,61 @@
+"""`fencepost log dump` of a partition of __consumer_offsets: commits and generations are told, not bytes."""
+
+from pathlib import Path
+
+from fencepost.impl.coordinator.records import (
+    GroupKey,
+    GroupValue,
+    MemberValue,
+    OffsetKey,
+    OffsetValue,
+    encode_group,
+    encode_key,
+    encode_offset,
+)
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
+from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.segmented_log import SegmentedLog
+from fencepost.impl.messages.consumer_protocol import encode_assignment
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.runtime.files import RealFiles
+
+KEY = TopicPartition("orders", 3)
+
+
+def test_commits_and_generations_are_decoded(fencepost, tmp_path: Path) -> None:
+    """Rule (P4): offsets and groups in Kafka's formats are shown as what they say, in words and in JSON; tombstones as removals."""
+    member = MemberValue(
+        member_id="c-1", group_instance_id=None, client_id="c", client_host="", rebalance_timeout_ms=1,
+        session_timeout_ms=1, subscription=b"", assignment=encode_assignment((KEY,)),
+    )  # fmt: skip
+    group = GroupValue(
+        protocol_type="consumer", generation=4, protocol="range", leader="c-1", since_ms=0, members=(member,)
+    )
+    offset = OffsetKey("billing", KEY)
+    pairs = [
+        (encode_key(offset), encode_offset(OffsetValue(offset=17, commit_timestamp_ms=5))),
+        (encode_key(GroupKey("billing")), encode_group(group)),
+        (encode_key(offset), None),
+        (b"some other key", b"and its value"),
+    ]
+    log = SegmentedLog.open(RealFiles(tmp_path), "__consumer_offsets-0", options=LogOptions())
+    for key, value in pairs:
+        log.append_as_leader(encode_batch([Record(0, 0, key, value)], base_offset=0, leader_epoch=-1), 0)
+    log.close()
+    told = fencepost("log", "dump", tmp_path / "__consumer_offsets-0", "--deep")
+    assert told.code == 0, told
+    assert "group billing offset of orders-3: 17\n" in told.out
+    assert "group billing: generation 4 protocol range leader c-1; c-1 has orders-3\n" in told.out
+    assert "group billing offset of orders-3: removed\n" in told.out
+    files = fencepost("log", "dump", tmp_path / "__consumer_offsets-0", "--deep", "--json").json["files"]
+    contents = [
+        record
+        for file in files
+        if file["kind"] == "segment"
+        for batch in file["content"]
+        for record in batch["contents"]
+    ]
+    assert contents[0]["decoded"]["committed"]["offset"] == 17
+    assert contents[1]["decoded"]["metadata"]["members"][0]["assignment"] == ["orders-3"]
+    assert contents[2]["decoded"]["committed"] is None
+    assert "decoded" not in contents[3]

@@ -1,0 +1,207 @@
+"""The consumer: what its application is told and when, what it commits, where it begins, and when it gives up."""
+
+from consumer_lab import T0, T1, ConsumerLab
+
+from fencepost.campaign.bugs.groups.commits import RetriesAsyncCommits
+from fencepost.impl.client.consumer.consumer import Consumer
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.group_api import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+)
+from fencepost.traces.operations import Function
+from fencepost.traces.outcomes import ErrorCode
+
+NONE = ErrorCode.NONE
+
+
+def test_a_consumer_joins_begins_where_the_policy_says_and_reads() -> None:
+    """Rule (P5): metadata, coordinator, id, generation, assignment, committed offsets, reset policy, records: in this order, within polls."""
+    lab = ConsumerLab()
+    assert lab.diary.entries[0] == ("assigned", (T0, T1))
+    assert lab.diary.got() == [("t-0", 0), ("t-0", 1), ("t-0", 2), ("t-1", 0), ("t-1", 1)]
+    assert [row.function for row in lab.rows if row.outcome == "ok"][:3] == [
+        Function.JOIN,
+        Function.FETCH_COMMITTED,
+        Function.POLL,
+    ]
+
+
+def test_it_goes_on_from_what_is_committed() -> None:
+    """Rule (P5): after a take-over the committed offset is where it begins; the policy is for partitions that have none."""
+    lab = ConsumerLab()
+    lab.use(lambda consumer: consumer.commit_sync({T0: 2}))
+    lab.errors[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
+    lab.diary.entries.clear()
+    lab.advance(3_500)
+    assert lab.diary.entries[:2] == [("revoked", (T0, T1)), ("assigned", (T0, T1))]
+    assert lab.diary.got() == [("t-0", 2), ("t-1", 0), ("t-1", 1)]
+
+
+def test_revoked_comes_before_assigned_and_the_automatic_commit_before_both() -> None:
+    """Rule (P5): when the group rebalances, what was consumed is committed first, then the listener hears that it is gone, then JoinGroup is sent."""
+    lab = ConsumerLab(commit="auto")
+    lab.errors[HeartbeatRequest] = [ErrorCode.REBALANCE_IN_PROGRESS]
+    lab.asked.clear()
+    lab.advance(3_200)
+    kinds = [
+        type(message) for message in lab.asked if isinstance(message, OffsetCommitRequest | JoinGroupRequest)
+    ]
+    assert kinds == [OffsetCommitRequest, JoinGroupRequest]
+    assert lab.committed == {T0: 3, T1: 2}
+    assert [entry[0] for entry in lab.diary.entries][-2:] == ["revoked", "assigned"]
+
+
+def test_the_automatic_commit_comes_every_interval() -> None:
+    """Rule (P5): by default every five seconds, at a poll, of what earlier polls returned."""
+    lab = ConsumerLab(commit="auto")
+    lab.advance(4_900)
+    assert not lab.requests(OffsetCommitRequest)
+    lab.advance(300)
+    assert len(lab.requests(OffsetCommitRequest)) == 1
+    assert lab.committed == {T0: 3, T1: 2}
+
+
+def test_commit_sync_waits_and_tries_again_and_commit_async_does_neither() -> None:
+    """Rule (P5): a commitSync that meets an error of the coordinator is sent again until it is decided; a commitAsync is sent once, unless that is planted."""
+    for coordinator, requests in ((None, 1), (RetriesAsyncCommits, 2)):
+        lab = ConsumerLab(coordinator)
+        lab.errors[OffsetCommitRequest] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 2
+        lab.use(Consumer.commit_sync)
+        assert ("committed", NONE) not in lab.diary.entries
+        lab.advance(500)
+        assert ("committed", NONE) in lab.diary.entries
+        lab.asked.clear()
+        lab.errors[OffsetCommitRequest] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+        lab.use(Consumer.commit_async)
+        lab.advance(1_000)
+        assert len(lab.requests(OffsetCommitRequest)) == requests
+
+
+def test_a_commit_that_nobody_answered_is_unknown() -> None:
+    """Rule: each OffsetCommit is a row; without an answer its outcome is unknown, and its retry is another row."""
+    lab = ConsumerLab()
+    lab.errors[OffsetCommitRequest] = [None]
+    lab.use(Consumer.commit_sync)
+    lab.advance(2_000)
+    commits = [row for row in lab.rows if row.function is Function.COMMIT]
+    assert [(row.outcome, row.attempts) for row in commits] == [("unknown", 1), ("ok", 2)]
+
+
+def test_who_is_no_member_does_not_commit() -> None:
+    """Rule (P3): after membership is lost nothing is sent: a commit without a generation would not be fenced."""
+    lab = ConsumerLab()
+    lab.diary.polls = False
+    lab.advance(100)
+    lab.errors[HeartbeatRequest] = [ErrorCode.ILLEGAL_GENERATION]
+    lab.advance(3_000)
+    lab.use(Consumer.commit_sync)
+    assert not lab.requests(OffsetCommitRequest)
+    assert lab.diary.entries[-1] == ("committed", ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def test_seek_pause_and_resume() -> None:
+    """Rule (P5): a seek is where the next poll reads; a paused partition stays assigned and is not read."""
+    lab = ConsumerLab()
+    lab.diary.entries.clear()
+    lab.use(lambda consumer: consumer.pause(T0))
+    lab.use(lambda consumer: consumer.seek(T0, 1))
+    lab.use(lambda consumer: consumer.seek(T1, 0))
+    lab.advance(400)
+    assert lab.diary.entries == [("got", [("t-1", 0), ("t-1", 1)])]
+    lab.use(lambda consumer: consumer.resume(T0))
+    lab.advance(400)
+    assert lab.diary.entries[-1] == ("got", [("t-0", 1), ("t-0", 2)])
+
+
+def test_the_reset_policies() -> None:
+    """Rule (P5): latest begins at the end, none stops with an error, and a position beyond the log is reset, too."""
+    assert ConsumerLab(auto_offset_reset="latest").diary.entries == [("assigned", (T0, T1))]
+    assert ConsumerLab(auto_offset_reset="none").diary.entries[-1] == (
+        "failed",
+        ErrorCode.OFFSET_OUT_OF_RANGE,
+    )
+    lab = ConsumerLab()
+    lab.diary.entries.clear()
+    lab.use(lambda consumer: consumer.seek(T0, 99))
+    lab.advance(600)
+    assert lab.diary.entries == [("got", [("t-0", 0), ("t-0", 1), ("t-0", 2)])]
+
+
+def test_max_poll_records_bounds_a_poll() -> None:
+    """Rule (P5): what a poll leaves is what the next one returns; nothing is lost in between."""
+    lab = ConsumerLab(max_poll_records=2)
+    lab.advance(600)
+    offsets = lab.diary.got()
+    assert all(len(got) <= 2 for kind, got in lab.diary.entries if kind == "got")
+    assert sorted(offsets) == [("t-0", 0), ("t-0", 1), ("t-0", 2), ("t-1", 0), ("t-1", 1)]
+
+
+def test_who_does_not_poll_leaves() -> None:
+    """Rule (P5): after max.poll.interval without a poll the consumer leaves the group, although its heartbeats would go on."""
+    lab = ConsumerLab(max_poll_interval_ms=5_000)
+    lab.diary.polls = False
+    lab.advance(5_500)
+    assert lab.requests(HeartbeatRequest) and len(lab.requests(LeaveGroupRequest)) == 1
+
+
+def test_another_coordinator_is_looked_for() -> None:
+    """Rule (P5): NOT_COORDINATOR, and silence, make the consumer look again; its membership stands."""
+    for error in (ErrorCode.NOT_COORDINATOR, None):
+        lab = ConsumerLab()
+        lab.errors[HeartbeatRequest] = [error]
+        lab.asked.clear()
+        lab.advance(8_000)
+        assert len(lab.requests(HeartbeatRequest)) >= 2
+        assert not lab.requests(JoinGroupRequest)
+
+
+def test_closing_commits_and_leaves() -> None:
+    """Rule (P5): with auto commit a close commits what was consumed, then leaves; afterwards nothing is sent any more."""
+    lab = ConsumerLab(commit="auto")
+    lab.use(Consumer.close)
+    assert (lab.committed, len(lab.requests(LeaveGroupRequest))) == ({T0: 3, T1: 2}, 1)
+    lab.asked.clear()
+    lab.advance(20_000)
+    assert lab.asked == []
+
+
+def test_a_leader_that_moved_is_found() -> None:
+    """Rule (P5): errors of a fetch make the consumer ask who leads, and go on from where it was."""
+    lab = ConsumerLab()
+    lab.logs[T0] = 4
+    lab.errors[kafka.FetchRequest] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    lab.asked.clear()
+    lab.advance(600)
+    assert lab.requests(kafka.MetadataRequest)
+    assert lab.diary.entries[-1] == ("got", [("t-0", 3)])
+    assert not lab.requests(OffsetFetchRequest)
+
+
+def test_nobody_joins_before_the_partitions_are_known() -> None:
+    """Rule (P5): a leader that knows no partitions would assign none, and nobody would consume; a poll that ends meanwhile changes nothing."""
+    lab = ConsumerLab(silent=(kafka.MetadataRequest, 2))
+    lab.advance(500)
+    assert not lab.requests(JoinGroupRequest)
+    lab.advance(4_000)
+    assert lab.diary.got() == [("t-0", 0), ("t-0", 1), ("t-0", 2), ("t-1", 0), ("t-1", 1)]
+
+
+def test_a_leader_of_the_past_is_not_asked() -> None:
+    """Rule (KIP-320): a committed offset tells its leader epoch; until the metadata is as young, nobody is asked: an old leader would send us back."""
+    lab = ConsumerLab()
+    lab.committed, lab.committed_epoch = {T0: 3, T1: 2}, 4
+    lab.errors[HeartbeatRequest] = [ErrorCode.UNKNOWN_MEMBER_ID]
+    lab.advance(3_000)
+    lab.asked.clear()
+    lab.advance(1_000)
+    assert not lab.requests(kafka.FetchRequest) and lab.requests(kafka.MetadataRequest)
+    lab.epoch = 4
+    lab.advance(1_000)
+    assert {wanted.offset for fetch in lab.requests(kafka.FetchRequest) for wanted in fetch.partitions} == {
+        3,
+        2,
+    }

@@ -1,0 +1,284 @@
+"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/mining.md says, and answer what a local master answers."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from campaign_digests import digests
+
+from fencepost.campaign.driver.driver import Campaign, drive
+from fencepost.campaign.workers.results import Job
+from fencepost.mining.mine import mine
+from fencepost.mining.results.rows import RESULTS
+from fencepost.mining.spark.package import package
+from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.store import TraceStore
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes under /proc"),
+]
+
+LIMIT_S = 240
+"""Generous: of the whole of one run on a busy machine."""
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that lives for seconds is not worth its second compiler."""
+FENCEPOST = (sys.executable, "-c", "from fencepost.cli import main; main()")
+
+
+def spark_home() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Of a process that has to do with Spark: nothing of ours but what is named, and what a tester set for numba and Java."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME", "LANG") if name in os.environ}
+    return {**kept, "SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": QUICK_JAVA, **more}
+
+
+def driver_environment(**more: str) -> dict[str, str]:
+    """The driver runs what is under test here."""
+    import fencepost
+
+    ours = {"PYTHONPATH": str(Path(str(fencepost.__file__)).parents[1])}
+    if "NUMBA_CACHE_DIR" in os.environ:
+        ours["NUMBA_CACHE_DIR"] = os.environ["NUMBA_CACHE_DIR"]
+    return environment(**ours, **more)
+
+
+def until(wanted: Callable[[], object], what: str) -> object:
+    """Wait for something to be true."""
+    end = time.monotonic() + LIMIT_S
+    while time.monotonic() < end:
+        found = wanted()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+class Cluster:
+    """A standalone cluster on the loopback: a master and two workers with one core each, begun outside of the repository and without a PYTHONPATH."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.processes: list[subprocess.Popen[bytes]] = []
+        master = self._start("master", "org.apache.spark.deploy.master.Master")
+        self.url = until(lambda: self._said(master, "Starting Spark master at "), "the master")
+        until(self._answers, "the master's port")
+        workers = [
+            self._start(
+                f"worker-{number}", "org.apache.spark.deploy.worker.Worker",
+                "--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"), str(self.url),
+            )
+            for number in range(2)
+        ]  # fmt: skip
+        for worker in workers:
+            until(lambda worker=worker: self._said(worker, "registered with master "), "a worker")
+
+    def _start(self, name: str, main: str, *arguments: str) -> Path:
+        log = self.folder / f"{name}.log"
+        java = Path(os.environ["JAVA_HOME"]) / "bin" / "java" if "JAVA_HOME" in os.environ else "java"
+        scala = next(spark_home().glob("jars/scala-library-*.jar")).stem.split("-")[-1].rpartition(".")[0]
+        command = [str(java), "-cp", f"{spark_home()}/jars/*", main]
+        command += ["--host", "127.0.0.1", "--port", "0", "--webui-port", "0", *arguments]
+        with log.open("wb") as file:
+            self.processes.append(
+                subprocess.Popen(
+                    command,
+                    stdout=file,
+                    stderr=subprocess.STDOUT,
+                    env=environment(SPARK_HOME=str(spark_home()), SPARK_SCALA_VERSION=scala),
+                    cwd=self.folder,
+                    start_new_session=True,
+                )
+            )
+        return log
+
+    def _said(self, log: Path, what: str) -> str:
+        assert all(process.poll() is None for process in self.processes), log.read_text()
+        lines = [
+            line
+            for line in log.read_text().splitlines()
+            if what in line and line.endswith(tuple("0123456789"))
+        ]
+        return lines[0].split(what)[1] if lines else ""
+
+    def _answers(self) -> bool:
+        host, port = str(self.url).removeprefix("spark://").split(":")
+        with socket.socket() as client:
+            return client.connect_ex((host, int(port))) == 0
+
+    def executors(self) -> list[Path]:
+        """The working directories of all executors so far."""
+        return sorted(self.folder.glob("work-*/app-*/*"))
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            os.killpg(process.pid, signal.SIGKILL)  # a worker's executors are of its group
+            process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    folder = tmp_path / "cluster"
+    folder.mkdir()
+    started = Cluster(folder)
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A Python that has the libraries and not Fencepost, wherever it is begun."""
+    libraries, python = tmp_path / "libraries", tmp_path / "stranger"
+    libraries.mkdir()
+    for path in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
+        for entry in sorted(Path(path).iterdir()):
+            if (
+                "fencepost" not in entry.name
+                and entry.suffix != ".pth"
+                and not (libraries / entry.name).exists()
+            ):
+                (libraries / entry.name).symlink_to(entry)
+    base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{libraries}" exec "{base}" -S -s "$@"\n')
+    python.chmod(0o755)
+    told = [
+        subprocess.run(
+            [python, "-c", f"import {name}"], env=environment(), cwd=tmp_path, capture_output=True
+        ).returncode
+        for name in ("pyarrow, numba, attrs, msgspec", "fencepost")
+    ]
+    assert told == [0, 1]
+    return python
+
+
+def results(out: Path) -> dict[str, list]:
+    """The rows of every result, in an order of their own."""
+    return {result: sorted(map(repr, pq.read_table(out / result).to_pylist())) for result in RESULTS}
+
+
+def submit(cluster: Cluster, stranger: Path, folder: Path, *line: object) -> subprocess.CompletedProcess[str]:
+    """A command line of `fencepost` through the packaged archive and spark-submit, on a cluster whose Python is `stranger`."""
+    packaged = package(folder / "packaged", libraries=False)
+    told = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.FENCEPOST_PYTHON": str(stranger),
+        "spark.scheduler.minRegisteredResourcesRatio": "1",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": f"{LIMIT_S}s",
+    }
+    settings = [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
+    command = [spark_home() / "bin" / "spark-submit", "--master", cluster.url, *settings]
+    command += ["--archives", f"{packaged.archive}#environment", packaged.entry, *line]
+    python = {"PYSPARK_PYTHON": "./environment/bin/python", "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return subprocess.run(
+        list(map(str, command)), env=driver_environment(**python), cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
+    )  # fmt: skip
+
+
+def imported(cluster: Cluster, module: str) -> list[bool]:
+    """Of each executor, whether it ran a module out of its own archive."""
+    name = Path("environment/site-packages/fencepost", module)
+    kept = [executor / name.parent / "__pycache__" for executor in cluster.executors()]
+    return [bool(list(folder.glob(f"{name.name}.*.pyc"))) for folder in kept]
+
+
+def test_spark_submit_reaches_fencepost_on_a_cluster_through_the_archive(
+    campaign: Path, tmp_path: Path, cluster: Cluster, stranger: Path, spark
+) -> None:
+    """Submitted to a standalone cluster whose Python knows no Fencepost, the packaged environment gives, row by row, what a local master gives."""
+    mine([campaign], tmp_path / "local", spark=spark)
+    done = submit(cluster, stranger, tmp_path, "mine", campaign, "--out", tmp_path / "submitted")
+    assert done.returncode == 1, done.stdout + done.stderr  # findings
+    assert results(tmp_path / "submitted") == results(tmp_path / "local")
+    assert imported(cluster, "mining/judge") == [True, True]
+
+
+def test_spark_submit_runs_a_campaign(tmp_path: Path, cluster: Cluster, stranger: Path) -> None:
+    """Submitted in the same way, a campaign on two executors has the runs and digests of the local engine, the repeats in another process included."""
+    seeds, local, out = range(22, 28), tmp_path / "local", tmp_path / "submitted"
+    drive(Campaign(seeds=seeds, job=Job(), out=local))
+    line = ["campaign", "--seeds", "22:28", "--out", out, "--engine", "spark", "--json"]
+    done = submit(cluster, stranger, tmp_path, *line)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])  # spark-submit sends both streams of Python to the first
+    assert (told["finished"], told["rechecked"], told["disagreeing"]) == (6, 1, []), told
+    assert digests(out) == digests(local)
+    assert imported(cluster, "mining/campaign/tasks") == [True, True]
+
+
+def children(parent: int) -> dict[int, str]:
+    """The command lines of all descendants of a process."""
+    parents, found = {}, {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue  # it has ended
+    wanted = {parent}
+    while more := {pid for pid, above in parents.items() if above in wanted} - wanted:
+        wanted |= more
+    return {pid: found[pid] for pid in sorted(wanted - {parent})}
+
+
+def test_a_killed_python_worker_and_a_killed_executor_cost_nothing(make, tmp_path: Path, spark) -> None:
+    """A Python worker and then an executor die by SIGKILL in the middle of a mining on local-cluster; every trace is judged once, as without it."""
+    store = TraceStore.create(tmp_path / "in")
+    with store.writer() as writer:
+        for number in range(300):
+            writer.append(make(number, "lost_write" if number % 5 == 0 else "legal"))
+    seal(store, sizes=Sizes(group_operations=20))
+    mine([tmp_path / "in"], tmp_path / "local", spark=spark)
+    command = [
+        *FENCEPOST,
+        "mine",
+        tmp_path / "in",
+        "--out",
+        tmp_path / "out",
+        "--master",
+        "local-cluster[2,1,1024]",
+    ]
+    with (tmp_path / "told").open("wb") as told:
+        driver = subprocess.Popen(
+            list(map(str, command)),
+            env=driver_environment(PYSPARK_SUBMIT_ARGS="--executor-memory 512m pyspark-shell"),
+            cwd=tmp_path,
+            stdout=told,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        done, kill = tmp_path / "out" / ".work" / "done", "-m pyspark.daemon"
+        for enough, wanted in ((1, kill), (3, "CoarseGrainedExecutorBackend")):
+            until(
+                lambda enough=enough: len(list(done.glob("*.json"))) >= enough or driver.poll() is not None,
+                "tasks",
+            )
+            assert driver.poll() is None, (tmp_path / "told").read_text()
+            victims = [pid for pid, command in children(driver.pid).items() if wanted in command]
+            os.kill(victims[-1], signal.SIGKILL)  # of Python the youngest: a daemon's worker
+        assert driver.wait(LIMIT_S) == 1, (tmp_path / "told").read_text()
+    finally:
+        if driver.poll() is None:
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+    assert results(tmp_path / "out") == results(tmp_path / "local")
+    shutil.rmtree(tmp_path / "in")

@@ -1,0 +1,168 @@
+"""What the machine lacks is told in one sentence."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fencepost.mining.spark import engine, session
+from fencepost.traces.errors import EnvironmentError_, MissingExtraError
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("command not understood", None),
+    ],
+)
+def test_versions_are_read_from_the_banner(banner: str, version: int | None) -> None:
+    """Old and new numbering of Java are both understood."""
+    assert session.java_version(banner) == version
+
+
+def _java(folder: Path, banner: str) -> None:
+    (folder / "bin").mkdir()
+    java = folder / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho '{banner}' >&2\n")
+    java.chmod(0o755)
+
+
+def test_an_old_java_is_refused(tmp_path: Path, monkeypatch) -> None:
+    """A Java below 17 is refused by its version, before Spark would fail with a stack trace."""
+    _java(tmp_path, 'openjdk version "11.0.2"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(EnvironmentError_, match=r"expected Java 17 or newer for Spark, saw Java 11"):
+        session.check_java()
+
+
+def test_a_new_java_is_taken(tmp_path: Path, monkeypatch) -> None:
+    """A Java of 17 or more passes."""
+    _java(tmp_path, 'openjdk version "17.0.2"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert session.check_java() == 17
+
+
+def test_no_java_is_refused(tmp_path: Path, monkeypatch) -> None:
+    """Without Java, or with a JAVA_HOME that has none, the sentence says so."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(EnvironmentError_, match="No such file"):
+        session.check_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentError_, match="no java on the path"):
+        session.check_java()
+
+
+def test_a_missing_pyspark_names_the_extra(monkeypatch) -> None:
+    """Without pyspark the sentence says which extra to install."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'fencepost\[spark\]'"):
+        session.check_pyspark()
+
+
+def test_mining_imports_pyspark_only_when_it_runs() -> None:
+    """The driver's modules are there without pyspark, so that a command line that mentions them starts quickly."""
+    program = "import sys; import fencepost.mining.mine, fencepost.mining.spark.session; print('pyspark' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("master", "with_retries"),
+    [
+        ("local", "local[1,2]"),
+        ("local[*]", "local[*,2]"),
+        ("local[2]", "local[2,2]"),
+        ("local[2,1]", "local[2,1]"),
+        ("local-cluster[2,1,1024]", "local-cluster[2,1,1024]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_a_local_master_tries_a_task_again(master: str, with_retries: str) -> None:
+    """A worker that the kernel kills costs a local mining no more than one on a cluster, unless the caller says how often."""
+    assert session._with_retries(master) == with_retries
+
+
+@pytest.mark.parametrize(
+    ("master", "said", "taken"),
+    [
+        ("local[*]", "/elsewhere/python", sys.executable),
+        ("spark://host:7077", "./environment/bin/python", "./environment/bin/python"),
+        ("local-cluster[2,1,1024]", "", sys.executable),
+        (None, "./environment/bin/python", "./environment/bin/python"),
+    ],
+)
+def test_a_cluster_takes_the_python_that_it_is_told(master, said: str, taken: str, monkeypatch) -> None:
+    """On this machine workers are this interpreter; on a cluster PYSPARK_PYTHON says where theirs is."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setenv("PYSPARK_DRIVER_PYTHON", "restored at the end")
+    if said:
+        monkeypatch.setenv("PYSPARK_PYTHON", said)
+    session._name_python(master)
+    assert os.environ["PYSPARK_PYTHON"] == taken
+    monkeypatch.setenv("PYSPARK_PYTHON", "restored at the end")
+
+
+def test_only_a_master_on_this_machine_is_bound_to_the_loopback() -> None:
+    """A driver that executors elsewhere must reach does not hide on 127.0.0.1."""
+    for master, here in (
+        ("local[*]", True),
+        ("spark://127.0.0.1:7077", True),
+        ("spark://host:7077", False),
+        ("yarn", False),
+    ):
+        assert ("spark.driver.host" in session._settings(master, {})) == here
+
+
+@pytest.mark.parametrize(
+    ("log", "raised", "said"),
+    [
+        (
+            'Setting Spark log level to "ERROR".\n'
+            "26/11/21 22:01:10 ERROR StandaloneSchedulerBackend: Application has been killed. Reason: All masters are unresponsive! Giving up.\n"
+            "26/11/21 22:01:11 ERROR SparkContext: Error initializing SparkContext.\n",
+            "An error occurred while calling None.org.apache.spark.sql.classic.SparkSession.",
+            "Application has been killed. Reason: All masters are unresponsive! Giving up.",
+        ),
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Master must either be yarn or start with spark, k8s, or local\n\tat x',
+            "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
+            "org.apache.spark.SparkException: Master must either be yarn or start with spark, k8s, or local",
+        ),
+        (
+            "",
+            "An error occurred while calling None.Session.\n: org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat y",
+            "org.apache.spark.SparkException: Could not parse Master URL: 'x'",
+        ),
+        ("", "Java gateway process exited before sending its port number.", "Java gateway process exited before sending its port number."),
+        ("", "", "RuntimeError"),
+    ],
+)  # fmt: skip
+def test_why_spark_did_not_start_is_told(log: str, raised: str, said: str, tmp_path: Path) -> None:
+    """The JVM's first complaint or the cause inside the exception is told, not where it was raised."""
+    (tmp_path / "jvm.log").write_text(log)
+    assert session._last_words(tmp_path / "jvm.log", RuntimeError(raised)) == said
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://elsewhere:7077", None])
+def test_minings_own_session_spares_the_second_compiler(master: str | None, monkeypatch) -> None:
+    """A session that mining begins by itself asks for it in the place that a person's own options for the JVM come after."""
+    asked = []
+
+    @contextmanager
+    def begun(of, *, settings):
+        asked.append((of, settings))
+        yield None
+
+    monkeypatch.setattr(engine, "session", begun)
+    monkeypatch.setattr(engine, "run_tasks", lambda *_, **__: [])
+    with engine.Engine(master) as running:
+        running.run([1], list, None)
+    assert asked == [(master, {"spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1"})]

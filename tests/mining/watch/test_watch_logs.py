@@ -1,0 +1,199 @@
+"""However news arrives, and however memory goes from process to process, a watch finds what the streaming form finds."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fencepost.checkers.log import StreamingLogCheck, stream_trace
+from fencepost.checkers.log.streaming.merge import Merge
+from fencepost.checkers.log.streaming.state import from_bytes, to_bytes
+from fencepost.checkers.verdict import Decision
+from fencepost.mining.watch.memory import remember
+from fencepost.mining.watch.read import logs_of
+from fencepost.mining.watch.shard import Shard, ShardLimits
+from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Outcome
+from fencepost.traces.rows import operation_row
+from tests.checkers.wild_histories import wild
+from tests.mining.watch.watch_by_hand import (
+    BOTH,
+    END,
+    LIMITS,
+    Watch,
+    append,
+    beside,
+    busy,
+    files_of,
+    history,
+    low_watermark,
+    plain,
+    read,
+    trace,
+)
+
+SEEDS = st.integers(0, 2**40)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=SEEDS, count=st.integers(1, 6), in_pairs=st.booleans(), in_order=st.booleans())
+def test_any_split_into_files_and_micro_batches_gives_what_the_streaming_form_finds(
+    tmp_path_factory, seed: int, count: int, in_pairs: bool, in_order: bool
+) -> None:
+    """However a history is cut into files and these, in any order, into micro-batches, the same findings with the same certificates come out, each once."""
+    rng, made = Random(seed), beside(history(seed), history(seed + 2))
+    watch = Watch(tmp_path_factory.mktemp("watched"))
+    paths = [watch.write(part) for part in files_of(made, rng, count, in_pairs=in_pairs)]
+    if not in_order:
+        rng.shuffle(paths)
+    while paths:
+        some = rng.randint(1, len(paths))
+        watch.batch(paths[:some])
+        paths = paths[some:]
+    assert watch.findings() == plain(made, BOTH)
+    assert not watch.told["quarantine"]
+    touched = {row[2] for row in watch.told["log"]}
+    decided = {topic: stream_trace(made, topic, 0).decision.value for topic in touched}
+    assert sorted((row[2], row[4]) for row in watch.told["log"]) == sorted(decided.items())
+    whole = Watch(tmp_path_factory.mktemp("whole"))
+    whole.batch([whole.write(evolve(made, digest="0" * 32))])
+    assert whole.findings() == plain(made, BOTH) and not whole.memory
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 5_000), count=st.integers(1, 4), in_pairs=st.booleans())
+def test_wild_histories_in_parts_are_judged_as_at_once(
+    tmp_path_factory, seed: int, count: int, in_pairs: bool
+) -> None:
+    """The same of histories with several topics, groups, transactions, retention and compaction: findings and decisions of every log."""
+    rng, made = Random(seed), wild(seed)
+    made = evolve(made, digest="", operations=tuple(sorted(made.operations, key=lambda op: op.op_id)))
+    logs = sorted(set().union(*(logs_of(operation_row(op)) or set() for op in made.operations)))
+    verdicts = {log: stream_trace(made, *log, horizon=LIMITS.horizon) for log in logs}
+    broken = {log for log, verdict in verdicts.items() if verdict.decision is Decision.ASSUMPTION_BROKEN}
+    watch = Watch(tmp_path_factory.mktemp("wild"))
+    paths = [watch.write(part) for part in files_of(made, rng, count, in_pairs=in_pairs)]
+    rng.shuffle(paths)
+    for path in paths:
+        watch.batch([path])
+    assert [row for row in watch.findings() if row[1:3] not in broken] == plain(made, logs)
+    assert {row[2:4]: row[4] for row in watch.told["log"]} == {
+        log: verdicts[log].decision.value for log in logs
+    }
+
+
+def test_a_mistake_of_ours_costs_one_log_and_is_told(tmp_path: Path, monkeypatch) -> None:
+    """A judge that fails on one partition does not end the stream; what it failed on is said, and the other partition is judged."""
+    real = StreamingLogCheck.invoke
+
+    def failing(self, operation):
+        assert self.topic != "u", "planted"
+        real(self, operation)
+
+    monkeypatch.setattr(StreamingLogCheck, "invoke", failing)
+    watch = Watch(tmp_path)
+    made = beside(trace(append(1, [1], 0, 10, 0)), trace(append(1, [1], 0, 10, 0)))
+    watch.batch([watch.write(evolve(made, events=(END,)))])
+    told = {row[2]: (row[4], row[7]) for row in watch.told["log"]}
+    assert told["t"] == ("ok", "") and told["u"][0] == "assumption_broken"
+    assert "operation 10001 is too much for the judge" in told["u"][1] and "planted" in told["u"][1]
+
+
+def test_a_watch_that_does_not_wait_is_noticed(tmp_path: Path, monkeypatch) -> None:
+    """The planted fault of the comparison above: news judged in the order of arrival gives other findings than the order of time."""
+    late_ack = [
+        append(1, [10], 5, 8, 0),
+        read(2, 0, [], 30, 31, end=0),  # does not see what was acknowledged
+    ]
+    made = trace(*late_ack, check="strong")
+    assert [row[0] for row in plain(made)] == ["stale_read"]
+    for fault in (False, True):
+        watch = Watch(tmp_path / str(fault))
+        Path(watch.folder.root).mkdir()
+        if fault:
+            monkeypatch.setattr(Shard, "_low_watermark", lambda self: self.merge.newest + 1)
+        first = watch.write(evolve(made, operations=made.operations[1:], events=()))
+        watch.batch([first])
+        second = watch.write(evolve(made, operations=made.operations[:1], events=(END,)))
+        watch.batch([second])
+        assert (watch.findings() == plain(made)) is not fault
+
+
+def test_a_watch_that_forgets_between_micro_batches_is_noticed(tmp_path: Path) -> None:
+    """The other planted fault: without the memory of the micro-batch before, what an earlier part shows convicts nobody."""
+    made = trace(append(1, [10], 5, 8, 0), read(2, 0, [], 30, 31, end=0), check="strong")
+    for fault in (False, True):
+        watch = Watch(tmp_path / str(fault))
+        Path(watch.folder.root).mkdir()
+        watch.batch([watch.write(evolve(made, operations=made.operations[:1], events=(low_watermark(20),)))])
+        if fault:
+            watch.memory.clear()
+        watch.batch([watch.write(evolve(made, operations=made.operations[1:], events=(END,)))])
+        assert (watch.findings() == plain(made)) is not fault
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(seed=SEEDS, horizon=st.sampled_from([1, 2, 3, 1_000]))
+def test_what_a_stream_remembers_goes_through_bytes(seed: int, horizon: int) -> None:
+    """A stream whose memory is written and read back after every moment says what one says that never was, with any horizon."""
+    made = history(seed)
+    about = {"topic": "t", "partition": 0, "claims": made.claims, "unique": made.unique_values, "horizon": horizon}  # fmt: skip
+    merge, check = Merge(horizon=1_000), StreamingLogCheck(**about)
+    merge.add(made.operations)
+    for moment in merge.release(2**63 - 1):
+        (check.complete if moment.completes else check.invoke)(moment.operation)
+        check = from_bytes(to_bytes(check), **about)
+    assert check.verdict() == stream_trace(made, "t", 0, horizon=horizon)
+
+
+def test_a_memory_that_was_tampered_with_is_refused() -> None:
+    """Bytes that are no memory raise TraceError in one sentence, whatever they are; nothing in them is run."""
+    about = {"topic": "t", "partition": 0, "claims": trace().claims, "unique": True, "horizon": 9}
+    good = to_bytes(StreamingLogCheck(**about))
+    for bad in (b"", b"\x80\x04K.", good[:-1], good.replace(b"\x01", b"\x07", 1), b"\x90"):
+        with pytest.raises(TraceError, match="the memory of t-0: expected"):
+            from_bytes(bad, **about)
+        with pytest.raises(TraceError, match="the memory of trace 1 of s: expected"):
+            remember(Shard(source="s", trace_id=1, part="", number=0, limits=LIMITS), bad)
+
+
+def test_memory_is_bounded_by_the_horizon(tmp_path: Path) -> None:
+    """After the horizon is full the memory of a log no longer grows, though operations that never end keep coming."""
+    watch, sizes = Watch(tmp_path, ShardLimits(horizon=50, lateness_ns=0)), []
+    for n in range(12):
+        watch.batch([watch.write(trace(*busy(10**8 + 100 * n, 100)))])
+        sizes.append(sum(map(len, watch.memory.values())))
+    assert max(sizes[6:]) <= max(sizes[:6]) + 64 < 40_000, sizes
+    assert watch.findings() == []
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=SEEDS, most=st.integers(1, 3))
+def test_operations_that_are_dropped_in_flight_convict_nobody(seed: int, most: int) -> None:
+    """With room for few operations in flight a stream finds nothing that it would not find with room for all, and is Ok of nothing that it would convict
+    without having lost something."""
+    made = history(seed)
+    merge = Merge(horizon=1_000)
+    check = StreamingLogCheck(topic="t", partition=0, claims=made.claims, unique=made.unique_values, most_in_flight=most)  # fmt: skip
+    merge.add(made.operations)
+    for moment in merge.release(2**63 - 1):
+        (check.complete if moment.completes else check.invoke)(moment.operation)
+        assert len(check.in_flight) <= most
+    few, all_ = check.verdict(), stream_trace(made, "t", 0)
+    assert {f.anomaly for f in few.findings} <= {f.anomaly for f in all_.findings}
+    if all_.findings and few.decision is Decision.OK:
+        assert check.abandoned
+
+
+def test_more_appends_of_a_key_than_are_kept_excuse_everything_of_it() -> None:
+    """In a compacted topic a skip convicts while all appends of its key are known, and not once there were too many."""
+    for lost in (0, 80):
+        rows = [append(1, [1], 0, 5, 0, key="k"), append(2, [2], 10, 15, 1, key="other")]
+        rows += [evolve(append(10 + n, [10 + n], 20, 21, key="k"), outcome=Outcome.FAIL if n < 70 else Outcome.UNKNOWN) for n in range(lost)]  # fmt: skip
+        late = [evolve(op, completion_time=60) if op.outcome is Outcome.FAIL else evolve(op, completion_time=None) for op in rows[2:]]  # fmt: skip
+        shown = read(3, 0, [(1, 2)], 70, 80)
+        verdict = stream_trace(trace(*rows[:2], *late, shown, compacted=("t",)), "t", 0)
+        assert verdict.decision is (Decision.OK if lost else Decision.ILLEGAL)

@@ -1,0 +1,309 @@
+"""model/explore: the compiled explorer of systems in slots answers as the plain one does, alone, with renamings, and with several processes."""
+
+from functools import partial
+from itertools import permutations
+
+import numpy as np
+import pytest
+from attrs import frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.model.explore import (
+    After,
+    ExplorationOutcome,
+    Limits,
+    Part,
+    Rule,
+    SlottedSystem,
+    Symmetry,
+    breadth_first,
+    explore,
+    explorer,
+    workers,
+)
+from fencepost.model.explore.pairs import tree_of
+from fencepost.model.explore.store import Store
+from fencepost.model.explore.workers import explore_by_workers
+from fencepost.model.replication.state import Constants
+from fencepost.model.replication.system import Replication
+from fencepost.traces.errors import FencepostError
+
+
+@frozen(slots=False)
+class Philosophers(SlottedSystem):
+    """Each takes the fork to the left, then the one to the right, eats, and puts both down. Slots: philosophers, then forks."""
+
+    count: int = 3
+    careful: bool = False
+    """The first one takes the forks in the other order, so that nobody waits for ever."""
+    forbids: str = "STUCK"
+
+    kinds = property(lambda self: (0,) * self.count + (1,) * self.count)
+    symmetries = property(lambda self: () if self.careful else tuple(self._turns()))
+
+    def _turns(self):
+        for turn in range(1, self.count):
+            moved = tuple((at + turn) % self.count for at in range(self.count))
+            yield Symmetry((*moved, *(self.count + at for at in moved)), lambda slot, value: value)
+
+    @property
+    def rules(self):
+        rules = []
+        for at in range(self.count):
+            forks = [self.count + at, self.count + (at + 1) % self.count]
+            if self.careful and at == 0:
+                forks.reverse()
+            for held, fork in enumerate(forks):
+                rules.append(Rule(("take",), (at, fork), (at, fork), partial(self._take, at, held)))
+            rules.append(
+                Rule(
+                    ("put",), (at,), (at, *forks), partial(self._put, at), Part((at,), lambda held: held == 2)
+                )
+            )
+        return tuple(rules)
+
+    def _take(self, at, held, holding, fork):
+        if holding == held and fork == 0:
+            yield ("take", at, held), (held + 1, 1)
+
+    def _put(self, at, holding):
+        yield ("put", at), (0, 0, 0)
+
+    @property
+    def parts(self):
+        if self.forbids == "STUCK":
+            return {"STUCK": (Part(tuple(range(self.count)), lambda *all: set(all) != {1}),)}
+        return {"NEVER-TWO": tuple(Part((at,), lambda held: held != 2) for at in range(self.count))}
+
+    goals = property(
+        lambda self: {
+            "one eats": (Part((1,), lambda held: held == 2),),
+            "all eat": (Part((0, 1, 2), lambda *all: set(all) == {2}),),
+        }
+    )
+
+    @property
+    def step_invariants(self):
+        return (
+            {}
+            if self.forbids == "STUCK"
+            else {"NOBODY-PUTS": lambda before, action, after: action[0] != "put"}
+        )
+
+    def slots_of(self, state):
+        return state
+
+    def state_of(self, slots):
+        return tuple(slots)
+
+    def initial(self):
+        yield (0,) * (2 * self.count)
+
+    def describe(self, state):
+        return str(state)
+
+
+SYSTEMS = {
+    "stuck": Philosophers(),
+    "careful": Philosophers(careful=True),
+    "states before steps": Philosophers(forbids="NEVER-TWO"),
+    "five careful": Philosophers(count=5, careful=True),
+    "two replicas": Replication(Constants(epochs=2, replicas=2)),
+    "crashes and losses": Replication(Constants(replicas=2, crashes=1, losses=1)),
+    "KIP-101": Replication(Constants(epochs=2, replicas=2, crashes=1, drop={"truncate_by_epoch"})),
+    "KIP-279": Replication(Constants(epochs=2, replicas=2, drop={"truncate_below_own_epoch"})),
+    "KAFKA-1188": Replication(Constants(epochs=2, drop={"leader_epoch_fencing"})),
+    "KIP-320": Replication(Constants(epochs=2, replicas=2, drop={"fetch_fencing"})),
+    "after a history": After(Replication(Constants(replicas=2)), (("append", 0), ("fetch", 1))),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_both_explorers_answer_alike(name: str) -> None:
+    """Rule: outcome, counts, depth, actions taken, `sometimes` and the counterexample are those of the plain explorer."""
+    plain, compiled = breadth_first.explore(SYSTEMS[name]), explore(SYSTEMS[name])
+    assert (compiled.outcome, compiled.invariant, compiled.path) == (
+        plain.outcome,
+        plain.invariant,
+        plain.path,
+    )
+    assert (compiled.distinct, compiled.depth) == (plain.distinct, plain.depth)
+    if plain.outcome is ExplorationOutcome.HOLDS:
+        assert (compiled.taken, compiled.never_taken, compiled.never_reached) == (
+            plain.taken,
+            plain.never_taken,
+            plain.never_reached,
+        )
+
+
+def test_a_step_invariant_yields_to_a_state_found_before() -> None:
+    """Rule: the first violation in the order of the search is told: of a state found before the step, otherwise of the step."""
+
+    @frozen(slots=False)
+    class OnlySteps(Philosophers):
+        parts = property(lambda self: {})
+
+    result = explore(OnlySteps(forbids="NEVER-TWO"))
+    assert (result.outcome, result.invariant) == (ExplorationOutcome.VIOLATED, "NOBODY-PUTS")
+    assert result.path == breadth_first.explore(OnlySteps(forbids="NEVER-TWO")).path
+    assert explore(Philosophers(forbids="NEVER-TWO")).invariant == "NEVER-TWO"
+
+
+def _orbits(system: SlottedSystem) -> int:
+    """How many states there are if renamed ones count once, by brute force."""
+    seen, frontier = set(), list(system.initial())
+    while frontier:
+        state = frontier.pop()
+        if state in seen:
+            continue
+        seen.add(state)
+        frontier += [system.apply(state, action) for action in system.actions(state)]
+    return len({min((state, *(system.renamed(state, one) for one in system.symmetries))) for state in seen})
+
+
+def test_renamed_states_count_as_one() -> None:
+    """Rule: with symmetry exactly one state of each orbit is visited, and the outcome stays."""
+    system = Replication(Constants(replicas=3, values=1, log_size=1))
+    reduced, whole = explore(system, symmetry=True), explore(system)
+    assert reduced.distinct == _orbits(system) < whole.distinct
+    assert (reduced.outcome, reduced.depth, reduced.never_taken) == (whole.outcome, whole.depth, ())
+
+
+def test_a_counterexample_under_symmetry_is_a_run() -> None:
+    """Rule: the path that is shown is a run of the system itself, as short as without symmetry."""
+    system = Replication(Constants(epochs=2, drop={"truncate_by_epoch"}))
+    reduced, whole = explore(system, symmetry=True), explore(system)
+    assert reduced.distinct < whole.distinct
+    assert (len(reduced.path), reduced.invariant) == (len(whole.path), whole.invariant)
+    state = reduced.path[0].state
+    for step in reduced.path[1:]:
+        assert step.action in set(system.actions(state))
+        state = system.apply(state, step.action)
+        assert state == step.state
+    assert not system.invariants[reduced.invariant](state)
+
+
+def test_renamings_keep_the_replication_model_as_it_is() -> None:
+    """Rule: renaming replicas turns steps into steps, or symmetry would hide states."""
+    system = Replication(Constants(replicas=3, epochs=1, values=1, crashes=1, losses=1))
+    (state,) = system.initial()
+    seen, frontier = {state}, [state]
+    while frontier and len(seen) < 1_500:
+        state = frontier.pop(0)
+        after = [system.apply(state, action) for action in system.actions(state)]
+        for one in system.symmetries:
+            renamed = system.renamed(state, one)
+            there = {system.apply(renamed, action) for action in system.actions(renamed)}
+            assert there == {system.renamed(behind, one) for behind in after}
+            assert all(holds(state) == holds(renamed) for holds in system.invariants.values())
+        frontier += [one for one in after if one not in seen]
+        seen.update(after)
+
+
+def by_two(system, *, symmetry: bool = False):
+    """Explored by two processes from the beginning, however small it is."""
+    return explore_by_workers(system, tuple(system.initial()), Limits(), 2, symmetry=symmetry)
+
+
+@pytest.mark.parametrize("symmetry", [False, True])
+def test_several_processes_visit_the_same_states(symmetry: bool) -> None:
+    """Rule: with several workers, counts, depth and outcome are those of one, and a counterexample is as short."""
+    for constants in (
+        Constants(epochs=2, replicas=2),
+        Constants(epochs=2, drop={"leader_epoch_fencing"}),
+    ):
+        system = Replication(constants)
+        one, many = explore(system, symmetry=symmetry), by_two(system, symmetry=symmetry)
+        assert (many.outcome, many.depth, many.invariant) == (one.outcome, one.depth, one.invariant)
+        assert len(many.path) == len(one.path)
+        if one.outcome is ExplorationOutcome.HOLDS:
+            assert (many.distinct, many.taken, many.never_reached) == (
+                one.distinct,
+                one.taken,
+                one.never_reached,
+            )
+
+
+def test_limits_end_an_exploration_without_an_answer() -> None:
+    """Rule: states, depth and memory are limits, for one process and several; what is over them is not decided."""
+    system = Replication(Constants(epochs=2))
+    assert explore(system, Limits(states=5_000)).outcome is ExplorationOutcome.BOUNDED
+    assert explore(system, Limits(depth=4)).depth == 4
+    assert explore(system, Limits(memory_mib=1)).outcome is ExplorationOutcome.BOUNDED
+    assert explore(system, Limits(memory_mib=1), workers=2).outcome is ExplorationOutcome.BOUNDED
+
+
+def test_a_worker_that_dies_is_told() -> None:
+    """Rule: an exploration that lost a process ends with one sentence, not with an answer."""
+    with pytest.raises(FencepostError, match="worker"):
+        by_two(Fatal())
+
+
+def test_what_one_process_ends_soon_it_does_alone(monkeypatch) -> None:
+    """Rule: several workers are started for large systems only; the answer is the same either way."""
+    system = Replication(Constants(replicas=2))
+    started: list[int] = []
+
+    def by_workers(*arguments, **options):
+        started.append(arguments[3])
+        return explore_by_workers(*arguments, **options)
+
+    monkeypatch.setattr(workers, "explore_by_workers", by_workers)
+    alone = explore(system, workers=2)
+    assert started == []
+    assert explore(system, Limits(states=500), workers=2).outcome is ExplorationOutcome.BOUNDED
+    assert started == []
+    monkeypatch.setattr(explorer, "ALONE_FIRST", 100)
+    together = explore(system, workers=2)
+    assert started == [2]
+    assert (together.outcome, together.distinct, together.depth) == (
+        alone.outcome,
+        alone.distinct,
+        alone.depth,
+    )
+
+
+@frozen(slots=False)
+class Fatal(Philosophers):
+    """Ends the process that expands it."""
+
+    def _take(self, at, held, holding, fork):
+        raise SystemExit(3)
+
+
+def test_a_system_without_slots_is_refused_more_than_one_worker() -> None:
+    """Rule: what cannot be done is said, not ignored."""
+    with pytest.raises(FencepostError, match="slots"):
+        explore(After(object(), ()), workers=2)
+
+
+@given(
+    st.integers(2, 9).flatmap(
+        lambda width: st.lists(
+            st.lists(st.integers(0, 5), min_size=width, max_size=width), min_size=1, max_size=200
+        )
+    )
+)
+def test_the_store_is_exact(rows: list[list[int]]) -> None:
+    """Rule: rows have one number each, in the order of their first appearance, and come back as they were."""
+    store = Store.of(len(rows[0]))
+    array = np.array(rows, np.int32)
+    numbers = np.arange(len(rows), dtype=np.int32)
+    store.add(array, numbers, numbers)
+    distinct = list(dict.fromkeys(map(tuple, rows)))
+    assert len(store) == len(distinct)
+    assert [tuple(row) for row in store.rows(0, len(store)).tolist()] == distinct
+    assert [rows.index(list(row)) for row in distinct] == store.parent[: len(store)].tolist()
+
+
+def test_trees_name_every_slot_once() -> None:
+    """Rule: each slot and each inner node but the root is a child exactly once."""
+    for slots in range(2, 40):
+        assert sorted(tree_of(slots).ravel().tolist()) == list(range(2 * slots - 2))
+
+
+def test_three_replicas_have_five_renamings() -> None:
+    """Rule: the renamings are the permutations of the replicas, without the one that changes nothing."""
+    places = {one.places[:3] for one in Replication(Constants()).symmetries}
+    assert places == set(permutations(range(3))) - {(0, 1, 2)}
