@@ -87,7 +87,7 @@ KINDS: dict[str, tuple[Draw, Answer]] = {
 
 def model_of(name: str) -> Model:
     """The model that both tools are asked about."""
-    return model_named(name, 0) if name in ("cas-register", "register") else model_named(name)
+    return model_named(name, {"initial": 0}) if name in ("cas-register", "register") else model_named(name)
 
 
 def history(

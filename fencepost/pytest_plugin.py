@@ -5,6 +5,7 @@ Owns: options, markers, fixtures, which seeds a test gets, where artefacts go. M
 Nothing but pytest is imported before a fixture or a marker of this plugin is used: a test suite that uses none of them pays for this file alone.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 CAMPAIGN, CLUSTER, HISTORY = "fencepost_campaign", "fencepost_cluster", "fencepost_history"
 """The fixtures."""
+FIXTURES = (CAMPAIGN, CLUSTER, HISTORY)
 CHUNK = 10
 """Seeds to a test, unless the marker says otherwise: what xdist spreads."""
 SHRINK_S = 20.0
@@ -115,7 +117,7 @@ def fencepost_campaign(request: pytest.FixtureRequest) -> Any:
     """
     if not hasattr(request, "param"):
         pytest.fail(f"{CAMPAIGN} needs the marker: @pytest.mark.campaign(seeds=100)", pytrace=False)
-    return request.param.kept_in(_folder(request.node), _shrink_s(request.config))
+    return request.param.kept_in(_folder(request.node), _shrink_s(request.config), _name_of(request.node))
 
 
 # ---- clusters
@@ -175,30 +177,47 @@ def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
     """What a marked campaign and a cluster that was used are judged for; their reports stand for themselves, without a traceback."""
     if CAMPAIGN not in pyfuncitem.fixturenames and CLUSTER not in pyfuncitem.fixturenames:
-        return (yield from _watched(pyfuncitem))
+        return (yield)
     from fencepost.campaign.failure import RunFailedError
 
     try:
         if CAMPAIGN in pyfuncitem.fixturenames and CAMPAIGN not in pyfuncitem._fixtureinfo.argnames:
             chunk: Any = pyfuncitem.funcargs[CAMPAIGN]
             chunk.assert_nothing_found()
-        result = yield from _watched(pyfuncitem)
+        result = yield
         if CLUSTER in pyfuncitem.funcargs:
             _judge_cluster(pyfuncitem)
         return result
     except RunFailedError as error:
         report = str(error)
-    pyfuncitem.stash[_FAILED] = True
     return pytest.fail(report, pytrace=False)
 
 
-def _watched(item: pytest.Item) -> Any:
-    """The test; whether it failed is remembered for the fixtures that clean up behind it."""
-    try:
-        return (yield)
-    except BaseException:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """A test that failed, by its own assertion or exception too, keeps what its fixtures recorded; its report
+    says where."""
+    report: pytest.TestReport = yield
+    if report.failed and call.when != "teardown":
         item.stash[_FAILED] = True
-        raise
+        _keep(item, report)
+    return report
+
+
+def _keep(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Trace, plan and timeline of what the fixtures of a failed test recorded."""
+    funcargs: dict[str, Any] = getattr(item, "funcargs", {})
+    used = {name: funcargs[name] for name in FIXTURES if name in funcargs}
+    if not used:
+        return
+    from fencepost.campaign.kept import keep_chunk, keep_cluster
+    from fencepost.history.kept import keep_history
+
+    keepers: dict[str, Any] = {CAMPAIGN: keep_chunk, CLUSTER: keep_cluster, HISTORY: keep_history}
+    for name, value in used.items():
+        words = keepers[name](value, _folder(item))
+        if words:
+            report.sections.append((f"kept by {name}", words))
 
 
 def _judge_cluster(item: pytest.Function) -> None:
@@ -229,6 +248,12 @@ def _folder(item: pytest.Item) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     item.stash[_FOLDER] = folder
     return folder
+
+
+def _name_of(item: pytest.Item) -> str:
+    """The test without its parameters, as the command line takes it from where pytest was started."""
+    place = os.path.relpath(item.path, item.config.invocation_params.dir)
+    return "::".join([place, *item.nodeid.partition("[")[0].split("::")[1:]])
 
 
 def _remove_unless_failed(item: pytest.Item) -> None:

@@ -16,6 +16,7 @@ from fencepost.campaign.failure import Keeping, RunFailedError, assert_ok
 from fencepost.campaign.run.run import run
 from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
+from fencepost.report.commands import one_seed
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
@@ -28,11 +29,13 @@ WHERE = "the marker campaign"
 
 @frozen(kw_only=True)
 class Chunk:
-    """Some seeds of a campaign. keeping: where each run is saved before it is judged, and how long a failing plan is shrunk."""
+    """Some seeds of a campaign. keeping: where each run is saved before it is judged, and how long a failing
+    plan is shrunk. ran: the run that a test is looking at, none between two of them."""
 
     job: Job
     seeds: tuple[int, ...]
     keeping: Keeping = field(factory=lambda: Keeping(folder=Path(), shrink_s=0.0))
+    ran: list[Trace] = field(factory=list, eq=False)
 
     @property
     def name(self) -> str:
@@ -44,9 +47,12 @@ class Chunk:
             return f"seeds {first}:{last + 1}"
         return "seeds " + ",".join(str(seed) for seed in self.seeds)
 
-    def kept_in(self, folder: Path, shrink_s: float) -> "Chunk":
-        """The same with a folder for its artefacts."""
-        return evolve(self, keeping=Keeping(folder=folder, shrink_s=shrink_s))
+    def kept_in(self, folder: Path, shrink_s: float, test: str = "") -> "Chunk":
+        """The same with a folder for its artefacts. test: its name on pytest's command line."""
+        return evolve(self, keeping=Keeping(folder=folder, shrink_s=shrink_s, test=test))
+
+    def _alone(self, seed: int) -> str:
+        return one_seed(self.keeping.test, seed)
 
     def runs(self) -> Iterator[Trace]:
         """The runs, one after another, not judged."""
@@ -54,9 +60,11 @@ class Chunk:
             try:
                 trace = run(plan_of(self.job, seed))
             except Exception as error:
-                error.add_note(f"in the run of seed {seed}: pytest --fencepost-seed {seed}")
+                error.add_note(f"in the run of seed {seed}: {self._alone(seed)}")
                 raise
+            self.ran[:] = [trace]
             yield trace
+            self.ran.clear()
 
     def assert_nothing_found(self) -> None:
         """Run and judge each seed; only Ok passes. Raises RunFailedError with the report of the first that fails, behind which the others are named."""
@@ -82,7 +90,7 @@ class Chunk:
         ]
         for other, failure in failed[1:]:
             lines.append(f"also seed {other}: {failure.verdict.anomaly or failure.verdict.decision.value}")
-        lines.append(f"this seed alone: pytest --fencepost-seed {seed}")
+        lines.append(f"this seed alone: {self._alone(seed)}")
         raise RunFailedError("\n".join(lines), first.verdict)
 
 

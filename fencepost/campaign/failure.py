@@ -9,7 +9,6 @@ Owns: what is kept, and the order in which a failure is told. Must not know who 
     FOLDER/report.txt     what the failure says
 """
 
-import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,9 +18,9 @@ from fencepost.campaign.shrink.oracle import InProcess, ShownAnomaly, target_of
 from fencepost.campaign.shrink.shrink import Shrunk, shrink
 from fencepost.campaign.shrink.text import short_plan, write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
-from fencepost.checkers.verdict import Decision, Verdict, combine
+from fencepost.checkers.verdict import Decision, Verdict, by_rank, combine
+from fencepost.report.commands import check_traces, replay_plan
 from fencepost.report.explain import explain
-from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import Plan
@@ -49,10 +48,12 @@ class RunFailedError(AssertionError):
 
 @frozen(kw_only=True)
 class Keeping:
-    """How a failure is treated. folder: of its artefacts; shrink_s: time to shrink for, 0 for not at all."""
+    """How a failure is treated. folder: of its artefacts; shrink_s: time to shrink for, 0 for not at all.
+    test: its name on pytest's command line."""
 
     folder: Path
     shrink_s: float
+    test: str = ""
 
 
 def assert_ok(trace: Trace, keeping: Keeping, checks: tuple[str, ...] = DEFAULT_CHECKS) -> Verdict:
@@ -65,23 +66,23 @@ def assert_ok(trace: Trace, keeping: Keeping, checks: tuple[str, ...] = DEFAULT_
         with suppress(OSError):  # somebody else keeps something there
             keeping.folder.rmdir()
         return verdict
-    text = _report(trace, verdict, keeping)
+    text = _report(trace, verdict, keeping, checks if checks != DEFAULT_CHECKS else ())
     (keeping.folder / REPORT).write_text(text + "\n", encoding="utf-8")
     raise RunFailedError(text, verdict)
 
 
-def _report(trace: Trace, verdict: Verdict, keeping: Keeping) -> str:
+def _report(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str, ...]) -> str:
+    """checks: the judges that were asked, () for the usual ones."""
     if not trace.plan:
-        return _without_plan(trace, verdict, keeping)
+        return _without_plan(trace, verdict, keeping, checks)
     plan = plan_from_json(trace.plan)
     path = keeping.folder / PLAN
     write_plan(path, plan)
     if verdict.decision is not Decision.ILLEGAL:
-        why = f"{verdict.decision.value}: {verdict.reason}"
-        return f"{why}\n\nsee it: {_replay(path)}"
-    shown = _again(plan, verdict)
+        return _without_plan(trace, verdict, keeping, checks)
+    shown = _again(plan, verdict, checks)
     if shown is None:
-        told = _without_plan(trace, verdict, keeping)
+        told = _without_plan(trace, verdict, keeping, checks)
         return f"{told}\n\nits plan did not show this again: the trace is all there is"
     small = _shrunk(shown, plan, keeping)
     if small is not None:
@@ -89,23 +90,25 @@ def _report(trace: Trace, verdict: Verdict, keeping: Keeping) -> str:
         write_plan(path, small.plan)
         shown = target_of(small.plan, anomaly=shown.target.anomaly, checks=shown.target.checks)
         write_traces(keeping.folder / SHRUNK_TRACE, [shown.trace])
-    told = explain(shown.finding, shown.trace, replay=_replay(path), most_lines=MOST_LINES).plain()
+    named = "" if not shown.target.among else shown.target.anomaly
+    replay = replay_plan(path, checks=checks, anomaly=named)
+    told = explain(shown.finding, shown.trace, replay=replay, most_lines=MOST_LINES).plain()
     return "\n".join([told, "", *_plan_in_words(small, plan), f"kept in {keeping.folder}"])
 
 
-def _without_plan(trace: Trace, verdict: Verdict, keeping: Keeping) -> str:
-    """Of a trace that cannot be run again."""
-    again = f"fencepost check {shlex.quote(str(keeping.folder / TRACE))}"
+def _without_plan(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str, ...]) -> str:
+    """Of a trace that is judged again as it is, not run again."""
+    again = check_traces(keeping.folder / TRACE, checks=checks)
     if not verdict.findings:
         return f"{verdict.decision.value}: {verdict.reason}\n\njudge it again: {again}"
-    finding = min(verdict.findings, key=lambda one: BY_NAME[one.anomaly].rank)
+    finding = by_rank(verdict.findings)[0]
     return explain(finding, trace, replay=again, most_lines=MOST_LINES).plain()
 
 
-def _again(plan: Plan, verdict: Verdict) -> ShownAnomaly | None:
+def _again(plan: Plan, verdict: Verdict, checks: tuple[str, ...]) -> ShownAnomaly | None:
     """The run of the plan, if it shows the same as the trace."""
     try:
-        return target_of(plan, anomaly=verdict.anomaly or "")
+        return target_of(plan, anomaly=verdict.anomaly or "", checks=checks or None)
     except FencepostError:
         return None
 
@@ -128,7 +131,3 @@ def _plan_in_words(small: Shrunk | None, plan: Plan) -> list[str]:
         f" {len(small.plan.faults)} of {len(plan.faults)} faults ({small.runs} runs in {small.wall_s:.1f} s{end})",
         short_plan(small.plan),
     ]
-
-
-def _replay(path: Path) -> str:
-    return f"fencepost replay --plan {shlex.quote(str(path))}"

@@ -3,6 +3,7 @@
 Ok, Illegal, Unknown, or Assumption broken; never an exception, and only Ok is Ok.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from attrs import frozen
@@ -56,6 +57,11 @@ class Verdict:
     def anomaly(self) -> str | None:
         """The anomaly that names this verdict, by the table's precedence; None where there is none."""
         return first_by_rank({finding.anomaly for finding in self.findings})
+
+
+def by_rank(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order of the anomaly table, the one that names the trace first."""
+    return sorted(findings, key=lambda finding: (BY_NAME[finding.anomaly].rank, finding.anomaly))
 
 
 def combine(verdicts: "tuple[Verdict, ...]", *, check: str = "all") -> Verdict:

@@ -135,7 +135,7 @@ def command(
     job = _job(bugs, profile, faults, plan_file, checks, steer_from=seeds.start if steer else -1)
     campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     result = drive_with_bar(campaign, output, driver=driver_of(engine, master))
-    show(result, out, output)
+    show(result, out, output, checks=job.checks or ())
     shrunk, code = shrink_found(result, job, out, output, jobs) if shrink else ([], result.exit_code)
     output.emit({**as_dict(result), "out": str(out), "shrunk": shrunk, "exit_code": int(code)})
     return code
@@ -244,8 +244,8 @@ def _named(seeds: tuple[int, ...]) -> str:
     )
 
 
-def show(result: "CampaignResult", out: Path | None, output: Output) -> None:
-    """The summary of a campaign for a person."""
+def show(result: "CampaignResult", out: Path | None, output: Output, *, checks: tuple[str, ...] = ()) -> None:
+    """The summary of a campaign for a person. checks: the judges that were asked, () for the usual ones."""
     sums = table("", ">", "")
     add_row(
         sums,
@@ -289,7 +289,8 @@ def show(result: "CampaignResult", out: Path | None, output: Output) -> None:
     if result.failing and out is not None:
         first = result.failing[0][0]
         output.say(
-            f"\nSee the first one: {replay_stored(out, first)}", f"Shrink it: {shrink_stored(out, first)}"
+            f"\nSee the first one: {replay_stored(out, first, checks=checks)}",
+            f"Shrink it: {shrink_stored(out, first)}",
         )
     if result.interrupted:
         output.note("interrupted; every finished run is kept, --resume goes on")

@@ -8,6 +8,7 @@ import rich_click as click
 from fencepost.cli.client.clients import directory_option, partition_option, record_option, target
 from fencepost.cli.client.consumers import Alone, Lines, Member, nameable
 from fencepost.console.output import Output
+from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode
 
 
@@ -91,7 +92,7 @@ def command(
 
 
 def _tell(output: Output, record: Path, strangers: int, without_id: int) -> None:
-    output.note(f"recorded in {record}; judge it: fencepost check {record}")
+    output.note(f"recorded in {record}; judge it: {check_traces(record)}")
     if strangers:
         output.note(
             f"{strangers:,} records were sent by nobody whose history stands in {record}: the judge takes them for phantoms,"

@@ -11,6 +11,7 @@ from fencepost.cli.campaign import as_dict, drive_with_bar
 from fencepost.cli.campaign import show as show_campaign
 from fencepost.cli.mine import mine_with_bar
 from fencepost.cli.mine import show as show_mining
+from fencepost.cli.replay import by_rank
 from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
 from fencepost.console.output import Output
 from fencepost.report.commands import replay_stored
@@ -112,17 +113,24 @@ def _clear(out: Path) -> None:
 
 
 def _explain(summary: "Summary", planted: Path, output: Output) -> None:
-    """A finding of the planted part on its timeline: one that two client operations prove, if there is any."""
+    """What names a run of the planted part, on its timeline: a run that two client operations name, if there
+    is any."""
+    from fencepost.checkers.judges import DEFAULT_CHECKS, judge
     from fencepost.report.explain import explain
     from fencepost.traces.store import TraceStore
 
-    samples = [sample for sample in summary.samples if sample.source == str(planted)]
-    if not samples:
+    store, named = TraceStore.open(planted), []
+    for trace_id in dict.fromkeys(one.trace_id for one in summary.samples if one.source == str(planted)):
+        trace = store.read(trace_id)
+        headline = by_rank(judge(trace, DEFAULT_CHECKS))[0]
+        named.append((headline, trace))
+        if len(headline.operations) >= 2:
+            break
+    if not named:
         return
-    sample = next((sample for sample in samples if len(sample.finding.operations) >= 2), samples[0])
-    trace = TraceStore.open(planted).read(sample.trace_id)
-    replay = replay_stored(planted, sample.trace_id)
-    output.say("", explain(sample.finding, trace, replay=replay).text(), "", f"See it again: {replay}")
+    headline, trace = named[-1] if len(named[-1][0].operations) >= 2 else named[0]
+    replay = replay_stored(planted, trace.trace_id)
+    output.say("", explain(headline, trace, replay=replay).text(), "", f"See it again: {replay}")
 
 
 def _failures(results: "dict[str, CampaignResult]", summary: "Summary", out: Path, bug: str) -> list[str]:

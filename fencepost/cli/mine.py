@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import rich_click as click
 
+from fencepost.cli.model_parameters import parameter_options, parameters_of
 from fencepost.console.options import Decorator, checks_option, json_option, out_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
@@ -28,7 +29,7 @@ def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="Ask too whether the client operations of small histories are linearizable: register, cas-register, key-value, set, queue,"
             " mutex, fenced-lock, counter, log, or MODULE:CLASS of yours.",
         ),
-        click.option("--initial", metavar="JSON", help="With --model, the value that it starts from."),
+        *parameter_options,
         click.option(
             "--timeout",
             type=click.FloatRange(min=0, min_open=True),
@@ -54,22 +55,26 @@ def _model_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked_model(
-    *, model: str | None, initial: str | None, timeout: float | None, memory: int | None, most: int | None
+    *,
+    model: str | None,
+    initial: str | None,
+    parameter: tuple[str, ...],
+    timeout: float | None,
+    memory: int | None,
+    most: int | None,
 ) -> "ModelQuestion | None":
     """What the options ask for. Raises UsageError."""
-    from fencepost.cli.check.model import initial_value
     from fencepost.mining.model_check import MEMORY_MIB, MOST_OPERATIONS, TIMEOUT_S, ModelQuestion
 
     if model is None:
-        if any(value is not None for value in (initial, timeout, memory, most)):
+        if parameter or any(value is not None for value in (initial, timeout, memory, most)):
             raise click.UsageError(
-                "expected --model with --initial, --timeout, --memory and --most, saw none"
+                "expected --model with --initial, --parameter, --timeout, --memory and --most, saw none"
             )
         return None
-    first = initial_value(initial)
     return ModelQuestion(
         name=model,
-        initial=first,
+        parameters=parameters_of(initial, parameter),
         timeout_s=timeout or TIMEOUT_S,
         memory_bytes=(memory or MEMORY_MIB) << 20,
         operations=most or MOST_OPERATIONS,

@@ -22,6 +22,7 @@ from fencepost.cli.client.clients import (
 )
 from fencepost.console.options import json_option
 from fencepost.console.output import Output
+from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
@@ -285,7 +286,7 @@ def _tell(output: Output, run: _Run, record: Path | None) -> ExitCode:
     for one in [one for one in run.done if one.outcome is not Outcome.OK][:SHOWN_FAILURES]:
         output.note(f"line {one.op_id + 1}: {one.outcome.value}, {one.error}, after {one.attempts} attempts")
     if record is not None:
-        output.note(f"recorded in {record}; judge it: fencepost check {record}")
+        output.note(f"recorded in {record}; judge it: {check_traces(record)}")
     output.emit(
         {
             "topic": run.where.topic,

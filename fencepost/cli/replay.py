@@ -7,6 +7,7 @@ import rich_click as click
 from attrs import frozen
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
+from fencepost.checkers.verdict import by_rank as ranked
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
     LARGEST_SEED,
@@ -17,9 +18,8 @@ from fencepost.console.options import (
     split_names,
 )
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.commands import replay_seed, replay_stored
-from fencepost.traces.anomalies import BY_NAME
-from fencepost.traces.errors import ExitCode, TraceError, strongest
+from fencepost.report.commands import replay_plan, replay_seed, replay_stored
+from fencepost.traces.errors import ExitCode, FencepostError, TraceError, strongest
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
 
@@ -51,6 +51,12 @@ class ReplayRequest:
 @profile_option
 @checks_option
 @click.option(
+    "--anomaly",
+    default="",
+    metavar="NAME",
+    help="Explain this finding. [default: the one that names the run, by its rank in docs/verdicts.md]",
+)
+@click.option(
     "--lines",
     type=click.IntRange(10, 100_000),
     default=100,
@@ -67,6 +73,7 @@ def command(
     bugs: tuple[str, ...],
     profile: str,
     checks: str | None,
+    anomaly: str,
     lines: int,
     no_timeline: bool,
     as_json: bool,
@@ -74,7 +81,8 @@ def command(
     """Run a seed again: the same plan gives the same run, on every machine.
 
     The digest of the new run is compared with the stored one. Then come the verdicts, the worst finding with what was
-    expected and what was seen, and a timeline in which the convicting operations and events are marked with >>>.
+    expected and what was seen, and a timeline in which the convicting operations and events are marked with >>>. The
+    worst finding names the run, here as everywhere; --anomaly explains another one.
 
     \b
     Examples
@@ -89,13 +97,14 @@ def command(
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 
     output = Output(as_json)
-    request = _request(folder, trace_id, seed, plan_file, bugs, profile)
+    names = split_names(checks) or ()
+    request = _request(folder, trace_id, seed, plan_file, bugs, profile, names, anomaly)
     trace = run(request.plan)
-    verdicts = judge(trace, split_names(checks) or DEFAULT_CHECKS)
+    verdicts = judge(trace, names or DEFAULT_CHECKS)
     repeats = request.stored is None or request.stored.digest == trace.digest
     _tell_digest(request, trace, repeats, output)
     show_verdicts(verdicts, output)
-    findings = by_rank(verdicts)
+    findings = headed_by(by_rank(verdicts), anomaly, where=request.command)
     if no_timeline:
         list_findings(findings, output)
     else:
@@ -109,6 +118,7 @@ def command(
             "digest": trace.digest,
             "stored_digest": request.stored.digest if request.stored is not None else None,
             "repeats": repeats if request.stored is not None else None,
+            "anomaly": findings[0].anomaly if findings else None,
             "verdicts": [attrs.asdict(verdict) for verdict in verdicts],
             "replay": request.command,
             "exit_code": int(code),
@@ -124,6 +134,8 @@ def _request(
     plan_file: Path | None,
     bugs: tuple[str, ...],
     profile: str,
+    checks: tuple[str, ...],
+    anomaly: str,
 ) -> ReplayRequest:
     """What the options ask for. Raises UsageError, FencepostError."""
     given = [
@@ -140,7 +152,7 @@ def _request(
             raise click.UsageError("expected a folder of traces with --trace, saw none")
         if bugs or profile != "default":
             raise click.UsageError("expected --trace alone: a stored run knows its own plan")
-        return _stored(folder, trace_id)
+        return _stored(folder, trace_id, checks, anomaly)
     if folder is not None:
         raise click.UsageError(
             f"expected no folder with {given[0]}, saw {folder}; a stored run is replayed with --trace"
@@ -151,7 +163,7 @@ def _request(
         return ReplayRequest(
             plan=swarm(seed, profile, bugs),
             stored=None,
-            command=replay_seed(seed, profile=profile, bugs=bugs),
+            command=replay_seed(seed, profile=profile, bugs=bugs, checks=checks, anomaly=anomaly),
         )
     from fencepost.traces.plan_json import plan_from_json
 
@@ -159,10 +171,12 @@ def _request(
     plan = plan_from_json(read_bytes(plan_file), where=str(plan_file))
     if bugs:
         plan = attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=bugs))
-    return ReplayRequest(plan=plan, stored=None, command=f"fencepost replay --plan {plan_file}")
+    return ReplayRequest(
+        plan=plan, stored=None, command=replay_plan(plan_file, bugs=bugs, checks=checks, anomaly=anomaly)
+    )
 
 
-def _stored(folder: Path, trace_id: int) -> ReplayRequest:
+def _stored(folder: Path, trace_id: int, checks: tuple[str, ...], anomaly: str) -> ReplayRequest:
     from fencepost.traces.plan_json import plan_from_json
     from fencepost.traces.store import TraceStore
 
@@ -178,7 +192,7 @@ def _stored(folder: Path, trace_id: int) -> ReplayRequest:
     return ReplayRequest(
         plan=plan_from_json(stored.plan, where=f"{where}, plan"),
         stored=stored,
-        command=replay_stored(folder, trace_id),
+        command=replay_stored(folder, trace_id, checks=checks, anomaly=anomaly),
     )
 
 
@@ -216,8 +230,20 @@ def show_verdicts(verdicts: tuple[Verdict, ...], output: Output) -> None:
 
 def by_rank(verdicts: tuple[Verdict, ...]) -> list[Finding]:
     """All findings, the one that names the trace first."""
-    findings = [finding for verdict in verdicts for finding in verdict.findings]
-    return sorted(findings, key=lambda finding: BY_NAME[finding.anomaly].rank)
+    return ranked(finding for verdict in verdicts for finding in verdict.findings)
+
+
+def headed_by(findings: list[Finding], anomaly: str, *, where: str) -> list[Finding]:
+    """The findings with those of one anomaly first; as they are for "". Raises FencepostError if there is
+    none of it."""
+    chosen = [finding for finding in findings if finding.anomaly == anomaly]
+    if anomaly and not chosen:
+        raise FencepostError(
+            expected=f"a run that shows {anomaly}",
+            seen=", ".join(dict.fromkeys(finding.anomaly for finding in findings)) or "no finding",
+            where=where,
+        )
+    return chosen + [finding for finding in findings if finding.anomaly != anomaly]
 
 
 def list_findings(findings: list[Finding], output: Output) -> None:

@@ -110,8 +110,9 @@ def command(
             result.plan, anomaly=shown.target.anomaly, checks=shown.target.checks, where=str(out)
         )
     code = ExitCode.INTERRUPTED if result.interrupted else ExitCode.FINDINGS
-    _tell(result, shown, out, output)
-    output.emit(_as_dict(result, shown, out, code))
+    replay = replay_plan(out, checks=names or (), anomaly=shown.target.anomaly if shown.target.among else "")
+    _tell(result, shown, out, replay, output)
+    output.emit(_as_dict(result, shown, out, replay, code))
     return code
 
 
@@ -166,7 +167,15 @@ def shrink_found(
         small = shrink_with_bar(plan, shown, out, output, jobs=jobs)
         before, after = _counts(plan), _counts(small.plan)
         sizes = [f"{before[name]} -> {after[name]}" for name in ("operations", "faults")]
-        add_row(rows, anomaly, seed, *sizes, small.runs, f"{small.wall_s:.1f}", replay_plan(out))
+        add_row(
+            rows,
+            anomaly,
+            seed,
+            *sizes,
+            small.runs,
+            f"{small.wall_s:.1f}",
+            replay_plan(out, checks=job.checks or ()),
+        )
         done.append({"anomaly": anomaly, "seed": seed, "out": str(out), "before": before, "after": after})
         code = ExitCode.INTERRUPTED if small.interrupted else code
     if done:
@@ -274,7 +283,7 @@ def _counts(plan: Plan) -> dict[str, int]:
     }
 
 
-def _tell(result: "Shrunk", shown: "ShownAnomaly", out: Path, output: Output) -> None:
+def _tell(result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str, output: Output) -> None:
     rows = table("", ">before", ">after")
     before, after = _counts(result.original), _counts(result.plan)
     for name, value in before.items():
@@ -283,14 +292,14 @@ def _tell(result: "Shrunk", shown: "ShownAnomaly", out: Path, output: Output) ->
     finding = shown.finding
     output.say(f"{result.anomaly}: expected {finding.expected}; saw {finding.seen}")
     how = "" if result.finished else ", not to the end"
-    output.say(
-        f"{result.runs} runs in {result.wall_s:.1f} s{how}; the plan is {out}", f"See it: {replay_plan(out)}"
-    )
+    output.say(f"{result.runs} runs in {result.wall_s:.1f} s{how}; the plan is {out}", f"See it: {replay}")
     if result.interrupted:
         output.note("interrupted; the best plan so far is kept")
 
 
-def _as_dict(result: "Shrunk", shown: "ShownAnomaly", out: Path, code: ExitCode) -> dict[str, Any]:
+def _as_dict(
+    result: "Shrunk", shown: "ShownAnomaly", out: Path, replay: str, code: ExitCode
+) -> dict[str, Any]:
     from fencepost.traces.plan_json import plan_to_json
 
     return {
@@ -305,6 +314,6 @@ def _as_dict(result: "Shrunk", shown: "ShownAnomaly", out: Path, code: ExitCode)
         "finding": attrs.asdict(shown.finding),
         "plan": msgspec.json.decode(plan_to_json(result.plan)),
         "out": str(out),
-        "replay": replay_plan(out),
+        "replay": replay,
         "exit_code": int(code),
     }

@@ -12,7 +12,19 @@
 Recorder, decorators and judgement have a file each; none of them knows pytest (docs/pytest.md shows both under it).
 """
 
-from fencepost.history.judgement import NotLinearizableError, assert_linearizable, judged
+from fencepost.history.judgement import (
+    NotLinearizableError,
+    VacuousHistoryWarning,
+    assert_linearizable,
+    judged,
+)
 from fencepost.history.recorder import History, Recording
 
-__all__ = ["History", "NotLinearizableError", "Recording", "assert_linearizable", "judged"]
+__all__ = [
+    "History",
+    "NotLinearizableError",
+    "Recording",
+    "VacuousHistoryWarning",
+    "assert_linearizable",
+    "judged",
+]

@@ -6,15 +6,14 @@ Only Ok passes: a history that the judge could not decide, that contradicts itse
 saved before it is judged, so that a judge that dies leaves it behind.
 """
 
-import shlex
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
 from fencepost.history.recorder import History
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
 
 FILE = "history.jsonl"
 TIMEOUT_S = 60.0
+
+
+class VacuousHistoryWarning(UserWarning):
+    """A history passed in which no two operations overlapped: it cannot have met a race."""
 
 
 class NotLinearizableError(AssertionError):
@@ -39,37 +42,54 @@ def assert_linearizable(
     *,
     timeout_s: float = TIMEOUT_S,
     folder: Path | None = None,
+    minimum_overlap: int = 0,
 ) -> "Verdict":
     """Assert that the history is linearizable with respect to the model; answers the verdict, which is Ok.
 
-    model: a name of docs/models.md, `module:Class`, a class or an instance (which may start from another value). folder: where the trace is saved before it
-    is judged; the history's own by default. Raises NotLinearizableError, FencepostError for a model that does not exist.
+    model: a name of docs/models.md, `module:Class`, a class or an instance (with parameters). folder: where
+    the trace is saved before it is judged; the history's own by default. minimum_overlap: with fewer
+    overlapping pairs of operations the history proves nothing; without any, and without a minimum, it warns.
+    Raises NotLinearizableError, FencepostError for a model that does not exist, TraceError for an operation
+    without its result.
     """
     __tracebackhide__ = True
+    from fencepost.checkers.linearizability.overlap import overlapping_pairs
+    from fencepost.history.again import again
+
     asked = _model(model)
+    if isinstance(history, History):
+        history.check_answered(asked.reads)
     trace = history.trace() if isinstance(history, History) else history
     trace = _without_answers(trace, asked)
     folder = folder or (history.folder if isinstance(history, History) else None)
     path = None if folder is None else _saved(trace, folder)
-    verdict = judged(trace, asked, timeout_s=timeout_s)
+    verdict = judged(trace, asked, timeout_s=timeout_s, minimum_overlap=minimum_overlap)
+    pairs = overlapping_pairs(trace.operations)
     if verdict.decision.value != "ok":
-        text = _told(verdict, trace, _command(path, model, asked))
+        options = {} if timeout_s == TIMEOUT_S else {"--timeout": f"{timeout_s:g}"}
+        if minimum_overlap:
+            options["--minimum-overlap"] = str(minimum_overlap)
+        text = _told(verdict, trace, pairs, again(path, asked, options).words())
         raise NotLinearizableError(text, verdict, trace)
+    if not pairs and not minimum_overlap:
+        warnings.warn(
+            f"none of the {len(trace.operations)} operations overlapped another one, so this history cannot have met a race;"
+            " run the clients at the same time (history.clients), or say what there must be (minimum_overlap=)",
+            VacuousHistoryWarning,
+            stacklevel=2,
+        )
     return verdict
 
 
-def judged(trace: Trace, model: "Model", *, timeout_s: float = TIMEOUT_S) -> "Verdict":
-    """The verdict of the linearizability judge; Assumption broken where no operation succeeded."""
-    from fencepost.checkers.linearizability import CHECK, SearchLimits, judge_trace
-    from fencepost.checkers.verdict import Decision, Verdict
+def judged(
+    trace: Trace, model: "Model", *, timeout_s: float = TIMEOUT_S, minimum_overlap: int = 0
+) -> "Verdict":
+    """The verdict of the linearizability judge; Assumption broken where no operation succeeded, or too few
+    overlapped."""
+    from fencepost.checkers.linearizability import SearchLimits, judge_trace
+    from fencepost.checkers.linearizability.overlap import strong_enough
 
-    if not any(operation.outcome is Outcome.OK for operation in trace.operations):
-        return Verdict(
-            decision=Decision.ASSUMPTION_BROKEN,
-            check=CHECK,
-            reason=f"none of the {len(trace.operations)} recorded operations succeeded: the history proves nothing",
-        )
-    return judge_trace(trace, model, SearchLimits(timeout_s=timeout_s))
+    return strong_enough(trace, judge_trace(trace, model, SearchLimits(timeout_s=timeout_s)), minimum_overlap)
 
 
 def _model(model: "str | Model | type[Model]") -> "Model":
@@ -112,19 +132,7 @@ def _saved(trace: Trace, folder: Path) -> Path:
     return path
 
 
-def _command(path: Path | None, named: Any, model: "Model") -> str:
-    """How to judge the saved history again; "" if that is not possible from a command line."""
-    if path is None:
-        return ""
-    kind = type(model)
-    importable = "<" not in kind.__qualname__ and kind.__module__ not in ("__main__", "builtins")
-    name = named if isinstance(named, str) else kind.name
-    if not isinstance(named, str) and not kind.__module__.startswith("fencepost."):
-        name = f"{kind.__module__}:{kind.__qualname__}" if importable else ""
-    return f"fencepost check {shlex.quote(str(path))} --model {name}" if name else ""
-
-
-def _told(verdict: "Verdict", trace: Trace, command: str) -> str:
+def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
     """The failure in words: the guarantee that broke, the proof, the lanes of the processes, and how to see it again."""
     from fencepost.report.processes import process_lanes
     from fencepost.traces.anomalies import BY_NAME
@@ -141,6 +149,6 @@ def _told(verdict: "Verdict", trace: Trace, command: str) -> str:
         ]
     if not lines:
         lines.append(f"{verdict.decision.value}: {verdict.reason}")
-    if command:
-        lines.append(f"judge it again: {command}")
+    lines.append(f"{len(trace.operations)} operations, {pairs} pairs of them overlapped")
+    lines.append(again)
     return "\n".join(lines)

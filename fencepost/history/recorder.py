@@ -12,21 +12,36 @@ import itertools
 import sys
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
+from enum import Enum
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Final
 
 import msgspec
 from attrs import define, evolve, field
 
 from fencepost import __version__
 from fencepost.history.decorated import Target, check_parameters, wrapped
+from fencepost.history.together import CLIENT, TIMEOUT_S, together
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
 Errors = tuple[type[BaseException], ...]
+
+
+class _Unset(Enum):
+    UNSET = "unset"
+
+
+UNSET: Final = _Unset.UNSET
+"""The result of an operation that was given none: not the same as None, which is a null."""
+ANSWERING = frozenset(
+    {Function.READ, Function.GET, Function.CONTAINS, Function.DEQUEUE, Function.CAS, Function.POLL}
+    | {Function.LIST_OFFSETS, Function.FETCH_COMMITTED}
+)
+"""Functions whose answer is what they are for: a null in its place would be a claim that nobody made."""
 TARGET, PROFILE = "recorded", "recorded"
 NANOSECONDS_FROM_ZERO = 1_000
 """The first operation of a trace begins here: times of a monotonic clock mean nothing by themselves."""
@@ -51,7 +66,8 @@ def json_text(value: Any, what: str) -> str | None:
 class Recording:
     """One operation under way: the block of a `with` or `async with`. Set `result` to what came back.
 
-    outcome: None as long as it follows from how the block ends: ok at its end, unknown (or fail) by an exception.
+    outcome: None as long as it follows from how the block ends: ok at its end, unknown (or fail) by an
+    exception. place: file and line that asked for it.
     """
 
     history: "History"
@@ -61,7 +77,8 @@ class Recording:
     key: str | None
     argument: str | None
     errors: Errors
-    result: Any = None
+    place: str = ""
+    result: Any = UNSET
     outcome: Outcome | None = None
     error: str | None = None
     process: int = -1
@@ -76,6 +93,12 @@ class Recording:
         self.outcome, self.error = Outcome.UNKNOWN, error
 
     def __enter__(self) -> "Recording":
+        client = CLIENT.get()
+        if client is not None and _current_task() is None:
+            client.begin()
+        return self._begin()
+
+    def _begin(self) -> "Recording":
         self.history._began(self)
         self.invoke_time = self.history.clock()
         return self
@@ -84,6 +107,9 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         completion_time = self.history.clock()
+        client = CLIENT.get()
+        if client is not None:
+            client.end()
         if error is not None:
             self.error = type(error).__name__
             self.outcome = self.outcome or (
@@ -92,7 +118,10 @@ class Recording:
         self.history._ended(self, completion_time)
 
     async def __aenter__(self) -> "Recording":
-        return self.__enter__()
+        client = CLIENT.get()
+        if client is not None:
+            await client.pause_task()
+        return self._begin()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
@@ -101,7 +130,10 @@ class Recording:
 
     def as_operation(self, outcome: Outcome, completion_time: int | None) -> Operation:
         """The row of the trace."""
-        result = json_text(self.result, f"the result of {self.function} (operation {self.op_id})")
+        result = json_text(
+            None if self.result is UNSET else self.result,
+            f"the result of {self.function} (operation {self.op_id})",
+        )
         return Operation(
             op_id=self.op_id,
             process=self.process,
@@ -118,10 +150,13 @@ class Recording:
 
 @define(eq=False, kw_only=True, repr=False)
 class History:
-    """Operations of any number of threads and asyncio tasks. fail: exceptions that prove that an operation did not happen.
+    """Operations of any number of threads and asyncio tasks. fail: exceptions that prove that an operation
+    did not happen.
 
-    clock: nanoseconds that never go back, the same for all who record. folder: where `assert_linearizable` keeps the trace before it is judged, None for
-    nowhere. Each thread, and each asyncio task, is a process of its own; `process=` says otherwise.
+    clock: nanoseconds that never go back, the same for all who record. folder: where `assert_linearizable`
+    keeps the trace before it is judged, None for nowhere. Each thread, and each asyncio task, is a process of
+    its own; `process=` says otherwise. unanswered: by op id, where an operation succeeded that was given no
+    result.
     """
 
     fail: Errors = ()
@@ -130,6 +165,7 @@ class History:
     operations: list[Operation] = field(factory=list, init=False)
     open: dict[int, Recording] = field(factory=dict, init=False)
     overlapping: bool = field(default=False, init=False)
+    unanswered: dict[int, str] = field(factory=dict, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _op_ids: Iterator[int] = field(factory=lambda: itertools.count(1), init=False)
     _thread: threading.local = field(factory=threading.local, init=False)
@@ -160,6 +196,7 @@ class History:
             key=None if key is None else str(key),
             argument=json_text(argument, f"the argument of {function}"),
             errors=(*self.fail, *fail),
+            place=_place(sys._getframe(1)),
         )
 
     def recorded(
@@ -195,6 +232,39 @@ class History:
             return wrapped(target, begin)
 
         return decorate
+
+    def clients(
+        self, count: int, function: Callable[[int], Any], *, seed: int = 0, timeout_s: float = TIMEOUT_S
+    ) -> Any:
+        """Run `function(0)` to `function(count - 1)` at the same time: begun together, with small seeded
+        pauses before operations (together.py).
+
+        Answers their results in this order. A function runs in threads; a coroutine function in tasks, and
+        what this answers is to be awaited. timeout_s: for all of them. Raises what a client raised (the first
+        one's), FencepostError for a count below 1 or a client that does not end.
+        """
+        return together(count, function, seed=seed, timeout_s=timeout_s)
+
+    @property
+    def overlapping_pairs(self) -> int:
+        """How many pairs of operations of different processes on one key overlapped: without any, no race can
+        have been met."""
+        from fencepost.checkers.linearizability.overlap import overlapping_pairs
+
+        return overlapping_pairs(self.trace().operations)
+
+    def check_answered(self, reads: Collection[str] = ()) -> None:
+        """Raise TraceError if an operation that succeeded was given no result, though its answer is what it
+        is for. reads: more such functions."""
+        with self._lock:
+            operations = {operation.op_id: operation.function for operation in self.operations}
+            forgotten = [
+                (op_id, operations[op_id], place)
+                for op_id, place in self.unanswered.items()
+                if operations[op_id] in ANSWERING or operations[op_id] in reads
+            ]
+        for op_id, function, place in forgotten[:1]:
+            raise _unanswered(op_id, function, place)
 
     def trace(self) -> Trace:
         """What was recorded so far, in the order of the invocations; operations under way are unknown."""
@@ -247,13 +317,21 @@ class History:
             self.open[recording.op_id] = recording
 
     def _ended(self, recording: Recording, completion_time: int) -> None:
+        outcome = recording.outcome or Outcome.OK
+        unanswered = outcome is Outcome.OK and recording.result is UNSET
+        forgotten = unanswered and recording.function in ANSWERING
         try:
-            operation = recording.as_operation(recording.outcome or Outcome.OK, completion_time)
+            # what was answered is not known, so nothing is claimed
+            operation = recording.as_operation(Outcome.UNKNOWN if forgotten else outcome, completion_time)
         finally:
             with self._lock:
                 del self.open[recording.op_id]
         with self._lock:
             self.operations.append(operation)
+            if unanswered:
+                self.unanswered[recording.op_id] = recording.place
+        if forgotten:
+            raise _unanswered(recording.op_id, recording.function, recording.place)
 
     def _process(self, label: Hashable) -> int:
         """The number of who does it: one that is new gets the next."""
@@ -276,6 +354,19 @@ def function_named(name: str) -> Function:
             where="the function of a recorded operation",
             hint="docs/models.md says which functions each model has",
         ) from None
+
+
+def _place(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _unanswered(op_id: int, function: Function, place: str) -> TraceError:
+    return TraceError(
+        expected=f"a result of {function}",
+        seen="that none was set in its block",
+        where=f"operation {op_id} ({function}) at {place}",
+        hint="set `.result` to what came back, None for a null; or call `.unknown()` where it is not known",
+    )
 
 
 def _moved(operation: Operation, by: int) -> Operation:

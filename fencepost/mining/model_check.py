@@ -3,7 +3,6 @@
 Owns: the question as it is sent to tasks, and its limits: a history beyond one of them is unknown. Must not know: Spark, how linearizability is decided.
 """
 
-from functools import cache
 from typing import Any
 
 from attrs import frozen
@@ -23,18 +22,18 @@ MOST_OPERATIONS = 2_000
 
 @frozen(kw_only=True)
 class ModelQuestion:
-    """name, initial: of the model (() is its own initial value); timeout_s, memory_bytes: for one history; operations: of the largest one
-    that is asked about."""
+    """name, parameters: of the model, the latter by name; timeout_s, memory_bytes: for one history;
+    operations: of the largest one that is asked about."""
 
     name: str
-    initial: tuple[Any, ...] = ()
+    parameters: dict[str, Any] = {}  # noqa: RUF008 (frozen, never written)
     timeout_s: float = TIMEOUT_S
     memory_bytes: int = MEMORY_MIB << 20
     operations: int = MOST_OPERATIONS
 
     def model(self) -> Model:
         """The model. Raises FencepostError if it cannot be found or made."""
-        return _model(self.name, self.initial)
+        return model_named(self.name, self.parameters)
 
     def judge(self, trace: Trace) -> Verdict:
         """Of one history. Raises nothing."""
@@ -50,17 +49,3 @@ class ModelQuestion:
         """Of a history that is not asked about."""
         reason = f"{operations} operations, asked about at most {self.operations}"
         return Verdict(decision=Decision.UNKNOWN, check=CHECK, reason=reason)
-
-
-@cache
-def _model(name: str, initial: tuple[Any, ...]) -> Model:
-    try:
-        return model_named(name, *initial)
-    except FencepostError:
-        raise
-    except Exception as error:  # whatever a module of the caller's does when it is imported
-        raise FencepostError(
-            expected="a model that can be made",
-            seen=f"{type(error).__name__}: {error}",
-            where=f"model {name}",
-        ) from None

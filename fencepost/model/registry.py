@@ -55,7 +55,7 @@ class Model:
                 raise FencepostError(
                     expected=f"NAME=NUMBER with a name of {', '.join(sorted(self.bounds))}",
                     seen=f"{name}={value}",
-                    where="--constant",
+                    where="the constants of a model",
                 )
             values[name] = int(value)
         return self.constants(**values, drop={BY_BUG[name].name if name in BY_BUG else name for name in drop})

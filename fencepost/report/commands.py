@@ -1,26 +1,70 @@
-"""The commands that a report prints, so that a person can see a run again or make its plan small. Owns their words."""
+"""The commands that messages tell people to run: a finding once more, a run once more.
+
+Owns: how each such command is spelled. Must not know findings, or who prints them.
+
+A command that is printed gives the same finding again, or it is not printed. So each takes all that the
+answer depends on, and a test runs every one.
+"""
 
 import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 
-def replay_stored(folder: Path, trace_id: int) -> str:
-    """The command that shows a stored run again."""
-    return f"fencepost replay {shlex.quote(str(folder))} --trace {trace_id}"
+def _with(command: str, options: Mapping[str, str | Sequence[str]]) -> str:
+    """The command with those options that have a value; a list makes one option each."""
+    words = [command]
+    for option, value in options.items():
+        for one in (value,) if isinstance(value, str) else value:
+            if one:
+                words.append(f"{option} {shlex.quote(one)}")
+    return " ".join(words)
 
 
-def replay_seed(seed: int, *, profile: str, bugs: tuple[str, ...]) -> str:
-    """The command that shows a seed's run without any stored trace."""
-    planted = "".join(f" --bug {shlex.quote(bug)}" for bug in bugs)
-    wild = f" --profile {shlex.quote(profile)}" if profile != "default" else ""
-    return f"fencepost replay --seed {seed}{planted}{wild}"
+def replay_stored(folder: Path | str, trace_id: int, *, checks: Sequence[str] = (), anomaly: str = "") -> str:
+    """Show a stored run again.
+
+    checks: the judges, where they are not the usual ones. anomaly: the finding to explain, where it is not
+    the run's headline.
+    """
+    command = f"fencepost replay {shlex.quote(str(folder))} --trace {trace_id}"
+    return _with(command, {"--checks": ",".join(checks), "--anomaly": anomaly})
 
 
-def replay_plan(plan: Path) -> str:
-    """The command that shows the run of a plan file."""
-    return f"fencepost replay --plan {shlex.quote(str(plan))}"
+def replay_seed(
+    seed: int, *, profile: str, bugs: tuple[str, ...], checks: Sequence[str] = (), anomaly: str = ""
+) -> str:
+    """Show a seed's run without any stored trace. checks, anomaly: as for a stored run."""
+    options = {"--bug": bugs, "--profile": profile if profile != "default" else ""}
+    return _with(
+        f"fencepost replay --seed {seed}", {**options, "--checks": ",".join(checks), "--anomaly": anomaly}
+    )
 
 
-def shrink_stored(folder: Path, trace_id: int) -> str:
-    """The command that makes the plan of a stored run small."""
+def replay_plan(
+    plan: Path | str, *, bugs: tuple[str, ...] = (), checks: Sequence[str] = (), anomaly: str = ""
+) -> str:
+    """Show the run of a plan file. bugs: planted in place of those of the plan; checks, anomaly: as for a
+    stored run."""
+    command = f"fencepost replay --plan {shlex.quote(str(plan))}"
+    return _with(command, {"--bug": bugs, "--checks": ",".join(checks), "--anomaly": anomaly})
+
+
+def shrink_stored(folder: Path | str, trace_id: int) -> str:
+    """Make the plan of a stored run small."""
     return f"fencepost shrink {shlex.quote(str(folder))} --trace {trace_id}"
+
+
+def one_seed(test: str, seed: int) -> str:
+    """Run one seed of a campaign test. test: its name on pytest's command line, "" for all tests."""
+    return " ".join(["pytest", *([shlex.quote(test)] if test else []), f"--fencepost-seed {seed}"])
+
+
+def check_traces(path: Path | str, *, checks: Sequence[str] = ()) -> str:
+    """Judge stored traces again. checks: the judges, where they are not the usual ones."""
+    return _with(f"fencepost check {shlex.quote(str(path))}", {"--checks": ",".join(checks)})
+
+
+def check_model(path: Path | str, model: str, options: Mapping[str, str | Sequence[str]]) -> str:
+    """Judge a history again with a sequential model. options: of `check --model`, with their values."""
+    return _with(f"fencepost check {shlex.quote(str(path))} --model {shlex.quote(model)}", options)

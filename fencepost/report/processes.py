@@ -44,9 +44,10 @@ def _drawn(trace: Trace, convicting: Collection[int]) -> list[Operation]:
     return sorted(chosen, key=lambda o: (o.invoke_time, o.op_id))
 
 
-def process_lanes(trace: Trace, convicting: Collection[int]) -> str:
-    """The drawing, as text without colours; "" where there is nothing to draw."""
-    drawn = _drawn(trace, convicting)
+def process_lanes(trace: Trace, convicting: Collection[int] = ()) -> str:
+    """The drawing, as text without colours; "" where there is nothing to draw. Without convicting operations:
+    the last ones."""
+    drawn = _drawn(trace, convicting) if convicting else list(trace.operations[-MOST_ROWS // 2 :])
     if not drawn:
         return ""
     processes = sorted({operation.process for operation in drawn})

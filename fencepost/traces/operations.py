@@ -38,6 +38,8 @@ class Function(StrEnum):
     SUBSCRIBE = "subscribe"
     CRASH = "crash"
     DELETE_RECORDS = "delete_records"
+    DELETE = "delete"
+    RENEW = "renew"
 
 
 class Outcome(StrEnum):

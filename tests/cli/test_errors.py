@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
+import fencepost
 from fencepost import cli
+from fencepost.checkers.models import model_named
+from fencepost.history import History, assert_linearizable
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
@@ -203,3 +207,28 @@ def test_a_digest_that_does_not_repeat(fencepost, planted, tmp_path) -> None:
     assert told.code == 3
     assert told.json["repeats"] is False
     assert "did not repeat: it was recorded by fencepost" in told.err
+
+
+def test_errors_of_the_python_api_speak_python() -> None:
+    """Rule: what can be called from Python names no option of the command line as the place of a mistake."""
+    package = Path(fencepost.__file__).parent
+    spoken = [
+        path
+        for path in package.rglob("*.py")
+        if path.parent.name != "cli" and 'where="--' in path.read_text()
+    ]
+    assert spoken == []
+    for call, says in (
+        (lambda: model_named("regster"), "the model: expected a model out of"),
+        (
+            lambda: assert_linearizable(History(), "no_such_module:X"),
+            "the model no_such_module:X: expected a module",
+        ),
+        (
+            lambda: assert_linearizable(History(), "semaphore"),
+            r"the model semaphore: expected its parameters \(permits\)",
+        ),
+    ):
+        with pytest.raises(FencepostError, match=says) as failed:
+            call()
+        assert "--" not in str(failed.value)

@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.history import History, judged
+
 TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
 COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 BLOCKS = re.findall(r"```(python|clojure)\n(.*?)```", TEXT, flags=re.S)
-BANK, FENCED_STORE = (code for language, code in BLOCKS if language == "python" and "(Model):" in code)
+BANK, SEMAPHORES, FENCED_STORE = (
+    code for language, code in BLOCKS if language == "python" and "(Model):" in code
+)
 STALE = next(code for language, code in BLOCKS if language == "clojure" and ":acquire" in code)
 
 
@@ -28,12 +32,13 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with both models of the page, in which the command runs."""
     (tmp_path / "bank.py").write_text(BANK)
     (tmp_path / "fenced_store.py").write_text(FENCED_STORE)
+    (tmp_path / "semaphores.py").write_text(SEMAPHORES)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path.copy())
-    for name in ("bank", "fenced_store"):
+    for name in ("bank", "fenced_store", "semaphores"):
         sys.modules.pop(name, None)
     yield tmp_path
-    for name in ("bank", "fenced_store"):
+    for name in ("bank", "fenced_store", "semaphores"):
         sys.modules.pop(name, None)
 
 
@@ -78,6 +83,46 @@ def test_the_worked_examples_judge(fencepost, models: Path, model: str, history:
     told = fencepost("check", "h.edn", "--model", model, "--json")
     (row,) = told.json["verdicts"]
     assert row["decision"] == decision, row
+
+
+@pytest.mark.parametrize(
+    ("permits", "decision"), [(None, "illegal"), (1, "illegal"), (2, "illegal"), (3, "ok")]
+)
+def test_the_semaphore_of_the_page_has_as_many_permits_as_it_is_given(
+    fencepost, models: Path, permits, decision
+) -> None:
+    """Rule: three holders are too many for a semaphore of two, not for one of three; from the command line
+    and in Python."""
+    (models / "h.edn").write_text("".join(entries(client, "acquire", "nil", "nil") for client in range(3)))
+    given = [] if permits is None else ["--parameter", f"n={permits}"]
+    told = fencepost("check", "h.edn", "--model", "semaphores:Semaphore", *given, "--json")
+    assert told.json["verdicts"][0]["decision"] == decision
+    sys.path.insert(0, "")
+    from semaphores import Semaphore
+
+    history = History()
+    for client in range(3):
+        with history.operation("acquire", process=client):
+            pass
+    model = Semaphore() if permits is None else Semaphore(permits)
+    assert judged(history.trace(), model).decision.value == decision
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--parameter", "n"], "expected --parameter as NAME=JSON, saw 'n'"),
+        (["--parameter", "n=x"], "expected --parameter n as JSON (a text in quotes), saw 'x'"),
+        (["--parameter", "n=1", "--parameter", "n=2"], "expected the parameter n once, saw it twice"),
+        (["--parameter", "m=1"], "--model semaphores:Semaphore: expected its parameters (n), saw "),
+        (["--initial", "1"], "--model semaphores:Semaphore: expected its parameters (n), saw "),
+    ],
+)
+def test_parameters_that_do_not_fit_are_told(fencepost, models: Path, options: list[str], says: str) -> None:
+    """Rule: a parameter that cannot be read, or that the model does not have, is one sentence."""
+    (models / "h.edn").write_text(entries(0, "acquire", "nil", "nil"))
+    told = fencepost("check", "h.edn", "--model", "semaphores:Semaphore", *options)
+    assert told.code == 2 and says in told.sentence, told
 
 
 def test_mistakes_of_a_model_are_told(fencepost, models: Path) -> None:

@@ -83,13 +83,13 @@ def test_threads_and_tasks_are_processes():
     history = History()
 
     def one() -> None:
-        with history.operation("read"), history.operation("read", process="worker"):
+        with history.operation("write"), history.operation("write", process="worker"):
             pass
 
     async def two() -> None:
-        async with history.operation("read"):
+        async with history.operation("write"):
             await asyncio.sleep(0)
-        with history.operation("read"):
+        with history.operation("write"):
             pass
 
     async def tasks() -> None:
@@ -110,7 +110,7 @@ def test_threads_and_tasks_are_processes():
 def test_a_process_that_does_two_things_at_once_is_told():
     """Rule: a trace says whether a process had several operations in flight."""
     history = History()
-    with history.operation("read"), history.operation("read"):
+    with history.operation("write"), history.operation("write"):
         pass
     assert history.trace().concurrent_processes
 
@@ -118,10 +118,10 @@ def test_a_process_that_does_two_things_at_once_is_told():
 def test_a_recording_is_used_once():
     """Rule: one recording is one operation."""
     history = History()
-    read = history.operation("read")
-    with read:
+    write = history.operation("write")
+    with write:
         pass
-    with pytest.raises(FencepostError, match="expected a recording that is used once"), read:
+    with pytest.raises(FencepostError, match="expected a recording that is used once"), write:
         pass
 
 

@@ -7,7 +7,10 @@ import pytest
 from fencepost.cli import run
 
 WRONG = [
-    (["--timeout", "5"], "expected --model with --initial, --timeout, --memory and --most, saw none"),
+    (
+        ["--timeout", "5"],
+        "expected --model with --initial, --parameter, --timeout, --memory and --most, saw none",
+    ),
     (["--format", "xml"], "expected --format out of auto, fencepost, "),
     (["--model", "register", "--initial", "{"], "expected --initial as JSON (a text in quotes), saw '{'"),
     (["--model", "no-such-model"], "no-such-model"),

@@ -15,6 +15,7 @@ import pytest
 from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
+from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.plan_json import plan_from_json
 
 pytest_plugins = ["pytester"]
@@ -119,7 +120,7 @@ def test_the_example_of_fifteen_lines(suite, pytester, read, outcome):
     assert "NotLinearizableError: not_linearizable: no order of the operations" in text
     assert re.search(r"judge it again: fencepost check \S+/history\.jsonl --model register", text)
     (folder,) = [files for name, files in left(pytester).items() if name != ".gitignore"]
-    assert folder == {"history.jsonl"}
+    assert folder == {"history.jsonl", "timeline.txt"}
     assert (pytester.path / ".fencepost" / ".gitignore").read_text() == "*\n"
 
 
@@ -162,10 +163,17 @@ def test_a_finding_of_a_campaign_is_told_and_kept(suite, pytester):
         "Timeline",
         "Shrunk plan: 1 of 2 operations, 1 of 2 faults",
         "also seed 4: conformance",
-        "this seed alone: pytest --fencepost-seed 3",
+        "this seed alone: pytest test_a_finding_of_a_campaign_is_told_and_kept.py::test_found --fencepost-seed 3",
     ):
         assert words in text, words
     assert "Traceback" not in text and "RuntimeError" not in text
+    alone = re.search(r"this seed alone: pytest (.*)", text)[1]  # one_seed
+    again = suite(
+        (pytester.path / "test_a_finding_of_a_campaign_is_told_and_kept.py").read_text(), *alone.split(),
+        "--fencepost-shrink=0", "--fencepost-dir=again",
+    )  # fmt: skip
+    again.assert_outcomes(failed=1)
+    assert "seed 3\n\nconformance in trace 3" in again.stdout.str()
     path = Path(re.search(r"replay:    fencepost replay --plan (\S+)", text)[1])
     files = {path.name for path in path.parent.iterdir()}
     assert files == {"trace.jsonl", "plan.json", "shrunk.json", "shrunk.jsonl", "report.txt"}
@@ -249,7 +257,8 @@ def test_a_run_that_breaks_down_names_its_seed(suite, pytester):
     result = suite("import pytest\n@pytest.mark.campaign(seeds=[4])\ndef test_it(): pass")
     result.assert_outcomes(failed=1)
     assert "RuntimeError: at 4" in result.stdout.str()
-    assert "in the run of seed 4: pytest --fencepost-seed 4" in result.stdout.str()
+    assert "in the run of seed 4: pytest " in result.stdout.str()
+    assert ".py::test_it --fencepost-seed 4" in result.stdout.str()
 
 
 def test_clusters(suite, pytester):
@@ -290,6 +299,78 @@ def test_clusters(suite, pytester):
     assert "conformance in trace 5, found by conformance" in text and "plan.json" in text
     assert "assert False" in text and text.count("found by") == 1
     assert "expected another brokers, saw 99" in text
-    assert [path.name.rpartition("-")[0] for path in (pytester.path / "kept").iterdir()] == [
-        "test_clusters.py-test_judged"
-    ]
+    kept = {path.name.rpartition("-")[0]: path / "run" for path in (pytester.path / "kept").iterdir()}
+    assert set(kept) == {"test_clusters.py-test_judged", "test_clusters.py-test_not_judged"}
+    own = kept["test_clusters.py-test_not_judged"]
+    assert {path.name for path in own.iterdir()} == {"trace.jsonl", "plan.json", "timeline.txt"}
+    assert "virtual" in (own / "timeline.txt").read_text()
+    assert f"see the run: fencepost replay --plan {own / 'plan.json'}" in text
+    (trace,) = read_traces(own / "trace.jsonl")
+    assert run(plan_from_json((own / "plan.json").read_bytes())).digest == trace.digest
+
+
+def test_a_test_that_fails_by_itself_keeps_what_it_recorded(suite, pytester):
+    """Rule: an assertion or an exception of the test's own keeps trace and timeline; a test that passes, is
+    skipped or fails as expected keeps nothing."""
+    result = suite(
+        """
+        import pytest
+        def record(history):
+            with history.operation("write", argument=1):
+                pass
+        def test_own_assertion(fencepost_history):
+            record(fencepost_history)
+            assert 1 == 2
+        def test_own_exception(fencepost_history):
+            record(fencepost_history)
+            raise OSError
+        def test_passes(fencepost_history):
+            record(fencepost_history)
+        def test_skipped(fencepost_history):
+            record(fencepost_history)
+            pytest.skip("today")
+        @pytest.mark.xfail
+        def test_expected(fencepost_history):
+            record(fencepost_history)
+            assert False
+        def test_nothing_recorded(fencepost_history):
+            assert False
+        PLAN = {"operations": [{"op_id": 1, "process": 0, "at_ms": 5, "function": "append"}], "safety_ms": 50}
+        @pytest.mark.campaign(seeds=3, plan=PLAN)
+        def test_of_runs(fencepost_campaign):
+            for trace in fencepost_campaign.runs():
+                assert trace.seed < 1
+        """
+    )
+    result.assert_outcomes(passed=1, skipped=1, xfailed=1, failed=4)
+    kept = {name.rpartition("-")[2]: files for name, files in left(pytester).items() if name != ".gitignore"}
+    history = {"history.jsonl", "timeline.txt"}
+    run_ = {"seed-1/trace.jsonl", "seed-1/plan.json", "seed-1/timeline.txt"}
+    assert kept == {"test_own_assertion": history, "test_own_exception": history, "3": run_}
+    assert "kept by fencepost_history" in result.stdout.str()
+    assert "the history of 1 operations" in result.stdout.str()
+    for path in (pytester.path / ".fencepost").glob("*test_own_*/timeline.txt"):
+        assert "write(1)" in path.read_text()
+
+
+def test_a_history_without_overlap_warns(suite):
+    """Rule: a history that passes without a single overlapping pair is a warning of pytest; a minimum makes
+    it a failure."""
+    result = suite(
+        """
+        from fencepost.history import assert_linearizable
+        def record(history):
+            with history.operation("write", argument=1):
+                pass
+        def test_warns(fencepost_history):
+            record(fencepost_history)
+            assert_linearizable(fencepost_history, "register")
+        def test_demands(fencepost_history):
+            record(fencepost_history)
+            assert_linearizable(fencepost_history, "register", minimum_overlap=1)
+        """
+    )
+    result.assert_outcomes(passed=1, failed=1, warnings=1)
+    text = result.stdout.str()
+    assert "VacuousHistoryWarning: none of the 1 operations overlapped another one" in text
+    assert "assumption_broken: 0 pairs of operations overlapped, where at least 1 were asked for" in text

@@ -101,8 +101,12 @@ def _sweep(name: str, says: str, module: str, *sources: str) -> Subject:
     return Subject(name=name, says=says, module=module, sources=sources, compare=compare)
 
 
-MODELS = ("register", "cas-register", "key-value", "set", "queue", "mutex", "fenced-lock", "counter", "log")
-DECIDED = ("register", "cas-register", "key-value", "set", "queue", "mutex", "fenced-lock")
+MODELS = (
+    *("register", "cas-register", "key-value", "map", "append-only-list", "set"),
+    *("queue", "unordered-queue", "at-least-once-queue"),
+    *("mutex", "fenced-lock", "semaphore", "lease", "counter", "log"),
+)
+DECIDED = tuple(model for model in MODELS if model not in ("lease", "counter", "log"))
 SUBJECTS: dict[str, Subject] = {
     subject.name: subject
     for subject in (

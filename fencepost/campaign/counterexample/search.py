@@ -58,7 +58,7 @@ def protection_of(name: str) -> Protection:
         raise FencepostError(
             expected=f"a protection that a planted bug misses: {', '.join(plantable)}",
             seen=name,
-            where="--drop",
+            where="drop",
         )
     return protection
 

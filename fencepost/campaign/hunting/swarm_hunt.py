@@ -75,11 +75,14 @@ def hunt_ranges(bug: PlantedBug, seeds: int, ranges: int, jobs: int, drive: Driv
 def _hunt(bug: PlantedBug, seeds: range, jobs: int, drive: Drive) -> Hunt:
     """Seeds in order until one shows the bug by a name that is the bug's own, whatever else the run shows."""
     own: dict[int, str] = {}
+    unnamed: set[int] = set()  # seeds of runs that something else names
 
     def shows(result: RunResult) -> bool:
         names = [finding.anomaly for finding in result.findings if finding.anomaly in bug.anomalies]
         if names:
             own[result.seed] = names[0]
+            if names[0] != result.anomaly:
+                unnamed.add(result.seed)
         return bool(names)
 
     campaign = Campaign(
@@ -98,11 +101,15 @@ def _hunt(bug: PlantedBug, seeds: range, jobs: int, drive: Drive) -> Hunt:
         seeds_tried=result.finished,
         seeds_needed=first[0] - seeds.start + 1 if first else None,
         anomaly=first[1] if first else "",
-        command=replay_seed(first[0], profile=bug.profile, bugs=(bug.bug,)) if first else "",
+        command=_command(bug, *first, first[0] in unnamed) if first else "",
         others=tuple(sorted({anomaly for _, anomaly in result.failing} - bug.anomalies)),
         wall_s=round(result.wall_s, 1),
         interrupted=result.interrupted,
     )
+
+
+def _command(bug: PlantedBug, seed: int, anomaly: str, named_otherwise: bool) -> str:
+    return replay_seed(seed, profile=bug.profile, bugs=(bug.bug,), anomaly=anomaly if named_otherwise else "")
 
 
 def read_record(out: Path | None, seeds: int, ranges: int) -> dict[str, Hunt]:

@@ -29,9 +29,9 @@ from fencepost.campaign.machines.system_under_test import (
 )
 from fencepost.checkers.judges import judge
 from fencepost.checkers.log import StreamingLogCheck
-from fencepost.checkers.verdict import Decision, Finding, combine
+from fencepost.checkers.verdict import Decision, Finding, by_rank, combine
+from fencepost.report.commands import check_traces
 from fencepost.report.explain import explain
-from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.digest import digest_of
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import write_traces
@@ -294,7 +294,7 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
         self.failed = True
         path = made(self.folder) / f"{type(self).__name__}.jsonl"
         write_traces(path, [self.trace])
-        worst = min(found, key=lambda finding: BY_NAME[finding.anomaly].rank)
-        told = explain(worst, self.trace, replay=f"fencepost check {path}").plain()
+        worst = by_rank(found)[0]
+        told = explain(worst, self.trace, replay=check_traces(path)).plain()
         state = self.system.describe()
         raise error_of(worst.anomaly)(f"{told}\n{state}" if state else told)

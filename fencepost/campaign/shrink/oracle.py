@@ -87,7 +87,7 @@ def target_of(
             expected=f"a run that shows {name or 'an anomaly'}",
             seen=_seen(together),
             where=where,
-            hint="`fencepost replay` shows the run; is a planted bug missing (--bug)?",
+            hint="`fencepost replay` shows the run; is a planted bug missing?",
         )
     found_by = next(verdict.check for verdict in verdicts if findings[0] in verdict.findings)
     target = Target(

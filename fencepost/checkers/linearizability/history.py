@@ -49,7 +49,7 @@ def asked_of(model: Model, operation: Operation, widen: int = 0) -> Asked | None
         )
     if operation.outcome is Outcome.FAIL:
         return None
-    call = model.call(operation)
+    call = model.call(_widened(operation, widen) if model.timed and widen else operation)
     if call is None:
         return None
     complete = NEVER
@@ -63,6 +63,15 @@ def asked_of(model: Model, operation: Operation, widen: int = 0) -> Asked | None
             )
         complete = completion + widen
     return Asked(operation=operation, call=call, invoke=operation.invoke_time - widen, complete=complete)
+
+
+def _widened(operation: Operation, widen: int) -> Operation:
+    end = operation.completion_time
+    return evolve(
+        operation,
+        invoke_time=operation.invoke_time - widen,
+        completion_time=None if end is None else end + widen,
+    )
 
 
 def split(model: Model, trace: Trace, widen: int = 0) -> dict[str, list[Asked]]:
@@ -80,7 +89,12 @@ def split(model: Model, trace: Trace, widen: int = 0) -> dict[str, list[Asked]]:
 def relax(model: Model, asked: Asked) -> Asked | None:
     """The operation as if nothing had been heard of it; None if it says nothing any more."""
     operation = evolve(
-        asked.operation, outcome=Outcome.UNKNOWN, completion_time=None, result=None, offset=None
+        asked.operation,
+        outcome=Outcome.UNKNOWN,
+        completion_time=None,
+        result=None,
+        offset=None,
+        invoke_time=asked.invoke,
     )
     call = model.call(operation)
     return None if call is None else evolve(asked, call=call, complete=NEVER)

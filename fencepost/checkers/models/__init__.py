@@ -1,12 +1,18 @@
 """Sequential models by name: what a system does when one client at a time uses it (docs/models.md)."""
 
+from collections.abc import Mapping
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model
 from fencepost.checkers.models.containers import Counter, Queue, Set
-from fencepost.checkers.models.locks import FencedLock, Mutex
+from fencepost.checkers.models.leases import Lease
+from fencepost.checkers.models.lists import AppendOnlyList
+from fencepost.checkers.models.locks import FencedLock, Mutex, Semaphore
 from fencepost.checkers.models.log import Log
+from fencepost.checkers.models.maps import Map
+from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
 from fencepost.traces.errors import FencepostError
 
@@ -14,32 +20,60 @@ __all__ = ["IMPOSSIBLE", "MODELS", "UNHEARD", "Call", "Model", "model_named"]
 
 MODELS: dict[str, type[Model]] = {
     model.name: model
-    for model in (Register, CasRegister, KeyValue, Set, Queue, Mutex, FencedLock, Counter, Log)
+    for model in (
+        *(Register, CasRegister, KeyValue, Map, AppendOnlyList, Set),
+        *(Queue, UnorderedQueue, AtLeastOnceQueue),
+        *(Mutex, FencedLock, Semaphore, Lease, Counter, Log),
+    )
 }
 
 
-def model_named(name: str, *initial: Any) -> Model:
-    """The model called `name`, or `module:Class` for one of yours; initial: what it starts from, if not its default. Raises FencepostError."""
-    cls = _imported(name) if ":" in name else MODELS.get(name)
+def model_named(name: str, parameters: Mapping[str, Any] | None = None, *, where: str = "the model") -> Model:
+    """The model called `name`, or `module:Class` for one of yours.
+
+    parameters: what it is made with, by name: `initial` for most of ours. where: what an error calls it.
+    Raises FencepostError.
+    """
+    cls = _imported(name, where) if ":" in name else MODELS.get(name)
     if cls is None:
         raise FencepostError(
-            expected=f"a model out of {', '.join(MODELS)}, or module:Class", seen=repr(name), where="--model"
+            expected=f"a model out of {', '.join(MODELS)}, or module:Class", seen=repr(name), where=where
         )
-    return cls(*initial)
+    try:
+        return cls(**parameters or {})
+    except FencepostError:
+        raise
+    except TypeError as error:
+        wanted = ", ".join(list(signature(cls.__init__).parameters)[1:]) or "none"
+        raise FencepostError(
+            expected=f"its parameters ({wanted})", seen=str(error), where=f"{where} {name}"
+        ) from None
+    except Exception as error:  # whatever the constructor of a class of the caller's does
+        raise _unmade(name, where, error) from None
 
 
-def _imported(name: str) -> type[Model]:
+def _imported(name: str, where: str) -> type[Model]:
     module, _, attribute = name.partition(":")
     try:
         found = getattr(import_module(module), attribute, None)
+    except FencepostError:
+        raise
     except ImportError as error:
         raise FencepostError(
-            expected="a module that can be imported", seen=str(error), where=f"--model {name}"
+            expected="a module that can be imported", seen=str(error), where=f"{where} {name}"
         ) from None
+    except Exception as error:  # whatever a module of the caller's does when it is imported
+        raise _unmade(name, where, error) from None
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise FencepostError(
             expected="a class derived from fencepost.checkers.models.Model",
             seen="nothing of that name" if found is None else type(found).__name__,
-            where=f"--model {name}",
+            where=f"{where} {name}",
         )
     return found
+
+
+def _unmade(name: str, where: str, error: Exception) -> FencepostError:
+    return FencepostError(
+        expected="a model that can be made", seen=f"{type(error).__name__}: {error}", where=f"{where} {name}"
+    )

@@ -6,14 +6,16 @@ A model says what a system does when nobody else is there: a first state, and wh
 asks whether the recorded calls, each somewhere between its invocation and its completion, can be put in one order that the model allows.
 """
 
-from collections.abc import Callable, Iterable
+import inspect
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import msgspec
 from attrs import field, frozen
 
-from fencepost.traces.errors import TraceError
+from fencepost.checkers.models.definition import check_definition
+from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.operations import Function, Operation, Outcome
 
 
@@ -55,38 +57,92 @@ _NAMES = {function: function.value for function in Function}
 """Looking a name up is cheaper than asking a member for it; every operation of a history needs one."""
 
 
-def value_of(operation: Operation, column: str) -> Any:
+class JsonText(str):
+    """A JSON value as text, shown as it is."""
+
+    __slots__ = ()
+
+
+def decoded(operation: Operation, column: str) -> Any:
     """The JSON value in `argument` or `result` (None where the column is null). Raises TraceError if it is no JSON."""
     text = operation.argument if column == "argument" else operation.result
     if text is None:
         return None
     try:
-        value = _decoded(text)
-        return frozen_value(value) if isinstance(value, list | dict) else value
+        return _decoded(text)
     except msgspec.DecodeError as error:
         raise TraceError(
             expected="JSON text", seen=str(error), where=f"{column} of operation {operation.op_id}"
         ) from None
 
 
-@frozen
+def value_of(operation: Operation, column: str) -> Any:
+    """As `decoded`, in a form that can be hashed."""
+    value = decoded(operation, column)
+    return frozen_value(value) if isinstance(value, list | dict) else value
+
+
 class Model:
     """A sequential model: pure functions of states and calls. States are hashable (or `equal` is overridden).
 
-    functions: the functions that it understands. reads: those of them that never change the state, so that one with an unknown outcome
-    says nothing. effects: those whose only result is that they happened. initial: what `init` starts from.
+    A model of yours is a class derived from this one, with or without parameters: a plain class, a dataclass
+    or an attrs class. Nothing needs to be called of this class's `__init__`. What cannot work is refused when
+    the class is defined.
     """
 
     name: ClassVar[str] = ""
-    functions: ClassVar[frozenset[str]] = frozenset()
-    reads: ClassVar[frozenset[str]] = frozenset()
-    effects: ClassVar[frozenset[str]] = frozenset()
+    """What it is called in messages; the class's own name, if it says nothing."""
+    functions: ClassVar[Collection[str]] = frozenset()
+    """The functions that it understands."""
+    reads: ClassVar[Collection[str]] = frozenset()
+    """Those of them that never change the state: one with an unknown outcome says nothing, one without a
+    result is a mistake."""
+    effects: ClassVar[Collection[str]] = frozenset()
+    """Those whose only result is that they happened."""
+    timed: ClassVar[bool] = False
+    """Whether its calls carry the times of their operations. Then uncertain clocks widen these, too."""
 
-    initial: Any = field(default=None, converter=frozen_value)
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        check_definition(cls)
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        """Remember the arguments, so that a printed command can make the same model. Raises FencepostError
+        for a class without `step`."""
+        if cls.step is Model.step:
+            raise FencepostError(
+                expected="a method step(self, state, call)",
+                seen="none",
+                where=f"the model {cls.__qualname__}",
+            )
+        made = object.__new__(cls)
+        object.__setattr__(made, "_arguments", (args, named))
+        return made
+
+    def __init__(self) -> None:
+        """No parameters. Without this `object` would take any arguments of a class that has no `__init__`,
+        and forget them."""
+
+    def parameters(self) -> dict[str, Any] | None:
+        """The arguments that it was made with, by the names of its parameters; None where some have no name."""
+        args, named = vars(self).get("_arguments", ((), {}))
+        bound = inspect.signature(type(self).__init__).bind(self, *args, **named)
+        found: dict[str, Any] = {}
+        for parameter in list(bound.signature.parameters.values())[1:]:
+            value = bound.arguments.get(parameter.name, parameter.empty)
+            if parameter.kind is parameter.VAR_KEYWORD:
+                found |= {} if value is parameter.empty else value
+            elif value is not parameter.empty:
+                if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+                    return None
+                found[parameter.name] = value
+        return found
 
     def init(self) -> Any:
-        """The first state."""
-        return self.initial
+        """The first state; None, unless this is overridden."""
+        return None
 
     def step(self, state: Any, call: Call) -> Any:
         """The state after `call`, or IMPOSSIBLE. An unheard call that would change nothing may answer either."""
@@ -155,10 +211,24 @@ class Model:
         return Call(function=function, key=operation.key, argument=argument, result=result)
 
 
+@frozen
+class Starting(Model):
+    """A model of ours that starts from a value. initial: what `init` starts from, as JSON; by name only, so
+    that a derived class has its first parameter for itself."""
+
+    initial: Any = field(default=None, converter=frozen_value, kw_only=True)
+
+    def init(self) -> Any:
+        """The first state."""
+        return self.initial
+
+
 def shown(value: Any) -> str:
     """A value as a person reads it."""
     if value is UNHEARD:
         return "?"
+    if isinstance(value, JsonText):
+        return str(value)
     if isinstance(value, tuple | list):
         return f"[{' '.join(shown(item) for item in value)}]"
     if isinstance(value, frozenset | set):

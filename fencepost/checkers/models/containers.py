@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 from attrs import evolve, field, frozen
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model, frozen_value, integer
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, frozen_value, integer
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 
 
 @frozen
-class Set(Model):
+class Set(Starting):
     """add(e), remove(e), contains(e), and read, which answers all elements.
 
     add and remove may answer true or false: whether they changed anything. Without a read each element is a part of its own.
@@ -69,7 +69,7 @@ class Set(Model):
 
 
 @frozen
-class Queue(Model):
+class Queue(Starting):
     """enqueue(v) adds behind, dequeue takes from the front; a dequeue that answers null found nothing."""
 
     name: ClassVar[str] = "queue"
@@ -113,7 +113,7 @@ class Queue(Model):
 
 
 @frozen
-class Counter(Model):
+class Counter(Starting):
     """add(n) adds an integer, read answers the sum, at first `initial` (0)."""
 
     name: ClassVar[str] = "counter"
@@ -121,7 +121,7 @@ class Counter(Model):
     reads: ClassVar[frozenset[str]] = frozenset({"read"})
     effects: ClassVar[frozenset[str]] = frozenset({"add"})
 
-    initial: Any = field(default=0, converter=frozen_value)
+    initial: Any = field(default=0, converter=frozen_value, kw_only=True)
 
     def step(self, state: Any, call: Call) -> Any:
         if call.function == "add":

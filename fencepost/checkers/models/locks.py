@@ -1,4 +1,4 @@
-"""Locks: a mutex, and one whose acquisitions carry fencing tokens.
+"""Locks: a mutex, one with fencing tokens, and a semaphore with permits for several holders.
 
 The client is the argument where there is one, the process otherwise.
 """
@@ -7,12 +7,22 @@ from typing import Any, ClassVar
 
 from attrs import evolve, field, frozen
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model, frozen_value, integer
+from fencepost.checkers.models.base import (
+    IMPOSSIBLE,
+    UNHEARD,
+    Call,
+    Model,
+    Starting,
+    frozen_value,
+    integer,
+    shown,
+)
+from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
 
 @frozen
-class Mutex(Model):
+class Mutex(Starting):
     """acquire takes the free lock, release gives it back; only its holder can. The state is the holder, null when free."""
 
     name: ClassVar[str] = "mutex"
@@ -25,11 +35,11 @@ class Mutex(Model):
         return None if state == call.argument else IMPOSSIBLE
 
     def call(self, operation: Operation) -> Call | None:
-        return _by_client(super().call(operation), operation)
+        return by_client(super().call(operation), operation)
 
 
 @frozen
-class FencedLock(Model):
+class FencedLock(Starting):
     """A mutex whose acquire answers a token, an integer above all tokens before it (at first above `initial`, 0).
 
     The state is the holder and the highest token. An acquisition of which nothing was heard took some higher token; the lowest possible one
@@ -40,7 +50,7 @@ class FencedLock(Model):
     functions: ClassVar[frozenset[str]] = frozenset({"acquire", "release"})
     effects: ClassVar[frozenset[str]] = frozenset({"release"})
 
-    initial: Any = field(default=0, converter=frozen_value)
+    initial: Any = field(default=0, converter=frozen_value, kw_only=True)
 
     def init(self) -> Any:
         return (None, self.initial)
@@ -55,13 +65,60 @@ class FencedLock(Model):
         return (call.argument, token) if token > highest else IMPOSSIBLE
 
     def call(self, operation: Operation) -> Call | None:
-        call = _by_client(super().call(operation), operation)
+        call = by_client(super().call(operation), operation)
         if call is not None and call.function == "acquire" and operation.outcome is Outcome.OK:
             integer(call.result, "token, the result of acquire", operation)
         return call
 
 
-def _by_client(call: Call | None, operation: Operation) -> Call | None:
+@frozen
+class Semaphore(Model):
+    """acquire takes one of `permits` permits, release gives one back; only a client that has one can.
+
+    permits: how many there are. The state: how many each holder has.
+    """
+
+    name: ClassVar[str] = "semaphore"
+    functions: ClassVar[frozenset[str]] = frozenset({"acquire", "release"})
+    effects: ClassVar[frozenset[str]] = frozenset({"acquire", "release"})
+
+    permits: int = field()
+
+    @permits.validator
+    def _check(self, _: Any, permits: Any) -> None:
+        if not isinstance(permits, int) or isinstance(permits, bool) or permits < 1:
+            raise FencepostError(
+                expected="a number of permits from 1", seen=f"{permits!r:.80}", where="the model semaphore"
+            )
+
+    def init(self) -> Any:
+        """All permits are free."""
+        return frozenset()
+
+    def step(self, state: Any, call: Call) -> Any:
+        """Who has how many permits after the call."""
+        held = dict(state).get(call.argument, 0)
+        if call.function == "release":
+            after = held - 1
+            if not held:
+                return IMPOSSIBLE
+        else:
+            after = held + 1
+            if sum(count for _, count in state) >= self.permits:
+                return IMPOSSIBLE
+        return (state - {(call.argument, held)}) | ({(call.argument, after)} if after else set())
+
+    def describe_state(self, state: Any) -> str:
+        """The holders."""
+        return shown([holder for holder, count in sorted(state, key=str) for _ in range(count)])
+
+    def call(self, operation: Operation) -> Call | None:
+        """The call of a client: the argument, or else the process."""
+        return by_client(super().call(operation), operation)
+
+
+def by_client(call: Call | None, operation: Operation) -> Call | None:
+    """The call with its client as argument."""
     if call is None or call.argument is not None:
         return call
     return evolve(call, argument=operation.process)

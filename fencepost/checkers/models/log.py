@@ -7,13 +7,13 @@ from typing import Any, ClassVar
 
 from attrs import frozen
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model, integer, value_of
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, integer, value_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 
 
 @frozen
-class Log(Model):
+class Log(Starting):
     """append(values) answers its base offset, poll(from) answers records and (a strong one) the end, list_offsets (a strong one) the end.
 
     The state is the tuple of values; an offset is a position in it. As calls: append has the values as argument and the base offset as result;

@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve, field, frozen
 
-from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Model, frozen_value
+from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, frozen_value
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 
 
 @frozen
-class Register(Model):
+class Register(Starting):
     """write(v) stores v; read answers what is stored, at first `initial` (null)."""
 
     name: ClassVar[str] = "register"
@@ -75,7 +75,7 @@ UNSEEN: Final = _Text.UNSEEN
 
 
 @frozen
-class KeyValue(Model):
+class KeyValue(Starting):
     """Independent texts under keys: put(v) replaces, append(v) adds behind, get answers; a key that nobody wrote holds `initial` ("")."""
 
     name: ClassVar[str] = "key-value"
@@ -83,7 +83,7 @@ class KeyValue(Model):
     reads: ClassVar[frozenset[str]] = frozenset({"get"})
     effects: ClassVar[frozenset[str]] = frozenset({"put", "append"})
 
-    initial: Any = field(default="", converter=frozen_value)
+    initial: Any = field(default="", converter=frozen_value, kw_only=True)
 
     def step(self, state: Any, call: Call) -> Any:
         if call.function == "put":

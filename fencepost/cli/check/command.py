@@ -143,8 +143,10 @@ def _question(checks: str | None, profile: str | None, model: dict[str, Any]) ->
                 "expected --model without --checks and --profile, which ask something else"
             )
         return asked_model(**model)
-    if any(value is not None for value in model.values()):
-        raise click.UsageError("expected --model with --initial, --timeout and --memory, saw none")
+    if any(value not in (None, ()) for value in model.values()):
+        raise click.UsageError(
+            "expected --model with --initial, --parameter, --timeout and --memory, saw none"
+        )
     names = tuple(check.name for check in checks_by_name(split_names(checks) or DEFAULT_CHECKS))
     check_profile(profile)
     return Question(checks=names, profile=profile)
@@ -172,14 +174,19 @@ def _judge(
 
 
 def _explain(piece: "Piece", judgement: "Judgement", question: "Question", output: Output) -> None:
+    from fencepost.checkers.judges import DEFAULT_CHECKS
     from fencepost.cli.check.work import trace_at, verdicts_of
 
     trace = trace_at(piece, judgement.index)
     if trace is None:
         output.note(f"{judgement.source}: it cannot be read again to be drawn")
         return
-    stored = judgement.stored and trace.plan
-    replay = replay_stored(Path(judgement.source), trace.trace_id) if stored else ""
+    replay = ""
+    if (
+        judgement.stored and trace.plan and question.profile is None
+    ):  # a run again is judged by its own claims
+        checks = question.checks if question.checks != DEFAULT_CHECKS else ()
+        replay = replay_stored(Path(judgement.source), trace.trace_id, checks=checks)
     show_findings(by_rank(verdicts_of(trace, question)), trace, replay, output)
     output.say("")
 

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import msgspec
 import rich_click as click
 from attrs import define, field
 from rich.table import Table
 
 from fencepost.checkers.verdict import Decision
+from fencepost.cli.model_parameters import parameter_options, parameters_of
 from fencepost.console.options import Decorator
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, strongest
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fencepost.cli.check.work import Judgement, Question
     from fencepost.mining.inputs.traces import Piece
 
-COUNTS = ("operations", "parts", "decided", "steps", "nodes")
+COUNTS = ("operations", "overlapping", "parts", "decided", "steps", "nodes")
 """Of one history: what was judged, and the work that it took."""
 TIMEOUT_SECONDS = 60.0
 MEMORY_MIB = 2048
@@ -37,8 +37,9 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--model",
             metavar="NAME",
-            help="Ask whether client operations are linearizable: register, cas-register, key-value, set, queue,"
-            " mutex, fenced-lock, counter, log, or MODULE:CLASS of yours.",
+            help="Ask whether client operations are linearizable: register, cas-register, key-value, map, append-only-list, set,"
+            " queue, unordered-queue, at-least-once-queue, mutex, fenced-lock, semaphore, lease, counter, log, or"
+            " MODULE:CLASS of yours.",
         ),
         click.option(
             "--format",
@@ -46,7 +47,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             help="What files are written in: fencepost, edn, json, jepsen-log or auto."
             " [default: auto with --model or --checks, otherwise fencepost]",
         ),
-        click.option("--initial", metavar="JSON", help="With --model, the value that it starts from."),
+        *parameter_options,
         click.option(
             "--timeout",
             type=click.FloatRange(min=0, min_open=True),
@@ -59,36 +60,41 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
             metavar="MIB",
             help=f"With --model, the memory for one history; then it is unknown. [default: {MEMORY_MIB}]",
         ),
+        click.option(
+            "--minimum-overlap",
+            type=click.IntRange(min=1),
+            metavar="PAIRS",
+            help="With --model, how many pairs of operations have to overlap; with fewer a history proves nothing.",
+        ),
     )
     for option in reversed(options):
         function = option(function)
     return function
 
 
-def initial_value(initial: str | None) -> tuple[Any, ...]:
-    """What --initial says, () if nothing. Raises UsageError."""
-    if initial is None:
-        return ()
-    try:
-        return (None if initial == "nil" else msgspec.json.decode(initial),)
-    except msgspec.DecodeError:
-        raise click.UsageError(f"expected --initial as JSON (a text in quotes), saw {initial!r}") from None
-
-
-def asked_model(*, model: str, initial: str | None, timeout: float | None, memory: int | None) -> "Question":
+def asked_model(
+    *,
+    model: str,
+    initial: str | None,
+    parameter: tuple[str, ...],
+    timeout: float | None,
+    memory: int | None,
+    minimum_overlap: int | None,
+) -> "Question":
     """What the options ask for. Raises UsageError, FencepostError."""
     from fencepost.cli.check.work import Question
 
-    first = initial_value(initial)
+    parameters = parameters_of(initial, parameter)
     if ":" in model and "" not in sys.path:
         sys.path.insert(
             0, ""
         )  # a model of the caller's is looked for beside the histories, as `python -m` would
     question = Question(
         model=model,
-        initial=first,
+        parameters=parameters,
         timeout_s=timeout or TIMEOUT_SECONDS,
         memory_bytes=(memory or MEMORY_MIB) << 20,
+        minimum_overlap=minimum_overlap or 0,
     )
     question.asked_model()  # a name that means nothing is told before anything is read
     return question
@@ -142,7 +148,7 @@ def check_model(
     from fencepost.mining.inputs.traces import Quarantined
 
     answers = Answers(unreadable=unreadable)
-    rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:4]), ">seconds", "why")
+    rows = table("history", "verdict", *(f">{name}" for name in COUNTS[:5]), ">seconds", "why")
     explained = 0
     try:
         with output.progress("histories", len(pieces)) as bar:
@@ -181,7 +187,7 @@ def _named(judgement: "Judgement") -> str:
 
 def _add_row(rows: "Table", judgement: "Judgement") -> None:
     verdict = judgement.verdict
-    counts = [judgement.counts.get(name, 0) for name in COUNTS[:4]]
+    counts = [judgement.counts.get(name, 0) for name in COUNTS[:5]]
     why = verdict.reason or (verdict.findings[0].seen if verdict.findings else "")
     cells = (_named(judgement), verdict.decision.value, *counts, f"{judgement.seconds:.3f}", why)
     add_row(rows, *cells, style=_STYLES.get(verdict.decision, "yellow"))

@@ -11,7 +11,6 @@ from attrs import frozen
 
 from fencepost.checkers.verdict import Verdict, combine
 from fencepost.mining.inputs.traces import Found, Piece, Quarantined, read_piece
-from fencepost.traces.errors import FencepostError
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -21,14 +20,16 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Question:
-    """checks, profile: for the judges of a log; or model: its name, with initial ((): its own), timeout_s and memory_bytes for one history."""
+    """checks, profile: for the judges of a log. Or model: its name, with its parameters by name; timeout_s,
+    memory_bytes: for one history; minimum_overlap: how many pairs of operations have to overlap."""
 
     checks: tuple[str, ...] = ()
     profile: str | None = None
     model: str = ""
-    initial: tuple[Any, ...] = ()
+    parameters: dict[str, Any] = {}  # noqa: RUF008 (frozen, never written)
     timeout_s: float = 0.0
     memory_bytes: int = 0
+    minimum_overlap: int = 0
 
     def asked_model(self) -> "tuple[Model, SearchLimits]":
         """The model and the limits. Raises FencepostError for a model that cannot be found."""
@@ -36,16 +37,7 @@ class Question:
         from fencepost.checkers.models import model_named
 
         limits = SearchLimits(timeout_s=self.timeout_s, memory_bytes=self.memory_bytes)
-        try:
-            return model_named(self.model, *self.initial), limits
-        except FencepostError:
-            raise
-        except Exception as error:  # whatever a module of the caller's does when it is imported
-            raise FencepostError(
-                expected="a model that can be made",
-                seen=f"{type(error).__name__}: {error}",
-                where=f"--model {self.model}",
-            ) from None
+        return model_named(self.model, self.parameters, where="--model"), limits
 
 
 @frozen(kw_only=True)
@@ -86,12 +78,14 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
     counts: dict[str, int] = {}
     if question.model:
         from fencepost.checkers.linearizability import judge_counted
+        from fencepost.checkers.linearizability.overlap import overlapping_pairs, strong_enough
 
         judged = judge_counted(found.trace, *question.asked_model())
-        verdict = judged.verdict
+        verdict = strong_enough(found.trace, judged.verdict, question.minimum_overlap)
         counts = {
             name: getattr(judged, name) for name in ("operations", "parts", "decided", "steps", "nodes")
         }
+        counts["overlapping"] = overlapping_pairs(found.trace.operations)
     else:
         verdict = combine(verdicts_of(found.trace, question))
     return Judgement(

@@ -1,7 +1,6 @@
 """`fencepost tlc to-plan`: a counterexample becomes a plan that the implementation can be run with."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from fencepost.cli.tlc.words import as_dict, progress_words, tell_toolbox
 from fencepost.console.options import json_option
 from fencepost.console.output import Output
 from fencepost.model.tlc import RunLimits, RunOptions, RunOutcome
+from fencepost.report.commands import replay_plan
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
@@ -191,15 +191,15 @@ def _tell(
         )
         output.emit({"plan": None, **attrs.asdict(answer), "exit_code": int(ExitCode.UNDECIDED)})
         return ExitCode.UNDECIDED
-    finding, replay = answer.finding, f"fencepost replay --plan {shlex.quote(str(out))}"
+    finding = answer.finding
     faults, appends = len(answer.plan.faults), sum(one.function == "append" for one in answer.plan.operations)
     output.say(
         f"draft {answer.drafts} of {answer.runs} runs: {appends} appends, {faults} faults",
         f"with {protection.bug} planted: {finding.anomaly}: expected {finding.expected}; saw {finding.seen}",
         f"without: {', '.join(f'{verdict.check} {verdict.decision.value}' for verdict in answer.healthy)}",
         f"{out} is written; see it with",
-        f"  {replay} --bug {protection.bug}",
-        f"  {replay}",
+        f"  {replay_plan(out, bugs=(protection.bug,), anomaly=finding.anomaly)}",
+        f"  {replay_plan(out)}",
     )
     output.emit(
         {

@@ -3,7 +3,6 @@
 Owns: the schemas of the result tables (docs/mining.md), one task's files, the sums. Must not know: Spark, judges.
 """
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,6 +16,8 @@ from attrs import Factory, define, field, frozen
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.mining.inputs.splits import Unreadable
+from fencepost.report.commands import replay_stored
+from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.trace import Trace
 
 Result = Literal["findings", "verdicts", "quarantine", "statistics"]
@@ -63,10 +64,14 @@ SCHEMAS: dict[Result, pa.Schema] = {
 }
 
 
-def replay_command(source: str, trace: Trace) -> str:
-    """The command that runs a recorded run again; empty for a foreign trace or one of a file, which nothing can run."""
+def replay_command(source: str, trace: Trace, *, anomaly: str = "") -> str:
+    """The command that runs a recorded run again; empty for a foreign trace or one of a file, which nothing
+    can run.
+
+    anomaly: the finding to explain, where it is not what names the run.
+    """
     stored = trace.plan and not Path(source).is_file()
-    return f"fencepost replay {shlex.quote(source)} --trace {trace.trace_id}" if stored else ""
+    return replay_stored(source, trace.trace_id, anomaly=anomaly) if stored else ""
 
 
 class _Cluster(msgspec.Struct):
@@ -147,7 +152,8 @@ class Counts:
         faults: Iterable[str] = (),
     ) -> None:
         """Count one trace. faults: the kinds that struck it."""
-        found: set[str] = set()
+        verdicts, found = tuple(verdicts), set[str]()
+        headline = first_by_rank({one.anomaly for verdict in verdicts for one in verdict.findings})
         for verdict in verdicts:
             self.decisions[verdict.check, verdict.decision.value] += 1
             for finding in verdict.findings:
@@ -160,7 +166,9 @@ class Counts:
                             trace_id=trace.trace_id,
                             operations=operations,
                             finding=finding,
-                            replay=replay_command(source, trace),
+                            replay=replay_command(
+                                source, trace, anomaly="" if finding.anomaly == headline else finding.anomaly
+                            ),
                         )
                     )
         self.traces[source] += 1

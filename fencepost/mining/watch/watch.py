@@ -212,7 +212,7 @@ def _checked(folder: Path, out: Path, limits: ShardLimits) -> None:
     inside, outside = out.resolve(), folder.resolve()
     if inside.is_relative_to(outside) or outside.is_relative_to(inside):
         raise FencepostError(
-            expected="results beside the watched folder", seen=f"{out} and {folder}, one in the other", where="--out"
+            expected="results beside the watched folder", seen=f"{out} and {folder}, one in the other", where="out"
         )  # fmt: skip
     if limits.horizon < 1 or limits.lateness_ns < 0:
         raise FencepostError(

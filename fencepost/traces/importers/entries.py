@@ -161,7 +161,7 @@ _ASKED = frozenset(
     {
         *(Function.APPEND, Function.READ, Function.WRITE, Function.CAS, Function.GET, Function.PUT),
         *(Function.ADD, Function.REMOVE, Function.CONTAINS, Function.ENQUEUE, Function.DEQUEUE),
-        *(Function.ACQUIRE, Function.RELEASE),
+        *(Function.ACQUIRE, Function.RELEASE, Function.RENEW, Function.DELETE),
     }
 )
 

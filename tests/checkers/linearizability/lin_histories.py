@@ -96,6 +96,44 @@ def _log(random: Random) -> Drawn:
     return Function.APPEND, place | {"records": records}, [{"offset": base} for base in range(5)]
 
 
+def _map(random: Random) -> Drawn:
+    key, some = {"key": random.choice("ab")}, (1, True, {"x": 1}, [])
+    drawn = random.random()
+    if drawn < 0.4:
+        return Function.GET, key, _told(None, *some)
+    if drawn < 0.6:
+        return Function.DELETE, key, [*_told(True, False), {}]
+    if drawn < 0.75:
+        values = [random.choice((None, *some)), random.choice((None, *some))]
+        return Function.CAS, key | _asked(values), _told(True, False)
+    return Function.PUT, key | _asked(random.choice(some)), [{}]
+
+
+def _list(random: Random) -> Drawn:
+    if random.random() < 0.5:
+        lists = [[], *([v] for v in VALUES), *([v, w] for v in VALUES for w in VALUES)]
+        lists += [[v, w, x] for v in VALUES for w in VALUES for x in VALUES]
+        return Function.READ, {}, _told(*lists)
+    return Function.APPEND, _asked(random.choice(VALUES)), [{}]
+
+
+def _at_least_once(random: Random) -> Drawn:
+    return (Function.REMOVE, _asked(random.choice(VALUES)), [{}]) if random.random() < 0.2 else _queue(random)
+
+
+def _semaphore(random: Random) -> Drawn:
+    return (
+        random.choice((Function.ACQUIRE, Function.ACQUIRE, Function.RELEASE)),
+        _asked(random.choice("pqr")),
+        [{}],
+    )
+
+
+def _lease(random: Random) -> Drawn:
+    function = random.choice((*(Function.ACQUIRE,) * 4, Function.RENEW, Function.RELEASE))
+    return function, _asked(random.choice("pqr")), [{}]
+
+
 DRAW: dict[str, Callable[[Random], Drawn]] = {
     "register": _register,
     "cas-register": _cas,
@@ -106,12 +144,25 @@ DRAW: dict[str, Callable[[Random], Drawn]] = {
     "fenced-lock": _fenced,
     "counter": _counter,
     "log": _log,
+    "map": _map,
+    "append-only-list": _list,
+    "unordered-queue": _queue,
+    "at-least-once-queue": _at_least_once,
+    "semaphore": _semaphore,
+    "lease": _lease,
 }
+PARAMETERS = {"semaphore": {"permits": 2}, "lease": {"duration_ms": 10e-6}}
+"""Of the models that need some; times of these histories are a few ns."""
+
+
+def model_of(name: str) -> Model:
+    """The model as these histories mean it."""
+    return model_named(name, PARAMETERS.get(name))
 
 
 def history(name: str, random: Random, *, most: int = 7) -> Trace:
     """A history of at most `most` operations, with ties, unknown outcomes and failures."""
-    model = model_named(name)
+    model = model_of(name)
     count, span = random.randint(1, most), random.choice((8, 16, 40))
     unknown = random.choice((0.0, 0.2, 0.5))
     operations = []

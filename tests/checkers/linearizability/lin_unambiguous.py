@@ -4,9 +4,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from lin_histories import Drawn, _asked, _finished, _told
+from lin_histories import Drawn, _asked, _finished, _told, model_of
 
-from fencepost.checkers.models import model_named
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -56,6 +55,19 @@ def _queue(random: Random, number: int) -> Drawn:
     return Function.ENQUEUE, _asked(number), [{}]
 
 
+def _map(random: Random, number: int) -> Drawn:
+    function, asked, answers = _cas(random, number)
+    names = {Function.READ: Function.GET, Function.WRITE: Function.PUT}
+    return names.get(function, function), asked | {"key": "k"}, answers
+
+
+def _list(random: Random, number: int) -> Drawn:
+    if random.random() < 0.5:
+        lists = [random.sample(range(7), size) for size in (0, 1, 1, 2, 2, 2, 3, 3, 4) for _ in range(6)]
+        return Function.READ, {}, _told([], *([v] for v in range(7)), *lists)
+    return Function.APPEND, _asked(number), [{}]
+
+
 def _anywhere(random: Random, count: int, span: int) -> list[Interval]:
     """Each operation by a process of its own."""
     drawn = [sorted((random.randrange(span), random.randrange(span))) for _ in range(count)]
@@ -63,20 +75,20 @@ def _anywhere(random: Random, count: int, span: int) -> list[Interval]:
 
 
 def _locks(
-    random: Random, count: int, span: int, answers: list[dict[str, Any]]
+    random: Random, count: int, span: int, answers: list[dict[str, Any]], clients: int
 ) -> list[tuple[Interval, Drawn]]:
-    """Three clients that take and release in turn, mostly."""
+    """Clients that take and release in turn, mostly."""
     made = []
-    now, steps = [random.randrange(4) for _ in range(3)], [0, 0, 0]
+    now, steps = [random.randrange(4) for _ in range(clients)], [0] * clients
     for _ in range(count):
-        client = random.randrange(3)
+        client = random.randrange(clients)
         begin = now[client] + random.randrange(3)
         end = begin + random.randrange(max(1, span // 6))
         now[client] = end + random.choice((1, 1, 1, 1, 1, 0))
         release = steps[client] % 2 if random.random() < 0.97 else random.randrange(2)
         steps[client] += 1
         function = (Function.ACQUIRE, Function.RELEASE)[release]
-        made.append(((client, begin, end), (function, _asked("pqr"[client]), [{}] if release else answers)))
+        made.append(((client, begin, end), (function, _asked("pqrst"[client]), [{}] if release else answers)))
     return made
 
 
@@ -86,19 +98,29 @@ DRAW: dict[str, Callable[[Random, int], Drawn]] = {
     "key-value": _key_value,
     "set": _set,
     "queue": _queue,
+    "unordered-queue": _queue,
+    "at-least-once-queue": _queue,
+    "map": _map,
+    "append-only-list": _list,
 }
-NAMES = (*DRAW, "mutex", "fenced-lock")
+NAMES = (*DRAW, "mutex", "fenced-lock", "semaphore")
 
 
 def unambiguous(name: str, random: Random, *, most: int = 7) -> Trace:
     """A history of at most `most` operations, with ties, unknown outcomes and failures."""
-    model = model_named(name)
+    model = model_of(name)
     count, span = random.randint(1, most), random.choice((8, 16, 40))
     if name in DRAW:
         places = _anywhere(random, count, span)
         drawn = [(place, DRAW[name](random, number)) for number, place in enumerate(places)]
     else:
-        drawn = _locks(random, count, span, [{}] if name == "mutex" else _told(*range(1, 6)))
+        drawn = _locks(
+            random,
+            count,
+            span,
+            _told(*range(1, 6)) if name == "fenced-lock" else [{}],
+            5 if name == "semaphore" else 3,
+        )
     operations = []
     for op_id, ((process, begin, end), (function, asked, answers)) in enumerate(drawn):
         operation = Operation(

@@ -1,6 +1,7 @@
 """Corners of the deciders that random histories do not reach often: ties, and rows that stand in the trace in another order than they happened."""
 
 import pytest
+from lin_histories import model_of
 
 from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.history import split
@@ -31,6 +32,21 @@ CASES = [
      (*APPENDED, *(op(n, "get", 10 * n, 10 * n + 5, None, f'"{text}"', key="k") for n, text in ((3, "a"), (4, "ab"), (5, "ac")))), {4, 5}),
     ("a release that stands first in the trace", "mutex",
      (op(0, "release", 10, 11, '"p"'), op(1, "acquire", 0, 1, '"p"'), op(2, "acquire", 3, 4, '"q"'), op(3, "release", 5, 6, '"q"')), {0, 1, 2, 3}),
+    ("two dequeues of one value, the later one invoked first", "at-least-once-queue",
+     (SENT[0], op(1, "dequeue", 9, 10, None, "1"), op(2, "dequeue", 3, 12, None, "1"), op(3, "dequeue", 4, 5, None, "null")), set()),
+    ("nothing found while a value was never delivered", "at-least-once-queue",
+     (SENT[0], op(1, "dequeue", 9, 10, None, "1"), op(2, "dequeue", 7, 12, None, "1"), op(3, "dequeue", 4, 5, None, "null")), {0, 2, 3}),
+    ("a value of which a later delivery was over too early", "at-least-once-queue",
+     (op(0, "enqueue", 4, 9, "1"), op(1, "dequeue", 5, 6, None, "1"), op(2, "dequeue", 1, 3, None, "1")), {0, 2}),
+    ("any order", "unordered-queue", (*SENT, op(2, "dequeue", 5, 6, None, "2"), op(3, "dequeue", 7, 8, None, "1")), set()),
+    ("a third holder when another releases", "semaphore",
+     (op(0, "acquire", 0, 1, '"p"'), op(1, "acquire", 0, 1, '"q"'), op(2, "release", 5, 6, '"p"'), op(3, "acquire", 4, 5, '"r"')), set()),
+    ("and a moment before", "semaphore",
+     (op(0, "acquire", 0, 1, '"p"'), op(1, "acquire", 0, 1, '"q"'), op(2, "release", 5, 6, '"p"'), op(3, "acquire", 3, 4, '"r"')), {0, 1, 2, 3}),
+    ("a read that ends with an append which begins then", "append-only-list",
+     (op(0, "append", 3, 4, "1"), op(1, "read", 2, 3, None, "[1]"), op(2, "read", 1, 3, None, "[]")), set()),
+    ("and a moment later", "append-only-list",
+     (op(0, "append", 3, 4, "1"), op(1, "read", 2, 3, None, "[1]"), op(2, "read", 5, 6, None, "[]")), {0, 1, 2}),
     ("and one that was over", "mutex",
      (op(0, "release", 2, 2, '"p"'), op(1, "acquire", 0, 1, '"p"'), op(2, "acquire", 3, 4, '"q"'), op(3, "release", 5, 6, '"q"')), set()),
 ]  # fmt: skip
@@ -39,7 +55,7 @@ CASES = [
 @pytest.mark.parametrize(("_", "name", "operations", "convicting"), CASES)
 def test_corners(_: str, name: str, operations: tuple[Operation, ...], convicting: set[int]) -> None:
     """Rule: what ends when another begins is concurrent with it, and the order of rows means nothing."""
-    model = model_named(name)
+    model = model_of(name)
     made = Trace(trace_id=0, plan="", seed=0, software_version="", operations=operations)
     (part,) = split(model, made).values()
     answer = decide(model, part)

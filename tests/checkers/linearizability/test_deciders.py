@@ -8,11 +8,20 @@ from random import Random
 import pytest
 from attrs import evolve
 from lin_exhaustive import linearizable
-from lin_histories import opened
+from lin_histories import model_of, opened
 from lin_unambiguous import NAMES, unambiguous
 
 from fencepost.checkers.linearizability import judge_counted
-from fencepost.checkers.linearizability.deciders import decide, locks, queues, registers, sets, texts, zones
+from fencepost.checkers.linearizability.deciders import (
+    decide,
+    lists,
+    locks,
+    queues,
+    registers,
+    sets,
+    texts,
+    zones,
+)
 from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.history import arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, SearchLimits
@@ -30,7 +39,7 @@ HISTORIES = 200
 
 def mismatches(name: str, seeds: range) -> tuple[int, int, int]:
     """How often decider and oracle differ; how many histories were decided, and how many of these are illegal."""
-    model = model_named(name)
+    model = model_of(name)
     wrong = decided = illegal = 0
     for seed in seeds:
         trace = unambiguous(name, Random(f"decided {name} {seed}"))
@@ -46,7 +55,7 @@ def mismatches(name: str, seeds: range) -> tuple[int, int, int]:
 def sweep(name: str, seeds: range) -> tuple[int, int]:
     """As `mismatches`, against the general search and the screen too: how often one differs from the oracle, and how many decided histories are
     illegal."""
-    model, wrong, illegal = model_named(name), 0, 0
+    model, wrong, illegal = model_of(name), 0, 0
     guard = Guard(SearchLimits(timeout_s=math.inf))
     for seed in seeds:
         trace = unambiguous(name, Random(f"decided {name} {seed}"))
@@ -76,10 +85,10 @@ def test_deciders_and_exhaustive_search_agree(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_deciders_and_general_search_agree(name: str) -> None:
     """On histories too long to try every order, deciders and the general search give the same verdict, and the same longest prefix."""
-    model, decided = model_named(name), set()
+    model, decided = model_of(name), set()
     for seed in range(25):
-        trace = unambiguous(name, Random(f"long {name} {seed}"), most=12 if name == "queue" else 30)
-        if name == "queue":  # an unknown dequeue may have taken any value
+        trace = unambiguous(name, Random(f"long {name} {seed}"), most=12 if "queue" in name else 30)
+        if "queue" in name:  # an unknown dequeue may have taken any value
             trace = evolve(
                 trace, operations=tuple(o for o in trace.operations if o.outcome is not Outcome.UNKNOWN)
             )
@@ -102,10 +111,10 @@ def _prefixes(judged) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["register", "cas-register", "key-value", "set"])
+@pytest.mark.parametrize("name", ["register", "cas-register", "key-value", "set", "map", "append-only-list"])
 def test_a_certificate_proves_whatever_the_others_did(name: str) -> None:
     """With all other operations unknown the convicting ones are still illegal; with any one of them unknown too, no longer."""
-    model, checked = model_named(name), 0
+    model, checked = model_of(name), 0
     for part, finding in _convicted(name):
         convicting = set(finding.operations)
 
@@ -120,10 +129,12 @@ def test_a_certificate_proves_whatever_the_others_did(name: str) -> None:
     assert checked > 5
 
 
-@pytest.mark.parametrize("name", ["queue", "mutex", "fenced-lock"])
+@pytest.mark.parametrize(
+    "name", ["queue", "unordered-queue", "at-least-once-queue", "mutex", "fenced-lock", "semaphore"]
+)
 def test_a_certificate_is_illegal_by_itself(name: str) -> None:
     """The few operations that convict a queue or a lock fit in no order even if they were all that happened."""
-    model, checked = model_named(name), 0
+    model, checked = model_of(name), 0
     for part, finding in _convicted(name):
         operations = [one.operation for one in part if one.operation.op_id in set(finding.operations)]
         assert not linearizable(model, operations)
@@ -133,7 +144,7 @@ def test_a_certificate_is_illegal_by_itself(name: str) -> None:
 
 def _convicted(name: str):
     """Parts with what a decider found."""
-    model = model_named(name)
+    model = model_of(name)
     for seed in range(90):
         trace = unambiguous(name, Random(f"certificate {name} {seed}"))
         judged = judge_counted(trace, model)
@@ -166,6 +177,17 @@ AMBIGUOUS = [
     ("set", [operation(0, "add", "1"), operation(1, "read", None, "[1]")]),
     ("queue", [operation(0, "enqueue", "1"), operation(1, "enqueue", "1")]),
     ("queue", [operation(0, "enqueue", "1"), operation(1, "dequeue", unknown=True)]),
+    ("unordered-queue", [operation(0, "enqueue", "1"), operation(1, "enqueue", "1")]),
+    ("unordered-queue", [operation(0, "enqueue", "1"), operation(1, "dequeue", unknown=True)]),
+    (
+        "at-least-once-queue",
+        [operation(0, "enqueue", "1"), operation(1, "dequeue", None, "1"), operation(2, "remove", "1")],
+    ),
+    ("map", [operation(0, "put", "1", key="k"), operation(1, "delete", key="k")]),
+    ("map", [operation(0, "put", "1", key="k"), operation(1, "put", "1.0", key="k")]),
+    ("append-only-list", [operation(0, "append", "1"), operation(1, "append", "1")]),
+    ("semaphore", [operation(0, "acquire", '"p"'), operation(1, "acquire", '"p"')]),
+    ("lease", [operation(0, "acquire", '"p"')]),
     ("mutex", [operation(0, "acquire", '"p"'), operation(1, "acquire", '"p"')]),
     ("mutex", [operation(0, "acquire", '"p"', unknown=True), operation(1, "release", '"p"')]),
     ("fenced-lock", [operation(0, "release", '"p"')]),
@@ -177,7 +199,7 @@ AMBIGUOUS = [
 def test_what_is_ambiguous_is_left_to_the_search(name: str, operations) -> None:
     """Values that do not say what belongs together are never guessed about: the general search judges, and the counts say so."""
     trace = Trace(trace_id=0, plan="", seed=0, software_version="", operations=tuple(operations))
-    model = model_named(name)
+    model = model_of(name)
     assert [decide(model, part) for part in split(model, trace).values()] == [None]
     judged = judge_counted(trace, model)
     assert (judged.parts, judged.decided) == (1, 0)
@@ -248,6 +270,15 @@ def _first_only(found, root, count, makers, gets) -> None:
     found.chains[root].readers[0] += gets
 
 
+_holds_of = locks.holds_of
+
+
+def _never_released(part):
+    """Every hold is taken to last for ever."""
+    holds = _holds_of(part)
+    return None if holds is None else [locks.Hold(hold.acquire, -1) for hold in holds]
+
+
 FAULTS = [
     ("register", registers, "in_turn", _nothing),
     ("register", zones.ZoneCluster, "add", _late_last),
@@ -266,6 +297,21 @@ FAULTS = [
     ("queue", queues, "_too_early", lambda traffic: zones.LEGAL if _sent_late(traffic) else None),
     ("queue", queues, "_overtaken", _nothing),
     ("queue", queues, "_not_empty", _nothing),
+    ("unordered-queue", queues, "_twice", _nothing),
+    ("unordered-queue", queues, "_too_early", lambda traffic: zones.LEGAL if _sent_late(traffic) else None),
+    ("unordered-queue", queues, "_not_empty", _nothing),
+    (
+        "at-least-once-queue",
+        queues,
+        "_too_early",
+        lambda traffic: zones.LEGAL if _sent_late(traffic) else None,
+    ),
+    ("at-least-once-queue", queues, "_not_empty", _nothing),
+    ("at-least-once-queue", queues.Traffic, "gone", lambda self, value: zones.NEVER),
+    ("map", registers, "in_turn", _nothing),
+    ("append-only-list", lists, "in_turn", _nothing),
+    ("append-only-list", lists, "_not_its_beginning", _nothing),
+    ("semaphore", locks, "holds_of", _never_released),
     ("mutex", zones, "zones_apart", _nothing),
     ("fenced-lock", locks, "in_turn", _nothing),
 ]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from attrs import evolve
 from lin_exhaustive import linearizable
-from lin_histories import DRAW, history, opened
+from lin_histories import DRAW, history, model_of, opened
 
 from fencepost.checkers.linearizability import engine, explain, judge, judge_counted
 from fencepost.checkers.linearizability.history import arrays_of, split, with_relaxed
 from fencepost.checkers.linearizability.limits import Guard, SearchLimits
 from fencepost.checkers.linearizability.table import Table
-from fencepost.checkers.models import IMPOSSIBLE, model_named
+from fencepost.checkers.models import IMPOSSIBLE
 from fencepost.checkers.models.containers import Queue
 from fencepost.checkers.models.registers import UNSEEN, KeyValue
 from fencepost.checkers.verdict import Decision
@@ -24,7 +24,7 @@ HISTORIES = 700
 
 def mismatches(name: str, seeds: range) -> tuple[int, int]:
     """How often engine and oracle differ, and how many histories were illegal."""
-    model = model_named(name)
+    model = model_of(name)
     wrong = illegal = 0
     for seed in seeds:
         trace = history(name, Random(f"{name} {seed}"))
@@ -37,7 +37,7 @@ def mismatches(name: str, seeds: range) -> tuple[int, int]:
 
 def sweep(name: str, seeds: range) -> tuple[int, int]:
     """As `mismatches`, of the search alone: without limits, deciders and proofs, which cost several times as much."""
-    model, guard = model_named(name), Guard(SearchLimits(timeout_s=math.inf))
+    model, guard = model_of(name), Guard(SearchLimits(timeout_s=math.inf))
     wrong = illegal = 0
     for seed in seeds:
         trace = history(name, Random(f"{name} {seed}"))
@@ -66,7 +66,7 @@ def test_engine_and_exhaustive_search_agree(name: str) -> None:
 @pytest.mark.parametrize("name", DRAW)
 def test_the_order_found_is_one(name: str) -> None:
     """Where the engine says linearizable, the order that it found keeps real time and satisfies the model."""
-    model, checked = model_named(name), 0
+    model, checked = model_of(name), 0
     for seed in range(150):
         for part in split(model, history(name, Random(f"order {name} {seed}"))).values():
             table = Table(model)
@@ -89,7 +89,7 @@ def test_the_order_found_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", DRAW)
 def test_a_certificate_proves_and_is_minimal(name: str) -> None:
     """With all other operations unknown the convicting ones are still illegal; with any one of them unknown too, no longer."""
-    model, checked = model_named(name), 0
+    model, checked = model_of(name), 0
     for seed in range(120):
         trace = history(name, Random(f"certificate {name} {seed}"))
         for finding in judge_counted(trace, model, deciders=False).verdict.findings:

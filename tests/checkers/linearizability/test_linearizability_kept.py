@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from lin_histories import DRAW, history
+from lin_histories import DRAW, history, model_of
 from lin_unambiguous import NAMES, unambiguous
 
 from fencepost.checkers.linearizability import SearchLimits, judge, judge_counted
 from fencepost.checkers.linearizability.deciders import decide
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.table import Table
-from fencepost.checkers.models import Model, model_named
+from fencepost.checkers.models import Model
 from fencepost.traces.trace import Trace
 from tests.checkers.kept import differences, plain, words_of
 
@@ -44,7 +44,7 @@ def said(seed: int) -> Any:
         if name in NAMES:
             traces.append((unambiguous(name, random, most=9), True))
         for trace, deciders in traces:
-            model = model_named(name)
+            model = model_of(name)
             judged = judge_counted(_clocked(random, trace), model, LIMITS, deciders=deciders)
             told += [relations(model, part) for part in split(model, trace).values()]
             told.append(

@@ -156,8 +156,8 @@ def test_other_models_and_short_histories_are_not_screened() -> None:
 
     trace = _alone(PUT, GET)
     assert screened(Mine(), trace, smallest=0) is None
-    assert screened(KeyValue("b"), trace, smallest=0) is None
-    assert screened(KeyValue(None), trace, smallest=0) is None
+    assert screened(KeyValue(initial="b"), trace, smallest=0) is None
+    assert screened(KeyValue(initial=None), trace, smallest=0) is None
     assert screened(MODEL, trace) is None
     assert screened(MODEL, trace, smallest=2) is not None
 

@@ -3,11 +3,11 @@
 from random import Random
 
 import pytest
-from lin_histories import DRAW, history
+from lin_histories import DRAW, history, model_of
 from lin_unambiguous import NAMES, unambiguous
 
 from fencepost.checkers.linearizability import judge_counted
-from fencepost.checkers.models import MODELS, model_named
+from fencepost.checkers.models import MODELS
 from fencepost.report.processes import process_lanes
 
 
@@ -19,7 +19,7 @@ def test_the_timeline_marks_the_convicting_operations(name: str, deciders: bool)
     draw, drawn = unambiguous if deciders else history, 0
     for seed in range(60):
         trace = draw(name, Random(f"timeline {name} {seed}"))
-        judged = judge_counted(trace, model_named(name), deciders=deciders)
+        judged = judge_counted(trace, model_of(name), deciders=deciders)
         if judged.verdict.findings and judged.decided == (judged.parts if deciders else 0):
             finding = judged.verdict.findings[0]
             lines = process_lanes(trace, finding.operations).splitlines()

@@ -71,7 +71,7 @@ USAGE = [
     ),
     (["--model", "counter", "--initial", "{"], "expected --initial as JSON"),
     (["--model", "counter", "--checks", "log"], "expected --model without --checks and --profile"),
-    (["--timeout", "3"], "expected --model with --initial, --timeout and --memory"),
+    (["--timeout", "3"], "expected --model with --initial, --parameter, --timeout and --memory"),
 ]
 
 
@@ -81,6 +81,25 @@ def test_mistakes_are_told_in_one_sentence(fencepost, options, says) -> None:
     told = fencepost("check", HISTORIES / "counter.json", *options)
     assert told.code == 2
     assert says in told.sentence
+
+
+def test_overlap_is_told_and_demanded(fencepost, tmp_path) -> None:
+    """The number of overlapping pairs is in the table and in the JSON; a minimum that is not met, or no
+    success at all, is assumption_broken."""
+    entry = '{{"process":{},"type":"{}","f":"write","value":{}}}'
+    lines = [(0, "invoke", 1), (1, "invoke", 2), (0, "ok", 1), (1, "ok", 2), (0, "invoke", 3), (0, "ok", 3)]
+    (tmp_path / "h.json").write_text("\n".join(entry.format(*line) for line in lines))
+    told = fencepost("check", tmp_path / "h.json", "--model", "register", "--json")
+    assert (told.code, told.json["verdicts"][0]["overlapping"]) == (0, 1)
+    assert "overlapping" in fencepost("check", tmp_path / "h.json", "--model", "register").out
+    assert fencepost("check", tmp_path / "h.json", "--model", "register", "--minimum-overlap", "1").code == 0
+    weak = fencepost("check", tmp_path / "h.json", "--model", "register", "--minimum-overlap", "2", "--json")
+    (row,) = weak.json["verdicts"]
+    assert (weak.code, row["decision"]) == (3, "assumption_broken")
+    assert row["reason"] == "1 pairs of operations overlapped, where at least 2 were asked for"
+    (tmp_path / "h.json").write_text(entry.format(0, "invoke", 1))
+    none = fencepost("check", tmp_path / "h.json", "--model", "register", "--json")
+    assert (none.code, none.json["verdicts"][0]["decision"]) == (3, "assumption_broken")
 
 
 def test_formats_and_models_are_documented() -> None:

@@ -12,7 +12,9 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from fencepost.campaign.shrink.text import short_plan, write_plan
+from fencepost.checkers.judges import DEFAULT_CHECKS
 from fencepost.checkers.verdict import Finding, Verdict
+from fencepost.report.commands import replay_plan
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.plan import Fault, Plan, PlannedOperation
 
@@ -55,7 +57,13 @@ def told(finding: Finding, left: Left | None) -> str:
         f"  where:     {where}{offset}",
     ]
     if left is not None:
-        lines += [f"  program:   {left.program}", f"  replay:    fencepost replay --plan {left.plan}"]
+        lines.append(f"  program:   {left.program}")
+        if finding.check in DEFAULT_CHECKS:
+            lines.append(f"  replay:    {replay_plan(left.plan, anomaly=finding.anomaly)}")
+        else:
+            lines.append(
+                f"  replay:    none: `fencepost replay` does not ask the judge {finding.check}; run the program"
+            )
     return "\n".join(lines)
 
 

@@ -31,9 +31,8 @@ from fencepost.campaign.machines.cluster.found import error_of, leave, told
 from fencepost.campaign.machines.cluster.lockstep import Lockstep
 from fencepost.campaign.run.simulated_cluster import SimulatedCluster
 from fencepost.checkers.judges import judge
-from fencepost.checkers.verdict import Decision, Finding, Verdict, combine
+from fencepost.checkers.verdict import Decision, Finding, Verdict, by_rank, combine
 from fencepost.sim.scheduler import MILLISECOND
-from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.plan import (
@@ -213,7 +212,7 @@ class ClusterSteps(RuleBasedStateMachine):
         self.objected |= {finding.anomaly for finding in self.verdict.findings}
         found = self._counting(list(self.verdict.findings))
         if found:
-            worst = min(found, key=lambda finding: BY_NAME[finding.anomaly].rank)
+            worst = by_rank(found)[0]
             left = leave(self.folder, type(self).__name__, self.live.plan, self.verdict)
             raise error_of(worst.anomaly)(told(worst, left))
         if self.verdict.decision not in (Decision.OK, Decision.ILLEGAL):

@@ -7,8 +7,17 @@ then judges. Must not know verdicts, tables or the search.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from fencepost.checkers.linearizability.deciders.locks import decide_fenced_lock, decide_mutex
-from fencepost.checkers.linearizability.deciders.queues import decide_queue
+from fencepost.checkers.linearizability.deciders.lists import decide_list
+from fencepost.checkers.linearizability.deciders.locks import (
+    decide_fenced_lock,
+    decide_mutex,
+    decide_semaphore,
+)
+from fencepost.checkers.linearizability.deciders.queues import (
+    decide_at_least_once,
+    decide_queue,
+    decide_unordered_queue,
+)
 from fencepost.checkers.linearizability.deciders.registers import decide_register
 from fencepost.checkers.linearizability.deciders.sets import decide_set
 from fencepost.checkers.linearizability.deciders.texts import decide_key_value
@@ -16,7 +25,10 @@ from fencepost.checkers.linearizability.deciders.zones import Decided
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.models.containers import Queue, Set
-from fencepost.checkers.models.locks import FencedLock, Mutex
+from fencepost.checkers.models.lists import AppendOnlyList
+from fencepost.checkers.models.locks import FencedLock, Mutex, Semaphore
+from fencepost.checkers.models.maps import Map
+from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
 
 __all__ = ["DECIDERS", "Decided", "decide"]
@@ -27,10 +39,15 @@ DECIDERS: dict[type[Model], Decider] = {
     Register: decide_register,
     CasRegister: decide_register,
     KeyValue: decide_key_value,
+    Map: decide_register,
+    AppendOnlyList: decide_list,
     Set: decide_set,
     Queue: decide_queue,
+    UnorderedQueue: decide_unordered_queue,
+    AtLeastOnceQueue: decide_at_least_once,
     Mutex: decide_mutex,
     FencedLock: decide_fenced_lock,
+    Semaphore: decide_semaphore,
 }
 """By the very class: a class derived from one of these may allow something else."""
 

@@ -1,10 +1,16 @@
 """Locks whose clients do one thing after another.
 
-Owns the decisions for `mutex` and `fenced-lock` where it is clear which release belongs to which acquire. Must not know zones' arithmetic.
+Owns the decisions for `mutex`, `fenced-lock` and `semaphore` where it is clear which release belongs to which
+acquire. Must not know zones' arithmetic.
 
-A client that alternates acquire and release, each invoked after the one before has completed, pairs them by itself. A pair happens without another
-client's operation in between, so it is a cluster; an acquire without a release is one that never ends. Tokens, which increase, put the pairs of a fenced
-lock into one order. An acquire of unknown outcome that nothing follows never happened; such a release may as well happen at once.
+A client that alternates acquire and release, each invoked after the one before has completed, pairs them by
+itself. A pair happens without another client's operation in between, so it is a cluster; an acquire without a
+release is one that never ends. Tokens, which increase, put the pairs of a fenced lock into one order. An
+acquire of unknown outcome that nothing follows never happened; such a release may as well happen at once.
+
+A hold surely lasts from the completion of its acquire to the invocation of its release, and is best made as
+short as that. So a semaphore's history is legal if at no moment more holds last than there are permits; what
+ends when another begins frees its permit for it.
 """
 
 from collections import defaultdict
@@ -17,7 +23,7 @@ from attrs import frozen
 from fencepost.checkers.linearizability.deciders.zones import LEGAL, Decided, ZoneCluster, conflict, in_turn
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import UNHEARD
-from fencepost.checkers.models.locks import FencedLock, Mutex
+from fencepost.checkers.models.locks import FencedLock, Mutex, Semaphore
 from fencepost.checkers.operation_columns import NEVER
 
 PAIRED = "where each client holds the lock from its acquire to its next release"
@@ -94,6 +100,27 @@ def decide_fenced_lock(model: FencedLock, part: Sequence[Asked]) -> Decided | No
         return LEGAL
     both = [op for hold in holds if set(late) & set(hold.operations) for op in hold.operations]
     return _convicted(tuple(both), "tokens are not in the order of the acquisitions")
+
+
+def decide_semaphore(model: Semaphore, part: Sequence[Asked]) -> Decided | None:
+    """The answer, None if pairs are not clear. O(n log n)."""
+    holds = holds_of(part)
+    if holds is None:
+        return None
+    moments = [(part[hold.acquire].complete, True, hold) for hold in holds]
+    moments += [(part[hold.release].invoke, False, hold) for hold in holds if hold.release >= 0]
+    lasting: dict[Hold, None] = {}
+    for _, begins, hold in sorted(moments, key=lambda moment: moment[:2]):
+        if not begins:
+            del lasting[hold]
+            continue
+        lasting[hold] = None
+        if len(lasting) > model.permits:
+            ops = tuple(op for one in lasting for op in one.operations)
+            return _convicted(
+                ops, f"{len(lasting)} clients held one of {model.permits} permits at the same time"
+            )
+    return LEGAL
 
 
 def _convicted(ops: tuple[int, ...], because: str) -> Decided:

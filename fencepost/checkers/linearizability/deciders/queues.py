@@ -1,11 +1,14 @@
-"""A first-in-first-out queue whose values differ.
+"""Queues whose values differ.
 
-Owns the decision for `queue` where every value is enqueued once and every dequeue is known. Must not know zones.
+Owns the decisions for `queue`, `unordered-queue` and `at-least-once-queue` where every value is enqueued once
+and every dequeue is known. Must not know zones.
 
-Theory (Henzinger, Sezgin & Vafeiadis, "Aspect-Oriented Linearizability Proofs", 2013; Lee & Mathur, 2025). There is an order unless a value is
-dequeued that nobody enqueued, or before it, or twice; or one value was surely enqueued before another and surely dequeued after it, or
-never; or a dequeue found nothing although at every moment of it some value was surely there, namely between the completion of its enqueue
-and the invocation of its dequeue.
+Theory (Henzinger, Sezgin & Vafeiadis, "Aspect-Oriented Linearizability Proofs", 2013; Lee & Mathur, 2025).
+There is an order unless a value is dequeued that nobody enqueued, or before it, or twice; or one value was
+surely enqueued before another and surely dequeued after it, or never; or a dequeue found nothing although at
+every moment of it some value was surely there, namely between the completion of its enqueue and the
+invocation of its dequeue. Without an order of values the rule on two values falls away; where a value may be
+delivered again, the one on values that were dequeued twice does, too, and the earliest invocation counts.
 """
 
 from bisect import bisect_left
@@ -19,16 +22,19 @@ from fencepost.checkers.linearizability.deciders.zones import LEGAL, Decided
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import shown
 from fencepost.checkers.models.containers import Queue
+from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.operation_columns import NEVER
 
 
 @define
 class Traffic:
-    """Who enqueued and dequeued each value, and who found nothing (positions)."""
+    """Who enqueued and dequeued each value, and who found nothing (positions). dequeued: by the dequeue that
+    was invoked first; again: every other one."""
 
     part: Sequence[Asked]
     enqueued: dict[Any, int] = field(factory=dict)
     dequeued: dict[Any, int] = field(factory=dict)
+    again: list[int] = field(factory=list)
     empty: list[int] = field(factory=list)
 
     def gone(self, value: Any) -> int:
@@ -50,35 +56,69 @@ class Traffic:
 
 def decide_queue(model: Queue, part: Sequence[Asked]) -> Decided | None:
     """The answer, None if values are ambiguous. O(n log n)."""
-    traffic = Traffic(part)
-    if model.init():
+    traffic = _traffic(model, part)
+    if traffic is None:
         return None
-    twice = None
+    return _twice(traffic) or _too_early(traffic) or _overtaken(traffic) or _not_empty(traffic) or LEGAL
+
+
+def decide_unordered_queue(model: UnorderedQueue, part: Sequence[Asked]) -> Decided | None:
+    """The answer, None if values are ambiguous. O(n log n)."""
+    traffic = _traffic(model, part)
+    if traffic is None:
+        return None
+    return _twice(traffic) or _too_early(traffic) or _not_empty(traffic) or LEGAL
+
+
+def decide_at_least_once(model: AtLeastOnceQueue, part: Sequence[Asked]) -> Decided | None:
+    """The answer, None if values are ambiguous, or if one was acknowledged. O(n log n)."""
+    traffic = _traffic(model, part)
+    if traffic is None:
+        return None
+    return _too_early(traffic) or _not_empty(traffic) or LEGAL
+
+
+def _traffic(model: Queue | UnorderedQueue, part: Sequence[Asked]) -> Traffic | None:
+    """The operations by value; None if values do not say what belongs together."""
+    traffic = Traffic(part)
+    if model.initial:
+        return None
     for op, asked in enumerate(part):
         call = asked.call
         if call.function == "enqueue":
             if call.argument in traffic.enqueued:
                 return None
             traffic.enqueued[call.argument] = op
-        elif not asked.known:
+        elif call.function == "remove" or not asked.known:
             return None
         elif call.result is None:
             traffic.empty.append(op)
         else:
             first = traffic.dequeued.setdefault(call.result, op)
-            twice = twice if first == op else (first, op)
-    if twice is not None:
-        value = part[twice[0]].call.result
-        scope = dict.fromkeys((*twice, *traffic.of(value)))
-        return Decided(convicting=twice, scope=tuple(scope), because=f"{shown(value)} was dequeued twice")
-    return _too_early(traffic) or _overtaken(traffic) or _not_empty(traffic) or LEGAL
+            if first != op:
+                if asked.invoke < part[first].invoke:
+                    traffic.dequeued[call.result], op = op, first
+                traffic.again.append(op)
+    return traffic
+
+
+def _twice(traffic: Traffic) -> Decided | None:
+    if not traffic.again:
+        return None
+    value = traffic.part[traffic.again[-1]].call.result
+    twice = tuple(sorted((traffic.dequeued[value], traffic.again[-1])))
+    scope = dict.fromkeys((*twice, *traffic.of(value)))
+    return Decided(convicting=twice, scope=tuple(scope), because=f"{shown(value)} was dequeued twice")
 
 
 def _too_early(traffic: Traffic) -> Decided | None:
-    for value, op in traffic.dequeued.items():
+    for op in (*traffic.dequeued.values(), *traffic.again):
+        value = traffic.part[op].call.result
         sender = traffic.enqueued.get(value)
         if sender is None or traffic.part[sender].invoke > traffic.part[op].complete:
-            return traffic.convicted(f"{shown(value)} was dequeued before anybody enqueued it", value)
+            ops = (op,) if sender is None else (sender, op)
+            because = f"{shown(value)} was dequeued before anybody enqueued it"
+            return Decided(convicting=ops, scope=ops, because=because)
     return None
 
 

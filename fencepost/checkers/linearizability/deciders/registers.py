@@ -1,11 +1,14 @@
 """Registers whose values tell who wrote them.
 
-Owns the decision for `register`, and for `cas-register` where values make it exact. Must not know zones' arithmetic.
+Owns the decision for `register`, and for `cas-register` and `map` where values make it exact. Must not know
+zones' arithmetic.
 
-A value that is written once, by a write or a successful cas, and is not the initial one, names its writer. A successful cas follows the value that it
-replaced at once, so values hang together in chains that begin with a write or the initial value. A chain is a cluster: the same argument that puts a
-write and its reads into one zone holds for a chain whose members are in order. A write of unknown outcome that nobody needs never happened. A cas that failed
-says that another value was there; where that value was ever there at all, this is no question of zones, and the search must judge.
+A value that is written once, by a write or a successful cas, and is not the initial one, names its writer. A
+successful cas follows the value that it replaced at once, so values hang together in chains that begin with a
+write or the initial value. A chain is a cluster: the same argument that puts a write and its reads into one
+zone holds for a chain whose members are in order. A write of unknown outcome that nobody needs never
+happened. A cas that failed says that another value was there; where that value was ever there at all, this is
+no question of zones, and the search must judge.
 """
 
 from collections import defaultdict
@@ -23,7 +26,11 @@ from fencepost.checkers.linearizability.deciders.zones import (
 )
 from fencepost.checkers.linearizability.history import Asked
 from fencepost.checkers.models.base import shown
+from fencepost.checkers.models.maps import Map
 from fencepost.checkers.models.registers import Register
+
+READS = ("read", "get")
+"""What shows a value; everything else but a cas writes one."""
 
 
 @define
@@ -45,7 +52,7 @@ class Values:
     def source(self, value: Any) -> Any:
         """What a value was made from by a cas; itself otherwise."""
         maker = self.makers.get(value)
-        return value if maker is None or self.part[maker].call.function == "write" else self.told(maker)[0]
+        return value if maker is None or self.part[maker].call.function != "cas" else self.told(maker)[0]
 
     def history_of(self, value: Any) -> list[int]:
         """The makers of a value and of those that it was made from, latest first."""
@@ -56,14 +63,14 @@ class Values:
         return list(made)
 
 
-def decide_register(model: Register, part: Sequence[Asked]) -> Decided | None:
+def decide_register(model: Register | Map, part: Sequence[Asked]) -> Decided | None:
     """The answer, None if values are ambiguous. O(n log n)."""
     values = _values(model.initial, part)
     if values is None:
         return None
     _mark_needed(values)
     clusters, reached = [], 0
-    roots = [value for value, op in values.makers.items() if part[op].call.function == "write"]
+    roots = [value for value, op in values.makers.items() if part[op].call.function != "cas"]
     for root in (values.initial, *roots):
         if root in values.needed:
             groups, followers = [], [root]
@@ -91,7 +98,9 @@ def _values(initial: Any, part: Sequence[Asked]) -> Values | None:
     denied = []
     for op, asked in enumerate(part):
         call = asked.call
-        if call.function == "read":
+        if call.function == "delete":
+            return None
+        if call.function in READS:
             if asked.known:
                 values.readers[call.result].append(op)
         elif call.function == "cas" and call.result is False:
@@ -144,7 +153,7 @@ def _taken_twice(values: Values, value: Any, made: Sequence[Any]) -> Decided:
 def _end(values: Values, value: Any) -> Any:
     """The value that the operation which needs `value` is about."""
     call = values.part[values.needed[value]].call
-    return call.result if call.function == "read" else values.told(values.needed[value])[1]
+    return call.result if call.function in READS else values.told(values.needed[value])[1]
 
 
 def _too_early(values: Values, late: tuple[int, int]) -> Decided:
@@ -152,7 +161,7 @@ def _too_early(values: Values, late: tuple[int, int]) -> Decided:
     makers: list[int] = []
     for op in late:
         call = values.part[op].call
-        makers += values.history_of(call.result if call.function == "read" else values.told(op)[1])
+        makers += values.history_of(call.result if call.function in READS else values.told(op)[1])
     return Decided(
         convicting=convicting,
         scope=tuple(dict.fromkeys((*convicting, *makers))),

@@ -1,0 +1,49 @@
+"""Options for the parameters of a sequential model, for every command with `--model`.
+
+Owns: how the values are written. Must not know models, or what is asked of them.
+"""
+
+from typing import Any
+
+import msgspec
+import rich_click as click
+
+from fencepost.console.options import Decorator
+
+INITIAL = "initial"
+parameter_options: tuple[Decorator, ...] = (
+    click.option(
+        "--initial",
+        metavar="JSON",
+        help="With --model, the value that it starts from; short for --parameter initial=JSON.",
+    ),
+    click.option(
+        "--parameter",
+        multiple=True,
+        metavar="NAME=JSON",
+        help="With --model, one of its parameters, such as permits=3. May be repeated.",
+    ),
+)
+
+
+def parameters_of(initial: str | None, parameter: tuple[str, ...]) -> dict[str, Any]:
+    """What the options say, by name. Raises UsageError."""
+    given = [] if initial is None else [("--initial", INITIAL, initial)]
+    for text in parameter:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise click.UsageError(f"expected --parameter as NAME=JSON, saw {text!r}")
+        given.append((f"--parameter {name}", name, value))
+    found: dict[str, Any] = {}
+    for option, name, value in given:
+        if name in found:
+            raise click.UsageError(f"expected the parameter {name} once, saw it twice")
+        found[name] = None if value == "nil" else _decoded(option, value)
+    return found
+
+
+def _decoded(option: str, value: str) -> Any:
+    try:
+        return msgspec.json.decode(value)
+    except (msgspec.DecodeError, RecursionError):
+        raise click.UsageError(f"expected {option} as JSON (a text in quotes), saw {value!r:.80}") from None

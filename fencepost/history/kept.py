@@ -1,0 +1,27 @@
+"""A history of a test that failed by its own assertion or exception, kept: the trace and its timeline.
+
+Owns: which files. Must not know pytest, or what a judge says.
+"""
+
+from pathlib import Path
+
+from fencepost.history.judgement import FILE
+from fencepost.history.recorder import History
+from fencepost.report.processes import process_lanes
+from fencepost.traces.jsonlines import write_traces
+
+TIMELINE = "timeline.txt"
+HISTORIES = "history*.jsonl"
+"""What a judgement that failed has saved."""
+
+
+def keep_history(history: History, folder: Path) -> str:
+    """Keep what was recorded; answers where. The trace of a judgement that failed is there already."""
+    trace = history.trace()
+    if not trace.operations:
+        return ""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not any(folder.glob(HISTORIES)):
+        write_traces(folder / FILE, [trace])
+    (folder / TIMELINE).write_text(process_lanes(trace) + "\n", encoding="utf-8")
+    return f"{folder}: the history of {len(trace.operations)} operations, and {TIMELINE}"
