@@ -119,7 +119,7 @@ def test_what_arrives_between_two_watches_is_judged_once(tmp_path: Path, make, s
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fencepost.mining import watch as watching
+from fencepost.mining.watch import watch as watching
 from fencepost.mining.watch.shard import ShardLimits as Limits
 
 watching.FILES_AT_ONCE = 1
