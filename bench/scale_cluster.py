@@ -38,7 +38,8 @@ from fencepost.impl.messages.broker_api import (
 from fencepost.impl.runtime.codec import encode
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.impl.runtime.files import RealFiles
-from fencepost.impl.runtime.frames import framed, greeting, read_frame, read_greeting
+from fencepost.impl.runtime.frames import framed, read_frame
+from fencepost.impl.runtime.greeting import Credentials, broker_greeting
 from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
 from fencepost.impl.runtime.zookeeper.server import HOST
@@ -65,6 +66,7 @@ from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import ClusterOptions
 
 CONTROLLER, FIRST_BROKER, BROKERS = 1, 2, 5
+CREDENTIALS = Credentials(cluster_id="bench", secret="s" * 64)
 LEAVING = FIRST_BROKER
 """The broker that is shut down, or that died with the controller that it was."""
 SESSION_MS = 60_000
@@ -178,9 +180,9 @@ async def stand_in(broker: int, port: int, controller_port: int) -> asyncio.Serv
     """Reads control requests and answers that they are obeyed."""
 
     async def serve(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
-        await read_greeting(reader)
+        await read_frame(reader)  # the controller's greeting
         _, back = await asyncio.open_connection(HOST, controller_port)
-        back.write(greeting(broker))
+        back.write(broker_greeting(broker, CREDENTIALS))
         while (frame := await read_frame(reader)) is not None:
             kind, fields = msgspec.msgpack.decode(frame, type=tuple[str, list[msgspec.Raw]])
             correlation_id = msgspec.msgpack.decode(fields[0], type=int)
@@ -263,16 +265,14 @@ class Controller:
             addresses = {CONTROLLER: (HOST, orders.port)} | {
                 broker: (HOST, port) for broker, port in orders.ports.items()
             }
-            network = driver.network = _CountedNetwork(
-                CONTROLLER, addresses, driver.receive, core.understands
-            )
+            network = driver.network = _CountedNetwork(CONTROLLER, addresses, driver.receive, CREDENTIALS)
             network.watcher = self
             zookeeper = driver.zookeeper = _CountedSession(
                 orders.zookeeper, SESSION_MS, driver.accept_from_any_thread
             )
             zookeeper.watcher = self
             driver.start()
-            await network.listen(HOST, orders.port)
+            await network.listen_to_brokers(HOST, orders.port)
             zookeeper.start()
             await self.rest.wait()
             if orders.scenario == "shutdown":

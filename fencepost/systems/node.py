@@ -25,6 +25,7 @@ from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.runtime.addresses import Address, parse_address
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.impl.runtime.files import RealFiles
+from fencepost.impl.runtime.greeting import Credentials, read_credentials
 from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, Grouping
@@ -44,15 +45,17 @@ Python's own numbers a quarter of its loading goes by in looking at them again."
 
 @frozen(kw_only=True)
 class NodeOptions:
-    """broker: its id. addresses: of all brokers, its own among them. zookeeper: HOST:PORT. directory: its files and its events. grouping: of its
-    requests to ZooKeeper."""
+    """broker: its id. addresses: inter-broker listeners of all brokers, its own among them. listen: where clients come. zookeeper: HOST:PORT.
+    directory: its files and its events. grouping: of its requests to ZooKeeper. credentials: None for a broker that is alone."""
 
     broker: int
     addresses: dict[int, Address]
+    listen: Address
     zookeeper: str
     directory: Path
     cluster: ClusterOptions
     grouping: Grouping = GROUPED
+    credentials: Credentials | None = None
 
 
 @define
@@ -104,7 +107,7 @@ class Node:
     async def _serve(self, driver: Driver, core: Broker) -> None:
         options = self.options
         network = driver.network = Network(
-            options.broker, options.addresses, driver.receive, core.understands
+            options.broker, options.addresses, driver.receive, options.credentials
         )
         zookeeper = driver.zookeeper = ZooKeeperSession(
             options.zookeeper, options.cluster.zookeeper_session_timeout_ms, driver.accept_from_any_thread
@@ -112,9 +115,14 @@ class Node:
         try:
             driver.start()
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._asked_to_stop, driver)
-            port = await network.listen(*options.addresses[options.broker])
-            core.broker_context.port = port
-            LOG.info("broker %d listens on port %d", options.broker, port)
+            inter_broker_port = await network.listen_to_brokers(*options.addresses[options.broker])
+            core.broker_context.port = await network.listen(*options.listen)
+            LOG.info(
+                "broker %d listens to clients on port %d, to brokers on port %d",
+                options.broker,
+                core.broker_context.port,
+                inter_broker_port,
+            )
             zookeeper.start()
             await self._ended.wait()
         finally:
@@ -151,7 +159,13 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
         action="append",
         required=True,
         metavar="ID=HOST:PORT",
-        help="every broker, this one too",
+        help="the inter-broker listener of every broker, this one too",
+    )
+    parser.add_argument(
+        "--listen", type=parse_address, required=True, metavar="HOST:PORT", help="where clients come"
+    )
+    parser.add_argument(
+        "--credentials", type=Path, help="the cluster's file of credentials; needed with other brokers"
     )
     parser.add_argument("--zookeeper", required=True, metavar="HOST:PORT")
     parser.add_argument("--directory", type=Path, required=True, help="for its files")
@@ -167,6 +181,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
     addresses = dict(parsed.peer)
     if parsed.broker not in addresses:
         parser.error(f"--peer names {sorted(addresses)}, not broker {parsed.broker} itself")
+    if parsed.credentials is None and len(addresses) > 1:
+        parser.error("expected --credentials, without which other brokers refuse this one, saw none")
     cluster = ClusterOptions(topics=())
     if parsed.options is not None:
         try:
@@ -176,6 +192,8 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
     return NodeOptions(
         broker=parsed.broker,
         addresses=addresses,
+        listen=parsed.listen,
+        credentials=None if parsed.credentials is None else read_credentials(parsed.credentials),
         zookeeper=parsed.zookeeper,
         directory=parsed.directory,
         cluster=cluster,

@@ -3,7 +3,7 @@
 Owns what runs where (cluster.json) and its beginning and end. Must not know what a broker does. The file is rewritten as each
 process begins, so that another command, or the next one after a crash of this one, finds and ends all of them.
 
-    DIR/cluster.json, options.json, zookeeper/ (data, zookeeper.log), broker-N/ (files/, events.jsonl, broker.log)
+    DIR/cluster.json, options.json, credentials.json, zookeeper/ (data, zookeeper.log), broker-N/ (files/, events.jsonl, broker.log)
 """
 
 import signal
@@ -17,6 +17,7 @@ from attrs import define, field, frozen
 
 from fencepost.impl.runtime.addresses import parse_address
 from fencepost.impl.runtime.cluster_view import ClusterView, view
+from fencepost.impl.runtime.greeting import CREDENTIALS, make_credentials
 from fencepost.impl.runtime.processes import ProcessId, end, kill, send_signal, spawn, state, uninterrupted
 from fencepost.impl.runtime.zookeeper.server import HOST, ZooKeeperServer, answers, free_ports
 from fencepost.traces.errors import EnvironmentError_, FencepostError
@@ -35,10 +36,13 @@ class ClusterError(FencepostError, ValueError):
 
 @define
 class BrokerProcess:
-    """A broker's port, and its process: the last one, whether it still runs or not."""
+    """A broker's ports, and its process: the last one, whether it still runs or not."""
 
     port: int
+    """Where clients come."""
     process: ProcessId
+    inter_broker_port: int
+    """Where only brokers of this cluster come."""
 
 
 @define
@@ -122,8 +126,10 @@ class ProcessCluster:
         try:
             cluster._start_zookeeper(zookeeper)
             (directory / OPTIONS).write_bytes(msgspec.json.encode(options))
-            for broker, port in enumerate(free_ports(options.brokers), 1):
-                cluster.state.brokers[broker] = BrokerProcess(port, ProcessId(0))
+            make_credentials(directory)
+            ports = free_ports(2 * options.brokers)
+            for broker, (port, inter_broker) in enumerate(zip(ports[::2], ports[1::2], strict=True), 1):
+                cluster.state.brokers[broker] = BrokerProcess(port, ProcessId(0), inter_broker)
             for broker in cluster.state.brokers:
                 cluster._start_broker(broker)
             cluster.wait_until(lambda status: status.healthy, "every broker registered, and a controller")
@@ -264,7 +270,14 @@ class ProcessCluster:
     def _start_broker(self, number: int) -> None:
         directory = self.directory / f"broker-{number}"
         directory.mkdir(exist_ok=True)
-        peers = [f"--peer={other}={HOST}:{broker.port}" for other, broker in self.state.brokers.items()]
+        peers = [
+            f"--peer={other}={HOST}:{broker.inter_broker_port}"
+            for other, broker in self.state.brokers.items()
+        ]
+        peers += [
+            f"--listen={HOST}:{self.state.brokers[number].port}",
+            f"--credentials={self.directory / CREDENTIALS}",
+        ]
         command = [
             sys.executable, "-m", "fencepost.systems.node", f"--broker={number}", *peers,
             f"--zookeeper={self.state.zookeeper}", f"--directory={directory}", f"--options={self.directory / OPTIONS}",

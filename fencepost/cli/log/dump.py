@@ -19,12 +19,13 @@ from fencepost.cli.log.words import (
     batch_in_words,
     encoded,
     how_far,
+    record_as_dict,
     record_in_words,
     value_in_words,
 )
 from fencepost.console.output import Output
 from fencepost.impl.log import layout
-from fencepost.impl.log.dump.dump import Extent, Flaw, Watcher, walk_log
+from fencepost.impl.log.dump.dump import BatchSeen, Extent, Flaw, Watcher, walk_log
 from fencepost.impl.log.dump.indexes import (
     OffsetEntry,
     OffsetIndexCheck,
@@ -97,6 +98,16 @@ class Sink:
         if self.output.json:
             self.write(("" if self.fresh else ",") + encoded(value))
             self.fresh = False
+
+    def open_item(self, values: dict[str, Any], name: str) -> None:
+        """A member of the innermost JSON list with a list of this name in it; `item` writes into that one until `close_item`."""
+        self.write(("" if self.fresh else ",") + encoded(values)[:-1] + f',"{name}":[')
+        self.fresh = True
+
+    def close_item(self) -> None:
+        """The inner list and its object end."""
+        self.write("]}")
+        self.fresh = False
 
     def flaw(self, flaw: Flaw) -> None:
         """Something is wrong."""
@@ -180,16 +191,28 @@ def _dump_segment(
             sink.flaw(item)
             continue
         sink.line(batch_in_words(item))
-        told = batch_as_dict(item)
-        for place, record in enumerate(item.records or ()):
-            sink.line(record_in_words(record, item.header))
-            if of_groups and (words := group_record_in_words(record)):
-                sink.line(words)
-                told["contents"][place]["decoded"] = group_record_as_dict(record)
-        sink.item(told)
+        _dump_records(item, of_groups, sink)
     for watcher in watchers:
         for flaw in watcher.end(extent):
             sink.flaw(flaw)
+
+
+def _dump_records(seen: BatchSeen, of_groups: bool, sink: Sink) -> None:
+    """A batch's records, one after the other, within its JSON object."""
+    if seen.records is None:
+        sink.item(batch_as_dict(seen))
+        return
+    sink.open_item(batch_as_dict(seen), "contents")
+    for record in seen.records:
+        decoded = group_record_in_words(record) if of_groups else ""
+        if sink.output.json:
+            told = record_as_dict(record)
+            sink.item(told | {"decoded": group_record_as_dict(record)} if decoded else told)
+        else:
+            sink.line(record_in_words(record, seen.header))
+            if decoded:
+                sink.line(decoded)
+    sink.close_item()
 
 
 def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:

@@ -92,9 +92,9 @@ def encoded(value: Any) -> str:
 
 
 def batch_as_dict(seen: BatchSeen) -> dict[str, Any]:
-    """A batch for a program."""
+    """A batch for a program, without its records."""
     header = seen.header
-    values: dict[str, Any] = attrs.asdict(header) | {
+    return attrs.asdict(header) | {
         "last_offset": header.last_offset,
         "last_sequence": header.last_sequence,
         "codec": header.codec,
@@ -104,21 +104,20 @@ def batch_as_dict(seen: BatchSeen) -> dict[str, Any]:
         "delete_horizon_ms": header.delete_horizon_ms,
         "crc_is_valid": seen.computed_crc is None,
     }
-    if seen.records is not None:
-        values["contents"] = [
-            {
-                "offset": record.offset,
-                "timestamp_ms": record.timestamp_ms,
-                "key": _lossless(record.key),
-                "value": _lossless(record.value),
-                "headers": [
-                    [_lossless(item.key.encode("utf-8", "surrogateescape")), _lossless(item.value)]
-                    for item in record.headers
-                ],
-            }
-            for record in seen.records
-        ]
-    return values
+
+
+def record_as_dict(record: Record) -> dict[str, Any]:
+    """A record for a program."""
+    return {
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": _lossless(record.key),
+        "value": _lossless(record.value),
+        "headers": [
+            [_lossless(item.key.encode("utf-8", "surrogateescape")), _lossless(item.value)]
+            for item in record.headers
+        ],
+    }
 
 
 def _lossless(data: bytes | None) -> Any:

@@ -1,6 +1,5 @@
 """Topics: create, delete, add partitions, describe (C14). Owns the checks and the one write of each; the controller does the rest."""
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import cast
 
@@ -17,12 +16,11 @@ from fencepost.impl.admin.cluster import (
 from fencepost.impl.admin.configuration import CHANGE_PARENTS, change_of, check_config
 from fencepost.impl.controller.placement import place_replicas
 from fencepost.impl.core.procedures import ZooKeeperSteps
-from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.messages.topic_partition import TopicPartition, is_legal_topic
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed, Multi, SetData, ZooKeeperError
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
 
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 Draw = Callable[[int], int]
 """A number from 0 up to, not including, this one: where the placement of replicas starts."""
 
@@ -83,7 +81,7 @@ def create_topic(
 
 def _may_be_created(name: str, cluster: ClusterTopics) -> None:
     where = f"topic {name}"
-    if not LEGAL_NAME.fullmatch(name) or name in (".", ".."):
+    if not is_legal_topic(name):
         raise AdminError(
             expected="a name of 1 to 249 letters, digits, dots, underscores and hyphens",
             seen=repr(name),

@@ -96,10 +96,6 @@ class Broker:
         enter(self.broker_context, BrokerState.NOT_RUNNING)
         self.broker_context.outbox.append(Halt(f"the log directory failed: {error}"))
 
-    def understands(self, kind: type) -> bool:
-        """Whether it has a handler for this kind of message."""
-        return kind in self._handlers
-
     # ---- inputs
 
     def _on_started(self, _: Started) -> None:

@@ -247,22 +247,22 @@ class Client:
             return
         try:
             headers = list(read_headers(answer.records))
+            records = [
+                make_record(
+                    topic=current.key.topic,
+                    partition=current.key.partition,
+                    offset=offset,
+                    value=value,
+                    leader_epoch=header.leader_epoch,
+                )
+                for header in headers
+                for base_offset, values in runs_in_batch(answer.records, header)
+                for offset, value in enumerate(values, base_offset)
+                if offset >= current.position
+            ]
         except CorruptBatchError:
             self._retry(current, ErrorCode.CORRUPT_MESSAGE)
             return
-        records = [
-            make_record(
-                topic=current.key.topic,
-                partition=current.key.partition,
-                offset=offset,
-                value=value,
-                leader_epoch=header.leader_epoch,
-            )
-            for header in headers
-            for base_offset, values in runs_in_batch(answer.records, header)
-            for offset, value in enumerate(values, base_offset)
-            if offset >= current.position
-        ]
         current.error, current.offset, current.records = NO_ERROR, current.position, tuple(records)
         current.end_offset, current.leader_epoch = answer.high_watermark, answer.leader_epoch
         current.log_start_offset = answer.log_start_offset

@@ -167,7 +167,9 @@ class Channels:
     def on_response(self, broker: int, response: ControlResponse) -> ControlRequest | None:
         """The next one goes out. Returns the request that was answered; None for an answer that nobody waits for."""
         channel = self.channels.get(broker)
-        if channel is None or channel.in_flight != response.correlation_id:
+        if channel is None or not channel.in_flight or channel.in_flight != response.correlation_id:
+            return None
+        if response.kind != type(channel.queue[0]).__name__:
             return None
         answered = channel.queue.popleft()
         channel.in_flight = 0

@@ -79,6 +79,9 @@ class GroupLog:
             base_offset=0,
             leader_epoch=-1,
         )
+        if len(batch) > partition.log.options.max_message_bytes:
+            done(ErrorCode.MESSAGE_TOO_LARGE, -1)
+            return
         appended = partition.log.append_as_leader(batch, epoch, now_ms=now_ms)
         self.broker_context.record(
             Name.APPENDED,

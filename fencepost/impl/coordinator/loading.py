@@ -24,7 +24,7 @@ from fencepost.impl.coordinator.records import (
 from fencepost.impl.coordinator.table import NOT_OWNED, GroupTable, Load, Place
 from fencepost.impl.core.broker_context import MILLISECOND
 from fencepost.impl.core.core_interface import SetTimer
-from fencepost.impl.log.batch.header import BatchHeader, read_headers
+from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError, read_headers
 from fencepost.impl.log.batch.record_batch import read_records
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.partition import Partition
@@ -130,8 +130,12 @@ class GroupLoading:
             self.apply_batch(load, data, header)
 
     def apply_batch(self, load: Load, data: bytes, header: BatchHeader) -> None:
-        """Take in the records of one batch, in the order of the log; a tombstone takes away."""
-        for record in () if header.is_control else read_records(data, header):
+        """Take in the records of one batch, in the order of the log; a tombstone takes away. A batch that makes no sense says nothing of any group."""
+        try:
+            records = () if header.is_control else read_records(data, header)
+        except CorruptBatchError:
+            records = ()
+        for record in records:
             key = decode_key(record.key)
             if isinstance(key, GroupKey):
                 group = None if record.value is None else decode_group(record.value)

@@ -15,9 +15,14 @@ from attrs import define
 
 from fencepost.impl.coordinator.group import Group, Member, Waiting, member_id_of
 from fencepost.impl.coordinator.rebalance import STORE_ERRORS, Rebalances
+from fencepost.impl.coordinator.records import fits
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.messages import group_api as kafka
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+
+LONGEST_ID_SUFFIX = 64
+"""What a broker adds to a name to make it a member id: three numbers of 64 bits and their hyphens."""
+LONGEST_TIMEOUT_MS = (1 << 31) - 1
 
 
 @define
@@ -44,8 +49,19 @@ class GroupMembership(Rebalances):
 
     def _joinable(self, request: kafka.JoinGroupRequest) -> tuple[Group | None, ErrorCode]:
         options = self.table.broker_context.options.groups
-        if not request.group_id:
+        if not request.group_id or not fits(request.group_id):
             return None, ErrorCode.INVALID_GROUP_ID
+        names = (
+            request.client_id,
+            request.group_instance_id,
+            request.protocol_type,
+            *dict(request.protocols),
+        )
+        if (
+            not fits(*names, room=LONGEST_ID_SUFFIX)
+            or not 0 < request.rebalance_timeout_ms <= LONGEST_TIMEOUT_MS
+        ):
+            return None, ErrorCode.INVALID_REQUEST
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         if error is not NO_ERROR:
             return None, error

@@ -20,16 +20,19 @@ from fencepost.impl.coordinator.records import (
     OffsetValue,
     encode_key,
     encode_offset,
+    fits,
 )
 from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.coordinator.table import GroupTable
 from fencepost.impl.messages import group_api as kafka
+from fencepost.impl.messages.broker_api import NO_EPOCH
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 MAXIMUM_METADATA = 4096
 """offset.metadata.max.bytes: characters of a commit's metadata."""
+LARGEST_EPOCH = (1 << 31) - 1
 EXPIRY_TIMER = ("group_expiry",)
 COMMIT_ERRORS = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
@@ -37,6 +40,7 @@ COMMIT_ERRORS = {
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.INVALID_COMMIT_OFFSET_SIZE,
 }
 """What a client is told of an append's error."""
 
@@ -58,6 +62,9 @@ class GroupOffsets:
             self._committed(source, request, error, appended=False)
             return
         self.membership.heard(group, request.member_id)
+        if not request.offsets:  # nothing to write, and nothing to wait for
+            self._committed(source, request, NO_ERROR, appended=False)
+            return
         now_ms = self.table.now_ms
         values = [
             OffsetValue(
@@ -80,8 +87,9 @@ class GroupOffsets:
         error = self.log.not_coordinator(self.table.number_of(request.group_id))
         if error is not NO_ERROR:
             return None, error
-        if any(len(each.metadata) > MAXIMUM_METADATA for each in request.offsets):
-            return None, ErrorCode.OFFSET_METADATA_TOO_LARGE
+        error = self._storable(request)
+        if error is not NO_ERROR:
+            return None, error
         group = self.table.groups.get(request.group_id)
         if group is None:
             if request.generation_id >= 0:
@@ -95,6 +103,19 @@ class GroupOffsets:
         if error is NO_ERROR:
             error = self.generation_fencing(group, request.generation_id)
         return group, error
+
+    def _storable(self, request: kafka.OffsetCommitRequest) -> ErrorCode:
+        """Whether the offsets can be records at all."""
+        if not fits(request.group_id):
+            return ErrorCode.INVALID_GROUP_ID
+        for each in request.offsets:
+            if not each.partition.is_legal:
+                return ErrorCode.INVALID_TOPIC_EXCEPTION
+            if not NO_EPOCH <= each.leader_epoch <= LARGEST_EPOCH:
+                return ErrorCode.INVALID_REQUEST
+            if len(each.metadata) > MAXIMUM_METADATA:
+                return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        return NO_ERROR
 
     def generation_fencing(self, group: Group, generation: int) -> ErrorCode:
         """Protection P3: only a member of the group's present generation commits, and not while the next one waits for its assignment."""

@@ -16,6 +16,8 @@ NO_EXPIRY = -1
 """An offset that says nothing of its end: the retention decides."""
 OFFSET_KEY, GROUP_KEY, VALUE = 1, 2, 3
 KNOWN_VALUES = range(4)
+LONGEST_STRING = (1 << 15) - 1
+"""Bytes of a string in a record: its length is an int16."""
 
 
 @frozen
@@ -97,6 +99,11 @@ def _string(text: str | None) -> bytes:
 
 def _bytes(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
+
+
+def fits(*texts: str | None, room: int = 0) -> bool:
+    """Whether each of these texts can be a string of a record. room: bytes that will be added to each."""
+    return all(text is None or len(text.encode()) <= LONGEST_STRING - room for text in texts)
 
 
 def encode_key(key: OffsetKey | GroupKey) -> bytes:

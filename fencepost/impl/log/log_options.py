@@ -31,6 +31,8 @@ class LogOptions:
     compact: bool = False
     contiguous: bool = False
     delete_retention_ms: int = _at_least(0, DAY_MS)
+    max_message_bytes: int = _at_least(1, MEBIBYTE + 12)
+    """Of a batch that a client produces, header included; Kafka's default of max.message.bytes."""
     log_append_time: bool = False
     producer_id_expiration_ms: int = _at_least(1, DAY_MS)
 

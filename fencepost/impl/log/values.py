@@ -10,18 +10,18 @@ from functools import lru_cache
 from fencepost.impl.log.batch.header import (
     CRC_START,
     BatchHeader,
-    CorruptBatchError,
-    Damage,
     header_before,
     read_headers,
     unchecked_header,
 )
-from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, read_records
+from fencepost.impl.log.batch.record_batch import Header, Record, each_record, encode_batch
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_VALUE = -1
 KNOWN_BATCHES = 4096
 """Batches whose value ids are remembered: more than are on their way through a cluster at once."""
+KNOWN_BATCH_BYTES = 16 * 1024
+"""A larger batch is decoded each time: KNOWN_BATCHES of the largest would be 4 GB. Kafka's producers fill batches of 16 KiB (batch.size)."""
 MAX_DIGITS = 19
 """Of a 64-bit number: a longer value is no value id."""
 VALUE_ID = "value-id"
@@ -45,6 +45,8 @@ def batch_of(
 
 def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
     """The value ids of a batch's records, in order. Raises CorruptBatchError."""
+    if header.size > KNOWN_BATCH_BYTES:
+        return tuple(value_of(record) for record in each_record(data, header))
     return _values_under_checksum(data[header.position + CRC_START : header.end_position])
 
 
@@ -52,7 +54,7 @@ def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
 def _values_under_checksum(body: bytes) -> tuple[int, ...]:
     """Of a batch without what its leader stamped: every replica and every reader meets the same bytes, and they are decoded once."""
     data = header_before(body) + body
-    return tuple(value_of(record) for record in read_records(data, unchecked_header(data)))
+    return tuple(value_of(record) for record in each_record(data, unchecked_header(data)))
 
 
 def value_of(record: Record) -> int:
@@ -69,21 +71,12 @@ def batches_of(data: bytes, *, check_crc: bool = True) -> Iterator[tuple[BatchHe
         yield header, values_of(data, header)
 
 
-def require_keys(data: bytes) -> None:
-    """Each record that a client sends to a compacted topic has a key: the cleaner would drop it (Kafka's LogValidator). Raises CorruptBatchError."""
-    for header in read_headers(data):
-        if not header.is_control and any(record.key is None for record in read_records(data, header)):
-            raise CorruptBatchError(
-                Damage.RECORDS, header.position, expected="a key in each record", seen="one without"
-            )
-
-
 def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int, ...]]]:
     """(base offset, value ids) of each run of records without a gap: a single one, unless the batch was compacted. Raises CorruptBatchError."""
     if header.count == header.last_offset_delta + 1:
         return [(header.base_offset, values_of(data, header))]
     runs: list[tuple[int, tuple[int, ...]]] = []
-    for record in read_records(data, header):
+    for record in each_record(data, header):
         if runs and runs[-1][0] + len(runs[-1][1]) == record.offset:
             runs[-1] = (runs[-1][0], (*runs[-1][1], value_of(record)))
         else:

@@ -32,6 +32,12 @@ from fencepost.traces.events import Name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 TIMEOUT_TIMER, BACKOFF_TIMER = "fetch_timeout", "fetch_backoff"
+ANSWERS: dict[type, type] = {
+    FetchRequest: FetchResponse,
+    ListOffsetsRequest: ListOffsetsResponse,
+    OffsetsForLeaderEpochRequest: OffsetsForLeaderEpochResponse,
+}
+Answer = FetchResponse | ListOffsetsResponse | OffsetsForLeaderEpochResponse
 MAX_BYTES = 1_048_576
 """Of one partition in one fetch: replica.fetch.max.bytes."""
 
@@ -52,12 +58,13 @@ class Following:
 
 @define
 class Conversation:
-    """With one leader. in_flight: correlation id of the request that is not answered yet, 0 for none. deadline: host time by
-    which it must be answered; watched: whether the timer that looks after it is set."""
+    """With one leader. in_flight: correlation id of the request that is not answered yet, 0 for none; awaited: what kind of answer it wants. deadline: host
+    time by which it must be answered; watched: whether the timer that looks after it is set."""
 
     leader: int
     followings: dict[TopicPartition, Following] = field(factory=dict)
     in_flight: int = 0
+    awaited: type = object
     deadline: int = 0
     watched: bool = False
     asked: dict[TopicPartition, int] = field(factory=dict)
@@ -186,6 +193,7 @@ class ReplicaFetcher:
         asked: dict[TopicPartition, int],
     ) -> None:
         conversation.in_flight, conversation.asked = request.correlation_id, asked
+        conversation.awaited = ANSWERS[type(request)]
         self.broker_context.send_periodic(conversation.leader, request)
         conversation.deadline = self.broker_context.now + self.patience
         if not conversation.watched:
@@ -211,9 +219,11 @@ class ReplicaFetcher:
 
     # ---- answers
 
-    def _answered(self, source: int, correlation_id: int) -> Conversation | None:
+    def _answered(self, source: int, response: Answer) -> Conversation | None:
         conversation = self.conversations.get(source)
-        if conversation is None or conversation.in_flight != correlation_id:
+        if conversation is None or conversation.in_flight != response.correlation_id:
+            return None
+        if not conversation.in_flight or type(response) is not conversation.awaited:
             return None
         conversation.in_flight = 0
         return conversation
@@ -227,7 +237,7 @@ class ReplicaFetcher:
 
     def on_epoch_ends(self, source: int, response: OffsetsForLeaderEpochResponse) -> None:
         """Cut the logs; partitions that agree begin to fetch, others ask again."""
-        conversation = self._answered(source, response.correlation_id)
+        conversation = self._answered(source, response)
         if conversation is None:
             return
         for answer in response.ends:
@@ -242,7 +252,7 @@ class ReplicaFetcher:
 
     def on_start_listed(self, source: int, response: ListOffsetsResponse) -> None:
         """Now it is known on which side of the leader's log this one is."""
-        conversation = self._answered(source, response.correlation_id)
+        conversation = self._answered(source, response)
         if conversation is None:
             return
         (key,) = conversation.asked
@@ -262,7 +272,7 @@ class ReplicaFetcher:
 
     def on_fetched(self, source: int, response: FetchResponse) -> None:
         """Append what came, move the high watermark, and fetch on."""
-        conversation = self._answered(source, response.correlation_id)
+        conversation = self._answered(source, response)
         if conversation is None:
             return
         for answer in response.partitions:
@@ -316,7 +326,12 @@ class ReplicaFetcher:
 
     def _appended(self, partition: Partition, records: bytes, header: BatchHeader) -> None:
         """One event for each run of records without a gap; the last one tells the log end if the batch goes on beyond its records (compaction)."""
-        runs = runs_in_batch(records, header) or [(header.next_offset, ())]
+        try:
+            runs = runs_in_batch(records, header) or [(header.next_offset, ())]
+        except (
+            CorruptBatchError
+        ):  # the leader has it in its log, so that it is copied; what it says nobody knows
+            runs = [(header.next_offset, ())]
         for number, (base_offset, values) in enumerate(runs, 1):
             whole = number < len(runs) or base_offset + len(values) == header.next_offset
             self.broker_context.record(

@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
+from fencepost.impl.core.broker_context import INTERNAL_TOPICS, MILLISECOND, BrokerContext
 from fencepost.impl.log.batch.header import CorruptBatchError
 from fencepost.impl.log.producer.state import InvalidProducerEpochError, OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import LogOfflineError
-from fencepost.impl.log.values import batches_of, require_keys
+from fencepost.impl.log.validation import RefusedBatchError, validated
+from fencepost.impl.log.values import batches_of
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
     DeleteRecordsRequest,
@@ -40,6 +41,8 @@ from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 CLIENT = -1
+MOST_FETCHED_BYTES = 55 * 1024 * 1024
+"""Of records in one answer: fetch.max.bytes of a Kafka broker. Whatever a client asks for, a frame must hold it. The last batch may go beyond."""
 
 
 @define
@@ -78,6 +81,10 @@ class LeaderRole:
     def produce(self, source: int, request: ProduceRequest) -> None:
         """Append, then answer at once or when the high watermark has passed the batch."""
         partition, error = self._led(request.partition)
+        if request.partition.topic in INTERNAL_TOPICS:
+            error = (
+                ErrorCode.INVALID_TOPIC_EXCEPTION
+            )  # only their coordinator writes there, and it does not come this way
         if error is not NO_ERROR:
             self._produced(source, request, error)
             return
@@ -87,13 +94,15 @@ class LeaderRole:
             self._produced(source, request, ErrorCode.NOT_ENOUGH_REPLICAS)
             return
         try:
-            if partition.log.options.compact:
-                require_keys(request.records)
+            records = validated(request.records, partition.log.options)
             appended = partition.log.append_as_leader(
-                request.records, partition.leader_epoch, now_ms=self.broker_context.now // MILLISECOND
+                records, partition.leader_epoch, now_ms=self.broker_context.now // MILLISECOND
             )
         except CorruptBatchError:
             self._produced(source, request, ErrorCode.CORRUPT_MESSAGE)
+            return
+        except RefusedBatchError as refused:
+            self._produced(source, request, refused.error)
             return
         except OutOfOrderSequenceError:
             self._produced(source, request, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -191,12 +200,13 @@ class LeaderRole:
         self, request: FetchRequest, found: list[tuple[FetchPartition, Partition | None, ErrorCode]]
     ) -> tuple[list[FetchedPartition], bool]:
         """What there is of each partition, and whether it is worth an answer before the time is up: records, or an error."""
-        answers, worth_it = [], False
+        answers, worth_it, room = [], False, MOST_FETCHED_BYTES
         for wanted, partition, error in found:
             if error is not NO_ERROR or partition is None:
                 answer = self._refused(wanted, error)
             else:
-                answer = self._read_one(request, wanted, partition)
+                answer = self._read_one(request, wanted, partition, room)
+                room -= len(answer.records)
             answers.append(answer)
             worth_it = worth_it or bool(answer.records) or answer.error is not NO_ERROR
         return answers, worth_it
@@ -208,7 +218,7 @@ class LeaderRole:
         return FetchedPartition(partition=wanted.partition, error=error)
 
     def _read_one(
-        self, request: FetchRequest, wanted: FetchPartition, partition: Partition
+        self, request: FetchRequest, wanted: FetchPartition, partition: Partition, room: int
     ) -> FetchedPartition:
         log, offset, follower = partition.log, wanted.offset, request.replica_id != CLIENT
         if follower and request.replica_id not in partition.followers:
@@ -219,9 +229,9 @@ class LeaderRole:
             return self._refused(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
         end = log.log_end_offset if follower else partition.high_watermark
         records = b""
-        if offset < end or log.offline:
+        if (offset < end and room > 0) or log.offline:
             try:
-                records = log.read(offset, max_bytes=request.max_bytes, end_offset=end)
+                records = log.read(offset, max_bytes=min(request.max_bytes, room), end_offset=end)
             except CorruptBatchError:
                 return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
         return FetchedPartition(
@@ -262,6 +272,8 @@ class LeaderRole:
     def delete_records(self, source: int, request: DeleteRecordsRequest) -> None:
         """Let the log start at the offset asked for. Followers hear of it by their next fetch; Kafka answers when all of them have."""
         partition, error = self._led(request.partition)
+        if request.partition.topic in INTERNAL_TOPICS:
+            error = ErrorCode.INVALID_TOPIC_EXCEPTION
         low_watermark = -1
         if error is NO_ERROR and partition is not None:
             if request.offset > partition.high_watermark:

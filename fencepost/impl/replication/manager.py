@@ -31,6 +31,8 @@ from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.traces.plan import TopicOptions
 
 CHECKPOINT_TIMER = ("high_watermark_checkpoint",)
+LONGEST_DETAIL = 300
+"""Characters of an illegal name that an event shows."""
 
 
 def log_options(topic: TopicOptions) -> LogOptions:
@@ -190,11 +192,19 @@ class ReplicaManager:
         in_order = self.late_copy_fencing(request)
         for state in request.partitions:
             partition = self.partitions.get(state.partition)
-            if partition is None and not in_order:
-                continue  # it was deleted since
+            if partition is None and (not in_order or not self._may_be_created(state.partition)):
+                continue  # it was deleted since, or never could be
             partition = partition or self._create(state.partition)
             if self.leader_epoch_fencing(partition, state) and self._may_follow(state):
                 self._take(partition, state)
+
+    def _may_be_created(self, key: TopicPartition) -> bool:
+        """A name out of ZooKeeper or a request may be one that no directory can have: the disk's error would halt the broker."""
+        if not key.is_legal:
+            self.broker_context.record(
+                Name.MARK, cause="illegal_partition", detail=repr(tuple(key))[:LONGEST_DETAIL]
+            )
+        return key.is_legal
 
     def _may_follow(self, state: PartitionState) -> bool:
         """Kafka's makeFollowers: nobody follows a leader that it has not heard to be alive. The replica is there, its high watermark checkpointed

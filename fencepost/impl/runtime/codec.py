@@ -1,7 +1,7 @@
 """Messages as bytes: MessagePack arrays of a message's fields, read back strictly against the declared types.
 
 Owns the translation, made from the messages' own classes. Must not know sockets, or what a message means. A value of a wrong type, a missing
-or an additional field, an unknown kind: `MalformedError`, never a guess. Integers are 64-bit; a bool is no integer.
+or an additional field, an unknown kind: `MalformedError`, never a guess. Integers are 64-bit, or 32-bit where Kafka's are; a bool is no integer.
 """
 
 from collections.abc import Callable
@@ -17,6 +17,15 @@ from fencepost.impl.messages import broker_api
 from fencepost.impl.messages.broker_api import Message
 
 INT64 = range(-(2**63), 2**63)
+INT32 = range(-(2**31), 2**31)
+INT32_FIELDS = frozenset(
+    {
+        "acks", "asked_epoch", "broker_id", "controller_epoch", "controller_id", "coordinator_epoch", "current_leader_epoch", "epoch",
+        "generation_id", "leader", "leader_epoch", "max_bytes", "node", "partition", "rebalance_timeout_ms", "replica_id", "session_timeout_ms",
+        "zk_version",
+    }
+)  # fmt: skip
+"""Numbers that Kafka's protocol has in 32 bits, or fewer, by the names that they have in every message: logs and records hold them so."""
 Reader = Callable[[Any], Any]
 Writer = Callable[[Any], Any]
 
@@ -36,7 +45,7 @@ def encode(message: Message) -> bytes:
     return msgspec.msgpack.encode([kind.__name__, plain(message)])
 
 
-def decode(data: bytes) -> Message:
+def decode(data: bytes | bytearray) -> Message:
     """The message that these bytes are."""
     try:
         kind, fields = msgspec.msgpack.decode(data)
@@ -118,14 +127,22 @@ def _reader(kind: Any) -> Reader:
         return _member(kind)
     if hasattr(kind, "_fields"):
         hints = get_type_hints(kind)
-        return _row(kind.__name__, kind._make, tuple(_reader(hints[name]) for name in kind._fields))
+        return _row(kind.__name__, kind._make, tuple(_field(name, hints[name]) for name in kind._fields))
     assert _is_value(kind), f"no rule to read {kind}"
     names = tuple(name for name, _ in _fields(kind))
     return _row(
         kind.__name__,
         lambda values: kind(**dict(zip(names, values, strict=True))),
-        tuple(_reader(hint) for _, hint in _fields(kind)),
+        tuple(_field(name, hint) for name, hint in _fields(kind)),
     )
+
+
+def _field(name: str, hint: Any) -> Reader:
+    return _small_integer if hint is int and name in INT32_FIELDS else _reader(hint)
+
+
+def _small_integer(value: Any) -> int:
+    return value if type(value) is int and value in INT32 else _refuse("a 32-bit integer", value)
 
 
 def _integer(value: Any) -> int:

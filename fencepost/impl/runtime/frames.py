@@ -8,29 +8,30 @@ import struct
 
 import msgspec
 
+from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.runtime.codec import INT64, MalformedError
 
 MAXIMUM_FRAME = 100 * 1024 * 1024
 """Kafka's socket.request.max.bytes. Bytes of another protocol are nearly always read as a larger length, and are refused by it."""
 MAXIMUM_GREETING = 256
 PROTOCOL = "fencepost-1"
-_LENGTH = struct.Struct("!I")
+LENGTH = struct.Struct("!I")
 
 
 def framed(data: bytes) -> bytes:
     """The bytes of one frame."""
     assert len(data) <= MAXIMUM_FRAME, f"a frame of {len(data)} bytes"
-    return _LENGTH.pack(len(data)) + data
+    return LENGTH.pack(len(data)) + data
 
 
 async def read_frame(reader: asyncio.StreamReader, limit: int = MAXIMUM_FRAME) -> bytes | None:
     """The next frame; None at the end of the stream. Nothing is kept for a frame that is too long."""
     try:
-        (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
     except asyncio.IncompleteReadError as error:
         if error.partial:
             raise MalformedError(
-                f"expected {_LENGTH.size} bytes of length, saw {len(error.partial)}"
+                f"expected {LENGTH.size} bytes of length, saw {len(error.partial)}"
             ) from None
         return None
     if length > limit:
@@ -42,19 +43,16 @@ async def read_frame(reader: asyncio.StreamReader, limit: int = MAXIMUM_FRAME) -
 
 
 def greeting(node: int) -> bytes:
-    """The first frame of a connection that this node opened."""
+    """The first frame of a connection that this client opened."""
     return framed(msgspec.msgpack.encode([PROTOCOL, node]))
 
 
-async def read_greeting(reader: asyncio.StreamReader) -> int | None:
-    """Who opened the connection; None if it was closed before it said anything."""
-    data = await read_frame(reader, MAXIMUM_GREETING)
-    if data is None:
-        return None
+def client_of_greeting(data: bytes) -> int:
+    """The client that a greeting comes from. Raises MalformedError: a broker does not come to this listener."""
     try:
-        protocol, node = msgspec.msgpack.decode(data)
+        protocol, node = msgspec.msgpack.decode(data, type=tuple[str, int])
     except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
-        protocol, node = None, None
-    if protocol != PROTOCOL or type(node) is not int or node < 1 or node not in INT64:
-        raise MalformedError(f"expected a greeting of {PROTOCOL}, saw {data[:40]!r}")
+        protocol, node = "", 0
+    if protocol != PROTOCOL or node < FIRST_CLIENT or node not in INT64:
+        raise MalformedError(f"expected a greeting of {PROTOCOL} by a client, saw {data[:40]!r}")
     return node

@@ -4,13 +4,14 @@ Owns connections, their queues and their end. Must not know the core: it hands (
 connection of its own making, in order; what it sends to a client goes back on the connection by which the client came. TCP may lose what was
 sent when a connection breaks, so messages may be lost here too: a full queue, a broker that is down. The core's time-outs tell.
 
-A malformed frame closes its connection, with the reason in the log, and nothing else.
+A malformed frame closes its connection, with the reason in the log, and nothing else. So does one that its sender may not send: clients and brokers
+come to listeners of their own, and a broker shows the cluster's credentials (greeting.py).
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from attrs import define, field
 
@@ -18,25 +19,50 @@ from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.addresses import Address
 from fencepost.impl.runtime.codec import MalformedError, decode, encode
-from fencepost.impl.runtime.frames import MAXIMUM_FRAME, framed, greeting, read_frame, read_greeting
+from fencepost.impl.runtime.frames import (
+    MAXIMUM_FRAME,
+    MAXIMUM_GREETING,
+    client_of_greeting,
+    framed,
+    greeting,
+    read_frame,
+)
+from fencepost.impl.runtime.greeting import (
+    Credentials,
+    broker_greeting,
+    broker_of_greeting,
+    check_broker,
+    check_client,
+)
+from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME, MOST_UNFINISHED_BYTES, Intake
 
 LOG = logging.getLogger("fencepost.network")
 MAXIMUM_QUEUED_MESSAGES = 10_000
 """To one peer; further ones are lost, as the simulated host loses them."""
 MAXIMUM_BUFFERED_BYTES = MAXIMUM_FRAME
 """To one client that does not read; then its connection is closed."""
+MOST_BUFFERED_BYTES = 2 * MAXIMUM_BUFFERED_BYTES
+"""To all clients together; then the connection with most of it is closed."""
+BUFFERED_NOTICED = 1024 * 1024
+"""Only when a client leaves so much unread, all clients' buffers are added up."""
 CONNECT_S = 5.0
+GREETING_S = 10.0
+"""How long a connection may take to say who it is."""
 RETRY_S = 0.1
+
+
+Accepted = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @define(eq=False)
 class Peer:
-    """A broker that we send to. receive(source, message): what it sends back, if we are a client; a broker is sent nothing back here.
+    """A broker that we send to. hello: the greeting. receive(source, message): what it sends back, if we are a client; a broker is sent nothing back here.
     queue: encoded messages that wait for the connection or for room in it."""
 
     node: int
     target: int
     address: Address
+    hello: bytes
     receive: Callable[[int, Message], None]
     queue: "asyncio.Queue[bytes]" = field(factory=lambda: asyncio.Queue(MAXIMUM_QUEUED_MESSAGES))
 
@@ -68,7 +94,7 @@ class Peer:
         closed = asyncio.ensure_future(self._listen(reader))
         closed.add_done_callback(lambda it: it.cancelled() or it.exception())  # how it closed is no news
         next_message: asyncio.Future[bytes] | None = None
-        writer.write(greeting(self.node) + framed(first))
+        writer.write(self.hello + framed(first))
         try:
             while not closed.done():
                 await writer.drain()
@@ -98,29 +124,40 @@ class Peer:
 
 @define(eq=False)
 class Network:
-    """receive(source, message) takes what arrives. understands: the kinds of messages that the core takes. addresses: of the brokers.
-    refused: connections closed for a malformed frame."""
+    """receive(source, message) takes what arrives. addresses: of the brokers, of their
+    client listeners if we are a client, else of their inter-broker listeners. credentials: of the cluster; without any, no broker speaks to another.
+    refused: connections closed for a malformed frame or an unwelcome sender. intake, peer_intake: bounds on what clients and brokers send."""
 
     node: int
     addresses: Mapping[int, Address]
     receive: Callable[[int, Message], None]
-    understands: Callable[[type], bool] = lambda kind: True
+    credentials: Credentials | None = None
     refused: int = 0
+    intake: Intake = field(factory=lambda: Intake(MAXIMUM_CLIENT_FRAME, MOST_UNFINISHED_BYTES))
+    peer_intake: Intake = field(factory=lambda: Intake(MAXIMUM_FRAME, 4 * MAXIMUM_FRAME))
     _peers: dict[int, Peer] = field(factory=dict)
     _clients: dict[int, asyncio.StreamWriter] = field(factory=dict)
     _tasks: set["asyncio.Task[None]"] = field(factory=set)
-    _server: asyncio.Server | None = None
+    _servers: list[asyncio.Server] = field(factory=list)
 
     async def listen(self, host: str, port: int) -> int:
-        """Accept connections; returns the port (port 0: any free one)."""
-        self._server = await asyncio.start_server(self._accepted, host, port)
-        bound: int = self._server.sockets[0].getsockname()[1]
+        """Accept clients; returns the port (port 0: any free one)."""
+        return await self._listen(host, port, self._client_accepted)
+
+    async def listen_to_brokers(self, host: str, port: int) -> int:
+        """Accept the brokers of this cluster, and nobody else; returns the port."""
+        return await self._listen(host, port, self._broker_accepted)
+
+    async def _listen(self, host: str, port: int, accepted: Accepted) -> int:
+        server = await asyncio.start_server(accepted, host, port)
+        self._servers.append(server)
+        bound: int = server.sockets[0].getsockname()[1]
         return bound
 
     async def close(self) -> None:
         """Close every connection and the listening socket."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -134,18 +171,36 @@ class Network:
             asyncio.get_running_loop().call_soon(self.receive, target, message)
         elif target in self.addresses:
             if target not in self._peers:
-                peer = self._peers[target] = Peer(self.node, target, self.addresses[target], self.receive)
+                hello = self._hello()
+                if hello is None:
+                    return
+                peer = self._peers[target] = Peer(
+                    self.node, target, self.addresses[target], hello, self.receive
+                )
                 self._keep(asyncio.ensure_future(peer.run()))
             self._peers[target].send(encode(message))
+
+    def _hello(self) -> bytes | None:
+        if self.node >= FIRST_CLIENT:
+            return greeting(self.node)
+        return None if self.credentials is None else broker_greeting(self.node, self.credentials)
 
     def _send_to_client(self, target: int, message: Message) -> None:
         writer = self._clients.get(target)
         if writer is None:
             return
         writer.write(framed(encode(message)))
-        if writer.transport.get_write_buffer_size() > MAXIMUM_BUFFERED_BYTES:
-            LOG.warning("client %d does not read; its connection is closed", target)
-            writer.transport.abort()
+        waiting = writer.transport.get_write_buffer_size()
+        if waiting > MAXIMUM_BUFFERED_BYTES:
+            self._abort(target)
+        elif waiting > BUFFERED_NOTICED:
+            buffered = {each: one.transport.get_write_buffer_size() for each, one in self._clients.items()}
+            if sum(buffered.values()) > MOST_BUFFERED_BYTES:
+                self._abort(max(buffered, key=lambda each: buffered[each]))
+
+    def _abort(self, client: int) -> None:
+        LOG.warning("client %d does not read; its connection is closed", client)
+        self._clients.pop(client).transport.abort()
 
     def _keep(self, task: "asyncio.Task[None]") -> None:
         self._tasks.add(task)
@@ -153,15 +208,31 @@ class Network:
 
     # ---- what comes in
 
-    async def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _client_accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._accepted(reader, writer, from_broker=False)
+
+    async def _broker_accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await self._accepted(reader, writer, from_broker=True)
+
+    async def _accepted(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, from_broker: bool
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._keep(task)
         source: int | None = None
         try:
-            source = await read_greeting(reader)
-            if source is not None:
-                await self._serve(source, reader, writer)
+            data = await asyncio.wait_for(read_frame(reader, MAXIMUM_GREETING), GREETING_S)
+            if data is not None and from_broker:
+                source = broker_of_greeting(data, self.credentials)
+                await self._serve_broker(source, reader, writer)
+            elif data is not None:
+                source = client_of_greeting(data)
+                await self._serve_client(source, reader, writer)
+        except TimeoutError:
+            LOG.info(
+                "%s: connection closed: no greeting within %.0f s", _peer_name(writer, source), GREETING_S
+            )
         except MalformedError as error:
             self.refused += 1
             LOG.warning("%s: connection closed: %s", _peer_name(writer, source), error)
@@ -174,13 +245,21 @@ class Network:
                 del self._clients[source]
             writer.close()
 
-    async def _serve(self, source: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if source >= FIRST_CLIENT:
-            self._clients[source] = writer
-        while (data := await read_frame(reader)) is not None:
+    async def _serve_client(
+        self, source: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._clients[source] = writer
+        while (data := await self.intake.frame(reader, writer.transport.abort)) is not None:
             message = decode(data)
-            if not self.understands(type(message)):
-                raise MalformedError(f"expected a message for a broker, saw {type(message).__name__}")
+            check_client(message)
+            self.receive(source, message)
+
+    async def _serve_broker(
+        self, source: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        while (data := await self.peer_intake.frame(reader, writer.transport.abort)) is not None:
+            message = decode(data)
+            check_broker(source, message)
             self.receive(source, message)
 
 

@@ -11,9 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.impl.messages import broker_api
-from fencepost.impl.messages.broker_api import FetchPartition, FetchRequest, ProduceRequest, TopicPartition
-from fencepost.impl.runtime.codec import KINDS, MalformedError, decode, encode
+from fencepost.impl.messages.broker_api import (
+    EpochEnd,
+    EpochQuery,
+    FetchPartition,
+    FetchRequest,
+    PartitionState,
+    ProduceRequest,
+    TopicPartition,
+)
+from fencepost.impl.runtime.codec import INT32_FIELDS, KINDS, MalformedError, decode, encode
 
+INNER = (EpochEnd, EpochQuery, FetchPartition, PartitionState)
 QUICK = settings(derandomize=True, deadline=None, database=None, max_examples=200)
 PLAIN = {
     int: st.integers(-(2**63), 2**63 - 1),
@@ -38,9 +47,16 @@ def values(kind):
         return st.tuples(*(values(one) for one in arguments))
     hints = get_type_hints(kind)
     if issubclass(kind, tuple):
-        return st.builds(kind, *(values(hints[name]) for name in kind._fields))
-    fields = {name: values(hints[name]) for name in kind.__struct_fields__}
+        return st.builds(kind, *(named(name, hints[name]) for name in kind._fields))
+    fields = {name: named(name, hints[name]) for name in kind.__struct_fields__}
     return st.builds(lambda **given: kind(**given), **fields)
+
+
+def named(name, kind):
+    """Any value of a field."""
+    if kind is int and name in INT32_FIELDS:
+        return st.integers(-(2**31), 2**31 - 1)
+    return values(kind)
 
 
 MESSAGES = st.one_of([values(kind) for kind in get_args(broker_api.Message)])
@@ -55,6 +71,18 @@ def test_every_message_survives_the_wire(message):
     """Rule: encode and decode lose nothing, for every kind of message that there is."""
     again = decode(encode(message))
     assert again == message and type(again) is type(message)
+
+
+@pytest.mark.parametrize("number", [-(2**31) - 1, 2**31, 2**63 - 1])
+def test_numbers_of_32_bits_are_refused_beyond_them(number):
+    """Rule: a leader epoch that no batch can hold never reaches a broker; every name in the table is a field of some message."""
+    wanted = FetchPartition(partition=TopicPartition("t", 0), offset=number, leader_epoch=number)
+    request = FetchRequest(correlation_id=1, replica_id=-1, max_wait=0, max_bytes=1, partitions=(wanted,))
+    with pytest.raises(MalformedError, match="expected a 32-bit integer"):
+        decode(encode(request))
+    named = {name for kind in KINDS.values() for name in kind.__struct_fields__} | {"partition"}
+    inner = {name for kind in INNER for name in kind.__struct_fields__}
+    assert named | inner >= INT32_FIELDS
 
 
 def broken(change):

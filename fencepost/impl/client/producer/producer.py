@@ -51,6 +51,16 @@ LINGER, RETRY, REQUEST, DELIVERY, PLACING = (
 KINDS = frozenset({LINGER, RETRY, REQUEST, DELIVERY, PLACING, METADATA[0], IDENTITY[0]})
 """First words of this core's timers."""
 
+FINAL_ERRORS = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+)
+"""Errors that the same bytes meet again: not retriable in Kafka either. CORRUPT_MESSAGE is, for the line may have spoilt them."""
+
 
 @define(eq=False)
 class Producer:
@@ -242,6 +252,9 @@ class Producer:
         else:
             gives_up = error in SEQUENCE_ERRORS and self.sequences.gives_up(line, batch, error)
         line.stale = line.stale or error not in SEQUENCE_ERRORS
+        if error in FINAL_ERRORS and not batch.unknown:
+            self._end(line, batch, Outcome.FAIL)
+            return
         if gives_up:
             self._end(line, batch, Outcome.UNKNOWN)
             return

@@ -16,6 +16,7 @@ from fencepost.impl.log.batch.header import (
     CODEC_MASK,
     CRC_START,
     HEADER_SIZE,
+    LARGEST_OFFSET,
     LENGTH_END,
     MAGIC,
     CorruptBatchError,
@@ -84,6 +85,7 @@ def checked_frames(data: bytes, *, check_crc: bool = True) -> Iterator[Frame]:
             magic != MAGIC
             or not HEADER_SIZE <= size <= end - position
             or base < 0
+            or base + delta >= LARGEST_OFFSET
             or epoch < -1
             or attributes & CODEC_MASK >= _CODECS
             or not 0 <= count <= delta + 1

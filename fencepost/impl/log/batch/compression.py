@@ -33,6 +33,10 @@ class DecompressionError(ValueError):
     """Bytes that are not what their codec says, or that grow beyond the bound."""
 
 
+class TooMuchDataError(DecompressionError):
+    """Bytes that grow beyond the bound; what they hold is not known."""
+
+
 def compress(codec: str, data: bytes) -> bytes:
     """`data` in the codec's framing. codec: one of CODECS."""
     return _COMPRESS[codec](data)
@@ -79,8 +83,10 @@ def _into(decompress_into: Callable[[bytes, bytearray], int]) -> Callable[[bytes
             try:
                 size = decompress_into(data, out)
             except cramjam.DecompressionError as error:
-                if room == bound or _NO_ROOM not in str(error):
+                if _NO_ROOM not in str(error):
                     raise
+                if room == bound:
+                    raise TooMuchDataError(f"more than {bound} bytes") from None
                 room = min(bound, 2 * room)
             else:
                 return bytes(memoryview(out)[:size])
@@ -107,13 +113,13 @@ def _unsnappy(data: bytes, bound: int) -> bytes:
 def _unsnappy_block(data: bytes, bound: int) -> bytes:
     size = cramjam.snappy.decompress_raw_len(data)
     if size > bound:
-        raise DecompressionError(f"a block of {size} bytes where the bound leaves {bound}")
+        raise TooMuchDataError(f"a block of {size} bytes where the bound leaves {bound}")
     return bytes(cramjam.snappy.decompress_raw(data))
 
 
 def _bounded(data: bytes, bound: int) -> bytes:
     if len(data) > bound:
-        raise DecompressionError(f"{len(data)} bytes where the bound is {bound}")
+        raise TooMuchDataError(f"{len(data)} bytes where the bound is {bound}")
     return data
 
 

@@ -44,6 +44,14 @@ def control_type(record: Record) -> ControlType | None:
     return ControlType(number) if number in set(ControlType) else None
 
 
+def is_readable(record: Record) -> bool:
+    """Whether it says what it is: a version and a type, known or not, and all of a marker if it is one."""
+    if record.key is None or len(record.key) < _KEY.size:
+        return False
+    is_marker = control_type(record) in (ControlType.ABORT, ControlType.COMMIT)
+    return not is_marker or end_transaction_of(record) is not None
+
+
 def end_transaction_of(record: Record) -> EndTransaction | None:
     """The marker in a control record; None if it is another kind or cut short."""
     kind = control_type(record)

@@ -46,6 +46,8 @@ LENGTH_END = 12
 CRC_START = 21
 """The first byte that the checksum covers."""
 _LARGEST_SEQUENCE = (1 << 31) - 1
+LARGEST_OFFSET = (1 << 63) - 1
+"""Offsets are 64-bit numbers, the one after the last record's included."""
 _BEFORE_CHECKSUM = struct.Struct(">qiibI")
 KNOWN_HEADERS = 1024
 """Headers that are remembered: more than are on their way through a cluster at once."""
@@ -269,6 +271,8 @@ def _check(header: BatchHeader) -> None:
         wrong = (f"a codec of at most {len(CODECS) - 1}", header.attributes & CODEC_MASK)
     elif header.last_offset_delta < 0:
         wrong = ("a last offset delta of at least 0", header.last_offset_delta)
+    elif header.next_offset > LARGEST_OFFSET:
+        wrong = (f"offsets below {LARGEST_OFFSET}", header.last_offset)
     elif not 0 <= header.count <= header.last_offset_delta + 1:
         wrong = (f"0 to {header.last_offset_delta + 1} records", header.count)
     else:

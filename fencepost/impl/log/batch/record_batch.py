@@ -6,7 +6,7 @@ header.py; other modules take all of it from here.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 from crc32c import crc32c
@@ -34,6 +34,7 @@ from fencepost.impl.log.batch.header import (
     read_headers,
 )
 from fencepost.impl.log.batch.varint import decode_varint, encode_varint
+from fencepost.impl.log.record_walk import SMALLEST_RECORD, walk
 
 __all__ = [
     "CODECS",
@@ -50,6 +51,8 @@ __all__ = [
     "Header",
     "Record",
     "TimestampType",
+    "check_records",
+    "each_record",
     "encode_batch",
     "read_header",
     "read_headers",
@@ -61,8 +64,6 @@ _PREFIX = struct.Struct(">qiib")
 _CRC = struct.Struct(">I")
 _AFTER_CRC = struct.Struct(">hiqqqhii")
 _EPOCH_START, _EPOCH_END = 12, 16
-_SMALLEST_RECORD = 7
-"""Length, attributes, two deltas, two null lengths and a count: a larger record count than the bytes can hold is corruption."""
 
 
 @frozen
@@ -190,28 +191,47 @@ def with_leader_fields(data: Bytes, *, base_offset: int, leader_epoch: int) -> b
 
 def read_records(data: Bytes, header: BatchHeader) -> tuple[Record, ...]:
     """The records of the batch that `header` was read of, out of the same buffer. Raises CorruptBatchError."""
-    payload = bytes(data[header.position + HEADER_SIZE : header.end_position])
+    return tuple(each_record(data, header))
+
+
+def each_record(data: Bytes, header: BatchHeader) -> Iterator[Record]:
+    """The same, one after the other: what a small batch of many records grows to is never in memory as a whole. Raises CorruptBatchError, perhaps after
+    the records before the bad one."""
     try:
-        if header.codec != "none" and payload:
-            payload = decompress(header.codec, payload)
-        return _decode_records(payload, header)
+        yield from _decode_records(_payload(data, header), header)
     except (IndexError, ValueError, DecompressionError) as error:
-        raise CorruptBatchError(
-            Damage.RECORDS,
-            header.position,
-            expected=f"{header.count} records, codec {header.codec}",
-            seen=str(error) if not isinstance(error, IndexError) else "records that end too early",
-        ) from None
+        raise _bad_records(header, error) from None
 
 
-def _decode_records(data: bytes, header: BatchHeader) -> tuple[Record, ...]:
-    if header.count > len(data) // _SMALLEST_RECORD:
+def check_records(data: Bytes, header: BatchHeader) -> None:
+    """Look at the structure of all records, as `read_records` does, without making any. Raises CorruptBatchError."""
+    try:
+        walk(_payload(data, header), header.count, header.last_offset_delta)
+    except (IndexError, ValueError, DecompressionError) as error:
+        raise _bad_records(header, error) from None
+
+
+def _payload(data: Bytes, header: BatchHeader) -> bytes:
+    payload = bytes(data[header.position + HEADER_SIZE : header.end_position])
+    return decompress(header.codec, payload) if header.codec != "none" and payload else payload
+
+
+def _bad_records(header: BatchHeader, error: Exception) -> CorruptBatchError:
+    return CorruptBatchError(
+        Damage.RECORDS,
+        header.position,
+        expected=f"{header.count} records, codec {header.codec}",
+        seen=str(error) if not isinstance(error, IndexError) else "records that end too early",
+    )
+
+
+def _decode_records(data: bytes, header: BatchHeader) -> Iterator[Record]:
+    if header.count > len(data) // SMALLEST_RECORD:
         raise ValueError(f"{len(data)} bytes")
-    records: list[Record] = []
     varint, nullable, position, before = decode_varint, _nullable, 0, -1
     base_offset, base_ms, last_delta = header.base_offset, header.base_timestamp_ms, header.last_offset_delta
     stamped = header.max_timestamp_ms if header.attributes & LOG_APPEND_TIME else None
-    available, append = len(data), records.append
+    available = len(data)
     for _ in range(header.count):
         # Numbers of one byte, as most are, without a call: decode_varint says what they are.
         if (byte := data[position]) < 0x80:
@@ -244,14 +264,11 @@ def _decode_records(data: bytes, header: BatchHeader) -> tuple[Record, ...]:
         if not before < delta <= last_delta:
             raise ValueError(f"offset delta {delta} after {before} in a batch up to {last_delta}")
         before = delta
-        append(
-            Record(
-                base_offset + delta, base_ms + time_delta if stamped is None else stamped, key, value, headers
-            )
+        yield Record(
+            base_offset + delta, base_ms + time_delta if stamped is None else stamped, key, value, headers
         )
     if position != available:
         raise ValueError(f"{available - position} bytes after the last record")
-    return tuple(records)
 
 
 def _nullable(data: bytes, position: int) -> tuple[bytes | None, int]:

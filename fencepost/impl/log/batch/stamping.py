@@ -1,7 +1,7 @@
-"""A broker's time in a produced batch (message.timestamp.type=LogAppendTime, KIP-32).
+"""A broker's time in a produced batch (message.timestamp.type=LogAppendTime, KIP-32), and the right one of its records' times.
 
 Owns the three fields that change: the attribute, the largest timestamp, the checksum. The records stay as they are; whoever reads them takes the
-batch's time for all of them.
+batch's time for all of them if the attribute says so.
 """
 
 from struct import Struct
@@ -20,7 +20,20 @@ def with_append_time(data: bytes, header: BatchHeader, now_ms: int) -> tuple[byt
     attributes = header.attributes | LOG_APPEND_TIME
     stamped = bytearray(data)
     _ATTRIBUTES.pack_into(stamped, _ATTRIBUTES_AT, attributes)
-    _TIMESTAMP.pack_into(stamped, _MAX_TIMESTAMP_AT, now_ms)
-    crc = crc32c(memoryview(stamped)[CRC_START:])
-    _CRC.pack_into(stamped, _CRC_AT, crc)
+    crc = _stamp(stamped, now_ms)
     return bytes(stamped), evolve(header, attributes=attributes, max_timestamp_ms=now_ms, crc=crc)
+
+
+def with_max_timestamp(data: bytes, max_timestamp_ms: int) -> bytes:
+    """The batch with the largest time of its records where its producer wrote another one: indexes and retention go by it."""
+    stamped = bytearray(data)
+    _stamp(stamped, max_timestamp_ms)
+    return bytes(stamped)
+
+
+def _stamp(batch: bytearray, max_timestamp_ms: int) -> int:
+    """Write the time and the checksum that goes with it; returns the checksum."""
+    _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_AT, max_timestamp_ms)
+    crc = crc32c(memoryview(batch)[CRC_START:])
+    _CRC.pack_into(batch, _CRC_AT, crc)
+    return crc

@@ -1,7 +1,8 @@
 """Looking into the files of a log directory, whoever wrote them and whatever happened to them since.
 
 Owns the walk through a segment: which batches it holds, how far it is good, and what is wrong after that. Must not know where files lie (it reads
-from an open one, and only reads), nor how a finding is shown. Memory: one batch, or CHUNK_BYTES, whichever is more.
+from an open one, and only reads), nor how a finding is shown. Memory: one batch and what it is decompressed to (at most
+compression.MOST_DECOMPRESSED_BYTES), or CHUNK_BYTES, whichever is more.
 
 A batch whose checksum or header fails is told and stepped over, because its length still says where the next one begins; everything that makes the
 length doubtful ends the walk. A file is *good* up to the first flaw of any kind.
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from attrs import define, evolve, frozen
 
+from fencepost.impl.log.batch.control_records import is_readable
 from fencepost.impl.log.batch.header import LENGTH_END, MAGIC, unchecked_header
 from fencepost.impl.log.batch.record_batch import (
     HEADER_SIZE,
@@ -19,8 +21,9 @@ from fencepost.impl.log.batch.record_batch import (
     CorruptBatchError,
     Damage,
     Record,
+    check_records,
+    each_record,
     read_header,
-    read_records,
 )
 
 CHUNK_BYTES = 1024 * 1024
@@ -64,11 +67,16 @@ class Flaw:
 @frozen(kw_only=True)
 class BatchSeen:
     """A batch of a segment. computed_crc: what its bytes give, where that is not what its header says; else None.
-    records: None unless asked for and readable."""
+    data: its bytes, if its records were asked for and can be read."""
 
     header: BatchHeader
     computed_crc: int | None = None
-    records: tuple[Record, ...] | None = None
+    data: memoryview | None = None
+
+    @property
+    def records(self) -> Iterator[Record] | None:
+        """Its records, each made when its turn comes: a small batch may hold millions. None if they were not asked for or cannot be read."""
+        return None if self.data is None else each_record(self.data, evolve(self.header, position=0))
 
 
 @define
@@ -116,11 +124,10 @@ def walk_log(
             yield _last_flaw(window, position, size, error)
             return
         flaws = [flaw] if flaw else list(order.flaws(seen.header))
-        if deep and not flaw:
-            try:
-                seen = evolve(seen, records=read_records(data, evolve(seen.header, position=0)))
-            except CorruptBatchError as error:
-                flaws.append(Flaw(position=position, expected=error.expected, seen=error.seen))
+        if not flaw and (bad := _flaw_of_records(data, seen.header)):
+            flaws.append(bad)
+        elif deep and not flaw:
+            seen = evolve(seen, data=data)
         extent.batches += 1
         extent.records += 0 if flaw else seen.header.count
         extent.flaws += len(flaws)
@@ -131,6 +138,19 @@ def walk_log(
         yield from flaws
         for watcher in watchers:
             yield from watcher.see(seen.header, damaged=flaw is not None)
+
+
+def _flaw_of_records(data: memoryview, header: BatchHeader) -> Flaw | None:
+    """What is wrong with the records of a batch under a checksum that holds: somebody wrote them so."""
+    own = evolve(header, position=0)
+    try:
+        check_records(data, own)
+        unreadable = header.is_control and not all(is_readable(record) for record in each_record(data, own))
+    except CorruptBatchError as error:
+        return Flaw(position=header.position, expected=error.expected, seen=error.seen)
+    if unreadable:
+        return Flaw(position=header.position, expected="control records with their type", seen="one without")
+    return None
 
 
 def looks_like_log(source: Source) -> bool:

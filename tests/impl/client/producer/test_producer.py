@@ -5,7 +5,7 @@ from attrs import evolve
 from impl_producer_desk import MILLISECOND, T0, ProducerDesk
 
 from fencepost.impl.client.asking import IDENTITY, METADATA
-from fencepost.impl.client.producer.producer import MAX_ATTEMPTS
+from fencepost.impl.client.producer.producer import FINAL_ERRORS, MAX_ATTEMPTS
 from fencepost.impl.core.core_interface import StopRequested
 from fencepost.impl.log.batch.record_batch import read_header
 from fencepost.impl.messages import broker_api as kafka
@@ -174,7 +174,15 @@ def test_an_error_beside_an_offset_is_unknown(error):
     assert meeting(error, base_offset=3).done[0].outcome is Outcome.UNKNOWN
 
 
-@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("idempotent", [False, True])
+@pytest.mark.parametrize("error", sorted(FINAL_ERRORS))
+def test_what_the_same_bytes_would_meet_again_is_not_retried(error, idempotent):
+    """Rule: a batch that the leader will never append fails with its first answer, as in Kafka."""
+    (row,) = meeting(error, idempotent=idempotent).done
+    assert (row.outcome, row.error, row.attempts) == (Outcome.FAIL, error.value, 1)
+
+
+@pytest.mark.parametrize("error", [error for error in ERRORS if error not in FINAL_ERRORS])
 def test_an_idempotent_producer_retries_everything_until_its_time_is_up(error):
     """Rule: a retry is no duplicate, so that unknown attempts are retried too; what they leave at the end is unknown."""
     desk = meeting(error, idempotent=True)

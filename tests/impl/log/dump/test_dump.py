@@ -1,11 +1,13 @@
 """The walk through the files of a log: all of a healthy one, and of a damaged one exactly how far it is good; never an exception."""
 
+import tracemalloc
 from struct import pack
 
 import pytest
 from crc32c import crc32c
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from impl_batches import tiny_records
 
 from fencepost.impl.log.batch.record_batch import CODECS, Record, encode_batch
 from fencepost.impl.log.dump import indexes, states
@@ -153,14 +155,34 @@ def test_offsets_and_epochs_must_not_go_back():
     assert flaw.expected == "a leader epoch of at least 2" and flaw.position == len(LOG)
 
 
-def test_records_that_make_no_sense_are_found_by_a_deep_walk():
-    """The checksum holds, the records do not parse: only --deep can tell."""
+def test_records_that_make_no_sense_are_found():
+    """The checksum holds, the records do not parse: the batch is not called good, with or without --deep."""
     data = bytearray(BATCHES[0])
     data[61] = 3
     data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
-    assert walk(bytes(data))[1] == []
-    seen, flaws, _ = walk(bytes(data), deep=True)
-    assert seen[0].records is None and flaws[0].expected == "2 records, codec none"
+    for deep in (False, True):
+        seen, flaws, extent = walk(bytes(data), deep=deep)
+        assert seen[0].records is None and flaws[0].expected == "2 records, codec none"
+        assert extent.good_bytes == 0
+
+
+def test_a_control_batch_must_say_what_it_controls():
+    """An empty body that claims a record, garbage, a key without a type, half a marker: none of them is good. A type of the future is."""
+    record = Record(0, 1, b"\0\0\0\1", b"\0\0\0\0\0\7")
+    good = encode_batch(
+        [record], base_offset=0, leader_epoch=1, producer_id=7, producer_epoch=0, control=True
+    )
+    assert walk(good)[1] == []
+    later = Record(0, 1, b"\0\0\0\x63", None)
+    assert walk(encode_batch([later], base_offset=0, leader_epoch=1, control=True))[1] == []
+    for bad in (Record(0, 1, b"\0\0", None), Record(0, 1, b"\0\0\0\1", b"\0")):
+        (flaw,) = walk(encode_batch([bad], base_offset=0, leader_epoch=1, control=True))[1]
+        assert flaw.expected == "control records with their type"
+    for body in (b"", b"\x01garbage"):
+        data = bytearray(good[:61] + body)
+        data[8:12] = (len(data) - 12).to_bytes(4, "big")
+        data[17:21] = crc32c(data[21:]).to_bytes(4, "big")
+        assert [flaw.expected for flaw in walk(bytes(data))[1]] == ["1 records, codec none"]
 
 
 def test_a_batch_larger_than_a_chunk():
@@ -169,7 +191,7 @@ def test_a_batch_larger_than_a_chunk():
     last = encode_batch([Record(11, 1, None, b"y")], base_offset=11, leader_epoch=5)
     seen, flaws, extent = walk(LOG + large + last, deep=True)
     assert flaws == [] and extent.next_offset == 12
-    assert seen[-2].records[0].value == b"x" * (2 * CHUNK_BYTES)
+    assert next(seen[-2].records).value == b"x" * (2 * CHUNK_BYTES)
 
 
 def test_a_segment_is_known_by_its_first_bytes():
@@ -402,3 +424,20 @@ def test_small_files_of_any_bytes_are_told_never_an_exception(data):
     offsets = [item for item in indexes.offset_entries(Held(data), 0) if isinstance(item, OffsetEntry)]
     followed(TimeIndexCheck(times, "t"))
     followed(OffsetIndexCheck(offsets, "i"))
+
+
+def test_a_small_batch_of_many_records_is_streamed() -> None:
+    """Issue 27, point 19: the records of a batch that fits a disk block or two are never in memory together."""
+    count = 20_000
+    data = tiny_records(count)
+    tracemalloc.start()
+    try:
+        seen = offset = 0
+        for item in walk_log(Held(data), Extent(), deep=True):
+            for record in item.records:
+                seen, offset = seen + 1, record.offset
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (seen, offset) == (count, count - 1)
+    assert peak < 100 * count, f"{peak} bytes; as objects they were more than 200 each"

@@ -1,0 +1,129 @@
+"""What a client may append: every check that a produced batch passes before the log sees it, as Kafka's LogValidator has them.
+
+Owns the rules and their bounds. Must not know partitions, leaders or answers: a refusal carries the error code that Kafka answers. What is refused is
+not in the log, and nothing of it was decompressed beyond the bound. The coordinator's own batches and what a follower copies do not come here, as in
+Kafka (AppendOrigin). The checks, from cheap to dear:
+
+1. the size of the whole batch   2. checksum and header (batch/header.py)   3. what a client may not claim: control records, a delete horizon, the
+broker's time, gaps, no records, half a producer   4. the bounds on records and on their bytes, before and while they are decompressed
+5. every record: its lengths, its offset delta, its time, its key where the topic is compacted
+"""
+
+from fencepost.impl.log.batch.compression import DecompressionError, TooMuchDataError, decompress
+from fencepost.impl.log.batch.header import (
+    DELETE_HORIZON,
+    LOG_APPEND_TIME,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    read_header,
+)
+from fencepost.impl.log.batch.record_batch import HEADER_SIZE
+from fencepost.impl.log.batch.stamping import with_max_timestamp
+from fencepost.impl.log.log_options import LogOptions
+from fencepost.impl.log.record_walk import Walked, examine
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.outcomes import ErrorCode
+
+MOST_PRODUCED_RECORDS = 262_144
+"""In one produced batch. Kafka has no such bound: max.message.bytes lets 149,796 of the smallest records through, compression any number. Each record
+becomes an object of some 300 bytes in a consumer, so that this many are 80 MB there."""
+MOST_PRODUCED_BYTES = 16 * 1024 * 1024
+"""Of the records of one produced batch when they are decompressed: 16 times max.message.bytes. Kafka has no such bound; text shrinks to a tenth."""
+LATEST_TIMESTAMP_MS = (1 << 63) - 1
+
+
+class RefusedBatchError(FencepostError):
+    """A produced batch that may not be appended. error: what its producer is answered."""
+
+    def __init__(self, error: ErrorCode, *, expected: str, seen: str) -> None:
+        self.error = error
+        super().__init__(expected=expected, seen=seen, where="produced batch")
+
+
+def validated(data: bytes, options: LogOptions) -> bytes:
+    """The batch as it may be appended.
+
+    data: what the client sent. options: of the partition's log.
+    Returns the same bytes, but for a max timestamp that is not its records': that is put right, as Kafka does.
+    Raises CorruptBatchError if the bytes are no whole batch, RefusedBatchError if they are one that may not be appended.
+    """
+    if len(data) > options.max_message_bytes:
+        raise RefusedBatchError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            expected=f"at most {options.max_message_bytes} bytes (max.message.bytes)",
+            seen=f"{len(data)}",
+        )
+    header = read_header(data)
+    _check_claims(header, len(data))
+    walked = _records(data, header)
+    if options.compact and walked.keyless:
+        raise _invalid("a key in each record of a compacted topic", f"{walked.keyless} records without one")
+    return _with_times_checked(data, header, walked)
+
+
+def _check_claims(header: BatchHeader, size: int) -> None:
+    """What only a broker may say, and what does not fit together."""
+    if header.size != size:
+        raise _invalid("one batch", f"{size - header.size} bytes after it")
+    if header.is_control:
+        raise _invalid("no control records from a client", "a control batch")
+    if header.attributes & DELETE_HORIZON:
+        raise _invalid("no delete horizon from a client", "one")
+    if header.base_offset:
+        raise _invalid("offsets that count from 0", f"base offset {header.base_offset}")
+    if not header.count or header.count != header.last_offset_delta + 1:
+        raise _invalid(f"{header.last_offset_delta + 1} records, one for each offset", f"{header.count}")
+    if header.producer_id < NO_PRODUCER_ID:
+        raise _invalid("a producer id of at least 0, or -1 for none", f"{header.producer_id}")
+    if header.producer_id != NO_PRODUCER_ID and (header.producer_epoch < 0 or header.base_sequence < 0):
+        raise _invalid(
+            f"an epoch and a sequence of at least 0 of producer {header.producer_id}",
+            f"epoch {header.producer_epoch}, sequence {header.base_sequence}",
+        )
+    if header.is_transactional and header.producer_id == NO_PRODUCER_ID:
+        raise _invalid("a producer id in a transactional batch", "none")
+    if header.attributes & LOG_APPEND_TIME:
+        raise RefusedBatchError(
+            ErrorCode.INVALID_TIMESTAMP, expected="timestamps of type create from a client", seen="log append"
+        )
+
+
+def _records(data: bytes, header: BatchHeader) -> Walked:
+    """Every record, in bounded memory."""
+    if header.count > MOST_PRODUCED_RECORDS:
+        raise RefusedBatchError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            expected=f"at most {MOST_PRODUCED_RECORDS} records",
+            seen=f"{header.count}",
+        )
+    payload = data[HEADER_SIZE:]
+    try:
+        if header.codec != "none":
+            payload = decompress(header.codec, payload, bound=MOST_PRODUCED_BYTES)
+        return examine(payload, header.count, header.last_offset_delta)
+    except TooMuchDataError as error:
+        raise RefusedBatchError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            expected=f"at most {MOST_PRODUCED_BYTES} bytes of records when decompressed",
+            seen=str(error),
+        ) from None
+    except (IndexError, ValueError, DecompressionError) as error:
+        seen = "records that end too early" if isinstance(error, IndexError) else str(error)
+        raise _invalid(f"{header.count} records, codec {header.codec}", seen) from None
+
+
+def _with_times_checked(data: bytes, header: BatchHeader, walked: Walked) -> bytes:
+    first = header.base_timestamp_ms + walked.smallest_time_delta_ms
+    last = header.base_timestamp_ms + walked.largest_time_delta_ms
+    if first < NO_TIMESTAMP or last > LATEST_TIMESTAMP_MS:
+        raise RefusedBatchError(
+            ErrorCode.INVALID_TIMESTAMP,
+            expected="timestamps from 0 on, in 64 bits, or -1 for none",
+            seen=f"{first} to {last}",
+        )
+    return data if header.max_timestamp_ms == last else with_max_timestamp(data, last)
+
+
+def _invalid(expected: str, seen: str) -> RefusedBatchError:
+    return RefusedBatchError(ErrorCode.INVALID_RECORD, expected=expected, seen=seen)

@@ -1,0 +1,139 @@
+"""Who is a broker of this cluster: the credentials in the cluster's folder, the greeting that carries them, and what each side may send.
+
+Owns the file, the comparison and the table of kinds. Must not know sockets. Every broker process reads the same file. Whoever can read it is trusted as
+a broker, so that only its owner can. The secret travels in clear: the inter-broker listeners are for the loopback interface.
+"""
+
+import base64
+import hmac
+import os
+import secrets
+from pathlib import Path
+
+import msgspec
+from attrs import field, frozen
+
+from fencepost.impl.core.broker_context import FIRST_CLIENT
+from fencepost.impl.messages import broker_api as kafka
+from fencepost.impl.messages.broker_api import Message
+from fencepost.impl.messages.group_api import GroupRequest
+from fencepost.impl.runtime.codec import INT64, MalformedError
+from fencepost.impl.runtime.frames import PROTOCOL, framed
+from fencepost.traces.errors import EnvironmentError_
+
+CREDENTIALS = "credentials.json"
+"""In the cluster's folder, for its owner only."""
+_OWNER_ONLY = 0o600
+_OTHERS = 0o077
+_ID_BYTES, _SECRET_BYTES = 16, 32
+
+CLIENT_REQUESTS = (
+    kafka.ProduceRequest,
+    kafka.FetchRequest,
+    kafka.ListOffsetsRequest,
+    kafka.DeleteRecordsRequest,
+    kafka.OffsetsForLeaderEpochRequest,
+    kafka.MetadataRequest,
+    kafka.InitProducerIdRequest,
+    *GroupRequest.__args__,
+)
+"""What a client may send. Control requests, requests of replicas and answers come from brokers only."""
+BROKER_MESSAGES = (
+    kafka.FetchRequest,
+    kafka.FetchResponse,
+    kafka.ListOffsetsRequest,
+    kafka.ListOffsetsResponse,
+    kafka.OffsetsForLeaderEpochRequest,
+    kafka.OffsetsForLeaderEpochResponse,
+    kafka.LeaderAndIsrRequest,
+    kafka.UpdateMetadataRequest,
+    kafka.StopReplicaRequest,
+    kafka.ControlResponse,
+    kafka.ControlledShutdownRequest,
+    kafka.ControlledShutdownResponse,
+)
+"""What brokers say to each other."""
+NO_REPLICA = -1
+"""The replica id of a client."""
+
+
+@frozen(kw_only=True)
+class Credentials:
+    """What makes a process a broker of this cluster."""
+
+    cluster_id: str
+    """22 characters, drawn when the cluster is brought up: a broker of another cluster is told apart by name."""
+    secret: str = field(repr=False)
+    """64 hexadecimal digits, never logged."""
+
+
+def make_credentials(folder: Path) -> Credentials:
+    """Draw credentials and write them into a new file, readable by its owner only. An old file is replaced: nobody of an earlier life comes in."""
+    drawn = Credentials(
+        cluster_id=base64.urlsafe_b64encode(secrets.token_bytes(_ID_BYTES)).decode().rstrip("="),
+        secret=secrets.token_hex(_SECRET_BYTES),
+    )
+    path = folder / CREDENTIALS
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "wb") as file:
+        file.write(msgspec.json.encode(drawn))
+    return drawn
+
+
+def read_credentials(path: Path) -> Credentials:
+    """Read the file again. Raises EnvironmentError_ if it is missing, unreadable, or open to others."""
+    try:
+        if path.stat().st_mode & _OTHERS:
+            raise EnvironmentError_(
+                expected="credentials that only their owner can read",
+                seen=f"mode {path.stat().st_mode & 0o777:o}",
+                where=str(path),
+                hint=f"chmod 600 {path}",
+            )
+        return msgspec.json.decode(path.read_bytes(), type=Credentials)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise EnvironmentError_(
+            expected="the credentials of a cluster", seen=str(error), where=str(path)
+        ) from None
+
+
+def broker_greeting(node: int, credentials: Credentials) -> bytes:
+    """The first frame of a connection that this broker opens to another one."""
+    return framed(msgspec.msgpack.encode([PROTOCOL, node, credentials.cluster_id, credentials.secret]))
+
+
+def broker_of_greeting(data: bytes, credentials: Credentials | None) -> int:
+    """The broker that a greeting comes from. Raises MalformedError; what was sent is not repeated, it may be nearly the secret."""
+    expected = "the greeting of a broker of this cluster"
+    try:
+        protocol, node, cluster_id, secret = msgspec.msgpack.decode(data, type=tuple[str, int, str, str])
+    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError):
+        raise MalformedError(f"expected {expected}, saw none") from None
+    if protocol != PROTOCOL or not 1 <= node < FIRST_CLIENT or node not in INT64:
+        raise MalformedError(f"expected {expected}, saw one of node {node}")
+    if credentials is None or cluster_id != credentials.cluster_id:
+        raise MalformedError(f"expected {expected}, saw one of another cluster")
+    if not hmac.compare_digest(secret.encode(), credentials.secret.encode()):
+        raise MalformedError(f"expected {expected}, saw node {node} with a wrong secret")
+    return node
+
+
+def check_client(message: Message) -> None:
+    """What arrives on the client listener. Raises MalformedError for what only brokers say."""
+    if not isinstance(message, CLIENT_REQUESTS):
+        raise MalformedError(f"expected a client's request, saw {type(message).__name__}")
+    if getattr(message, "replica_id", NO_REPLICA) != NO_REPLICA:
+        raise MalformedError(f"expected a client's request, saw {type(message).__name__} of a replica")
+
+
+def check_broker(source: int, message: Message) -> None:
+    """What arrives on the inter-broker listener. Raises MalformedError for what brokers do not say to each other, and for a message that names another
+    sender than its connection's."""
+    if not isinstance(message, BROKER_MESSAGES):
+        raise MalformedError(f"expected a message for a broker, saw {type(message).__name__}")
+    for name in ("replica_id", "controller_id", "broker_id"):
+        said = getattr(message, name, source)
+        if said != source:
+            raise MalformedError(
+                f"expected a message of broker {source}, saw {type(message).__name__} with {name} {said}"
+            )

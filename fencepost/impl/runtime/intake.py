@@ -1,0 +1,99 @@
+"""Frames that come in, in memory that grows with what arrived and not with what was announced.
+
+Owns the bounds on frames that are not complete yet: of one connection, and of all connections together. Must not know what a frame carries.
+
+A connection may announce a frame and send it as slowly as it likes. What arrived of it is in memory until the rest comes. When all connections together
+hold more than their bound, the one that holds most is closed; small requests therefore always get through, and nobody waits for anybody's memory (Kafka's
+queued.max.request.bytes stops reading instead, and then all wait for the slowest).
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from attrs import define, field
+
+from fencepost.impl.runtime.codec import MalformedError
+from fencepost.impl.runtime.frames import LENGTH
+
+MEBIBYTE = 1024 * 1024
+MAXIMUM_CLIENT_FRAME = 2 * MEBIBYTE
+"""Of a client's request. The largest is a Produce with one batch of max.message.bytes, 1 MiB. Kafka's socket.request.max.bytes is 100 MiB, for batches
+of many partitions in one request, which these messages do not have."""
+MOST_UNFINISHED_BYTES = 64 * MEBIBYTE
+"""Of all clients' frames that are not complete: 32 of the largest."""
+_PIECE = 64 * 1024
+"""Read at once: what asyncio buffers of a connection before it stops reading (twice that at most)."""
+
+
+@define(eq=False)
+class Unfinished:
+    """What a connection has sent of its frame."""
+
+    close: Callable[[], None]
+    """Ends the connection."""
+    data: bytearray = field(factory=bytearray)
+    """What arrived of the present frame; empty between frames."""
+
+
+@define(eq=False)
+class Intake:
+    """The frames under way of a group of connections."""
+
+    maximum_frame: int
+    """Bytes of one frame."""
+    most_unfinished: int
+    """Bytes of all of them together, before their last byte has come."""
+    unfinished: dict[Unfinished, None] = field(factory=dict)
+    total: int = 0
+    """Bytes of all `unfinished`; at most most_unfinished, and one piece."""
+
+    async def frame(self, reader: asyncio.StreamReader, close: Callable[[], None]) -> bytearray | None:
+        """The next frame of a connection.
+
+        close: ends that connection, if it is the one to go.
+        Returns None at the end of the stream. Raises MalformedError for a frame that is too long, cut off, or given up.
+        """
+        try:
+            (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        except asyncio.IncompleteReadError as error:
+            if error.partial:
+                raise MalformedError(
+                    f"expected {LENGTH.size} bytes of length, saw {len(error.partial)}"
+                ) from None
+            return None
+        if length > self.maximum_frame:
+            raise MalformedError(
+                f"expected a frame of at most {self.maximum_frame} bytes, saw a length of {length}"
+            )
+        mine = Unfinished(close)
+        self.unfinished[mine] = None
+        try:
+            return await self._rest(reader, mine, length)
+        finally:
+            if mine in self.unfinished:
+                self._forget(mine)
+
+    async def _rest(self, reader: asyncio.StreamReader, mine: Unfinished, length: int) -> bytearray:
+        while (missing := length - len(mine.data)) > 0:
+            piece = await reader.read(min(missing, _PIECE))
+            if mine not in self.unfinished:
+                raise MalformedError(
+                    f"expected at most {self.most_unfinished} bytes of unfinished frames, saw more; this one was the largest"
+                )
+            if not piece:
+                raise MalformedError(f"expected a frame of {length} bytes, saw {len(mine.data)}")
+            mine.data += piece
+            self.total += len(piece)
+            if self.total > self.most_unfinished:
+                self._close_largest()
+        return mine.data
+
+    def _close_largest(self) -> None:
+        largest = max(self.unfinished, key=lambda one: len(one.data))
+        self._forget(largest)
+        largest.data = bytearray()
+        largest.close()
+
+    def _forget(self, one: Unfinished) -> None:
+        del self.unfinished[one]
+        self.total -= len(one.data)

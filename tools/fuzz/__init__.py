@@ -1,0 +1,1 @@
+"""Messages with legal frames and odd fields, against brokers: nothing that comes from outside may halt one."""
