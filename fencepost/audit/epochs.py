@@ -8,6 +8,7 @@ of a log that lost its tail, and the first one above a log start that is checkpo
 right when it loads the log. None of this is a contradiction.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from attrs import define, field
@@ -19,6 +20,23 @@ from fencepost.impl.log.batch.header import BatchHeader
 from fencepost.impl.log.dump.states import EpochStart, epoch_starts
 
 ANOMALY = "epoch_checkpoint_contradicts_log"
+MOST_SPANS = 10_000
+"""Stretches of one epoch that are remembered of a replica; a log has as many as it had leaders."""
+
+
+@define(kw_only=True)
+class Span:
+    """Neighbouring records of one epoch in a replica. first, end: their offsets, the end exclusive;
+    records: how many."""
+
+    epoch: int
+    first: int
+    end: int
+    records: int
+
+    def beyond(self, offset: int) -> int:
+        """How many of them stand at an offset or beyond it; at most so many where some are missing."""
+        return min(self.records, self.end - max(self.first, offset))
 
 
 @define
@@ -34,6 +52,8 @@ class EpochCheck:
     below: int = 0
     told: tuple[int, int | None] | None = None
     usable: bool = True
+    spans: list[Span] = field(factory=list)
+    """What the batches say, in their order."""
 
     def load(self) -> None:
         """Read the checkpoint."""
@@ -54,6 +74,7 @@ class EpochCheck:
     def see(self, batch: AuditedBatch) -> None:
         """The next batch."""
         header = batch.header
+        self._span(header)
         while self.below < len(self.entries) and self.entries[self.below].start_offset <= header.base_offset:
             self.below += 1
         if not self.usable or header.leader_epoch < 0 or header.base_offset < self.log_start:
@@ -76,6 +97,20 @@ class EpochCheck:
                 offset=header.base_offset,
             )
 
+    def _span(self, header: BatchHeader) -> None:
+        last = self.spans[-1] if self.spans else None
+        if last is not None and last.epoch == header.leader_epoch:
+            last.end, last.records = header.next_offset, last.records + header.count
+        elif header.leader_epoch >= 0 and len(self.spans) < MOST_SPANS:
+            self.spans.append(
+                Span(
+                    epoch=header.leader_epoch,
+                    first=header.base_offset,
+                    end=header.next_offset,
+                    records=header.count,
+                )
+            )
+
     def _deleted(self, header: BatchHeader) -> bool:
         """Whether a batch that has no entry may have been deleted before the broker died."""
         first = self.entries[0] if self.entries else None
@@ -96,3 +131,31 @@ class EpochCheck:
                     self.findings.note(
                         f"{self.path}: epoch {entry.epoch} begins at {entry.start_offset}, above the end of the log at {log_end}"
                     )
+
+
+def tell_cuts(checks: Sequence[tuple[str, int, EpochCheck]], findings: Findings) -> None:
+    """Notes which records a later leader's epoch does away with. checks: (replica in words, its high
+    watermark, its epochs) of one partition.
+
+    A follower cuts its log where its leader's next epoch begins (KIP-101), so what it has of an older
+    epoch beyond that offset goes. Nothing is wrong about it where nobody was told of these records; the
+    note says how many of them are below the replica's own high watermark, which is then a loss."""
+    for name, high_watermark, own in checks:
+        for span in own.spans:
+            later = [
+                (entry.start_offset, entry.epoch, other)
+                for _, _, other in checks
+                if other is not own and other.usable
+                for entry in other.entries
+                if entry.epoch > span.epoch
+            ]
+            start, epoch, other = min(later, key=lambda one: one[:2], default=(span.end, -1, own))
+            count = span.beyond(start)
+            if count <= 0:
+                continue
+            committed = count - max(0, span.beyond(high_watermark)) if high_watermark > start else 0
+            loss = f"; {committed} of them below its high watermark {high_watermark}" if committed > 0 else ""
+            findings.note(
+                f"{name}: {count} records of epoch {span.epoch} beyond offset {start} will be cut:"
+                f" epoch {epoch} begins there in {other.path}{loss}"
+            )

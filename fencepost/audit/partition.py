@@ -13,6 +13,7 @@ from fencepost.audit.compaction import CompactionCheck
 from fencepost.audit.compare import Comparison, Run
 from fencepost.audit.cursor import Cursor
 from fencepost.audit.directories import TopicNumber
+from fencepost.audit.epochs import tell_cuts
 from fencepost.audit.findings import Findings
 from fencepost.audit.replica import ReplicaWalk
 from fencepost.audit.segments import Parsed
@@ -71,6 +72,7 @@ def audit_partition(found: Survey, key: TopicNumber, progress: AuditProgress) ->
     comparison = Comparison(cursors, compacted, watcher)
     runs = comparison.run()
     compacted = compacted or any(walk.sparse for walk in walks)
+    tell_cuts([(walk.name, walk.high_watermark, walk.epochs) for walk in walks], findings)
     told = [run for run in runs if not (run.lacks and compacted)]
     for run in told:
         findings.add(run.anomaly, expected=run.expected, seen=run.seen + _reach(run), offset=run.first)

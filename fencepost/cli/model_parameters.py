@@ -9,6 +9,7 @@ import msgspec
 import rich_click as click
 
 from fencepost.console.options import Decorator
+from fencepost.traces.decoding import from_json
 
 INITIAL = "initial"
 parameter_options: tuple[Decorator, ...] = (
@@ -44,6 +45,6 @@ def parameters_of(initial: str | None, parameter: tuple[str, ...]) -> dict[str, 
 
 def _decoded(option: str, value: str) -> Any:
     try:
-        return msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
+        return from_json(value)
+    except msgspec.DecodeError:
         raise click.UsageError(f"expected {option} as JSON (a text in quotes), saw {value!r:.80}") from None

@@ -27,8 +27,9 @@ from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
 if TYPE_CHECKING:
+    from fencepost.cli.client.history import RecordedRun
     from fencepost.impl.client.producer.producer import Producer
-    from fencepost.impl.core.core_interface import Produce
+    from fencepost.impl.core.core_interface import Effect, Input, Produce
 
 MOST_UNDECIDED = 10_000
 """Appends under way before the next line is read (Kafka's buffer.memory bounds bytes)."""
@@ -123,7 +124,7 @@ def command(
         compression=compression,
         delivery_timeout_ms=delivery_timeout_ms,
     )
-    from fencepost.cli.client.history import add_run, check_record
+    from fencepost.cli.client.history import RecordedRun, check_record
 
     output = Output(as_json)
     if record is not None:
@@ -131,23 +132,27 @@ def command(
     where = target(directory, topic)
     where.chosen(partition)
     run = _Run(where, options)
+    if record is not None:
+        run.recorded = RecordedRun.begin(record, may_duplicate=not options.idempotent)
     try:
         asyncio.run(run.work(sys.stdin.buffer))
     finally:
-        if record is not None:
-            add_run(record, run.operations(), duplicates=run.may_duplicate)
+        if run.recorded is not None:
+            run.recorded.end(run.operations(), duplicates=run.may_duplicate)
     return _tell(output, run, record)
 
 
 @define(eq=False)
 class _Run:
-    """undecided: appends under way, by op id, with the time of their send. done: their rows. refused: the line that could not be sent."""
+    """undecided: appends under way, by op id, with the time of their send. done: their rows. refused: the
+    line that could not be sent. recorded: the file that is written ahead."""
 
     where: Target
     options: Options
     undecided: "dict[int, tuple[Produce, int]]" = field(factory=dict)
     done: list[Operation] = field(factory=list)
     refused: FencepostError | None = None
+    recorded: "RecordedRun | None" = None
     first_value: int = field(factory=lambda: secrets.randbits(38) * NUMBERS_OF_A_RUN)
     _producer: "Producer | None" = None
 
@@ -162,7 +167,8 @@ class _Run:
         from fencepost.impl.runtime.client import running
 
         producer = self._producer = self._make()
-        async with running(producer, self.where.addresses, self._completed) as client:
+        core = producer if self.recorded is None else _WrittenAhead(producer, self, self.recorded)
+        async with running(core, self.where.addresses, self._completed) as client:
             clock, number = client.driver.clock, 0
             async for line in _lines(stream):
                 append = self._append(number, line)
@@ -224,11 +230,17 @@ class _Run:
         )
 
     def _completed(self, operation: Operation) -> None:
+        self.done.append(self.stamped(operation))
+        del self.undecided[operation.op_id]
+
+    def stamped(self, operation: Operation) -> Operation:
+        """The row of an append under way, with its times."""
         assert self._producer is not None
-        _, invoke_time = self.undecided.pop(operation.op_id)
         known = operation.completion_time is not None
-        self.done.append(
-            evolve(operation, invoke_time=invoke_time, completion_time=self._producer.now if known else None)
+        return evolve(
+            operation,
+            invoke_time=self.undecided[operation.op_id][1],
+            completion_time=self._producer.now if known else None,
         )
 
     def operations(self) -> list[Operation]:
@@ -241,6 +253,39 @@ class _Run:
             for row in rows
             if row.op_id in self.undecided
         ]
+
+
+@define(eq=False)
+class _WrittenAhead:
+    """The producer, its appends written down before they are sent, and what became of them before anybody
+    is told.
+
+    sent: requests that were written down, by correlation id.
+    """
+
+    producer: "Producer"
+    run: _Run
+    recorded: "RecordedRun"
+    sent: set[int] = field(factory=set)
+
+    def step(self, input: "Input", now: int) -> "list[Effect]":
+        """As the producer's. The effects leave after the file's write returned."""
+        from fencepost.impl.client.producer.completion import completions
+        from fencepost.impl.core.core_interface import Complete
+
+        effects = self.producer.step(input, now)
+        requests = self.producer.requests
+        new = [batch for number, batch in requests.items() if number not in self.sent]
+        self.sent = set(requests)
+        done = [effect for effect in effects if isinstance(effect, Complete)]
+        begun = [
+            row
+            for batch in new
+            if batch.attempts == 1
+            for row in completions(self.producer.process, batch, Outcome.UNKNOWN, None)
+        ]
+        self.recorded.write([self.run.stamped(row.operation) for row in (*begun, *done)])
+        return effects
 
 
 async def _lines(stream: BinaryIO) -> AsyncIterator[bytes]:

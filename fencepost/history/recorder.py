@@ -53,7 +53,7 @@ def json_text(value: Any, what: str) -> str | None:
         return None
     try:
         return msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, OverflowError) as error:
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise TraceError(
             expected="a value that JSON can hold",
             seen=f"{value!r:.80} ({error})",

@@ -27,7 +27,7 @@ from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import read_group, read_tables
 from fencepost.traces.rows import rows_of, trace_of
-from fencepost.traces.schema import SCHEMAS, TABLES, Table
+from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table
 from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
 
@@ -77,7 +77,7 @@ def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False) -> Tab
     whole = any(check.reads_events for check in checks)
 
     def of(table: Table, columns: list[str] | None) -> pa.Table:
-        coded = [] if rows_needed else CODED[table]
+        coded = STRINGS[table] if rows_needed else CODED[table]
         return read_group(part.of(table), table, index, columns=columns, dictionary=coded)
 
     return Tables(

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 
@@ -17,7 +18,7 @@ MOST_NAMED = 8
 
 def _detail(event: Event) -> dict[str, Any]:
     try:
-        told = msgspec.json.decode(event.detail)
+        told = from_json(event.detail)
     except msgspec.DecodeError:
         return {}
     return told if isinstance(told, dict) else {}

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 
 @cache
@@ -15,9 +16,24 @@ def _environment() -> Environment:
         loader=PackageLoader("fencepost.report"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_finalized,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def shown(text: str) -> str:
+    """`text` with control characters, signs that turn the direction of writing and whatever else cannot
+    be printed as escapes."""
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
+def _finalized(value: Any) -> Any:
+    """What a template puts in: text of a trace may carry anything, and HTML's own escapes leave NUL and
+    U+202E as they are."""
+    return value if isinstance(value, Markup) or not isinstance(value, str) else shown(value)
 
 
 def render(name: str, **values: Any) -> str:

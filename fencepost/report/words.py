@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from fencepost.report.group_words import GROUP_EVENT_WORDS, group_answer_in_words, group_request_in_words
+from fencepost.report.templating import shown
+from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE, Function, Operation, Outcome
 
@@ -22,9 +24,7 @@ LONGEST_VALUES = 6
 
 def printable(text: str, longest: int = LONGEST_TEXT) -> str:
     """`text` on one line: control characters and other unprintable ones as escapes, cut to `longest`."""
-    safe = "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
-    )
+    safe = shown(text)
     return safe if len(safe) <= longest else safe[: longest - 3] + "..."
 
 
@@ -62,7 +62,7 @@ def _brokers(ids: tuple[int, ...]) -> str:
 def fault_detail(event: Event) -> dict[str, Any]:
     """The detail of a fault event as an object; empty if it is not one."""
     try:
-        detail = msgspec.json.decode(event.detail) if event.detail else {}
+        detail = from_json(event.detail) if event.detail else {}
     except msgspec.DecodeError:
         return {}
     return detail if isinstance(detail, dict) else {}

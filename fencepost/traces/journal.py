@@ -22,7 +22,7 @@ import fcntl
 import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -31,9 +31,11 @@ import msgspec
 import pyarrow as pa
 from attrs import define, frozen
 
+from fencepost.traces.decoding import from_msgpack
 from fencepost.traces.digest import digest_of_rows
 from fencepost.traces.errors import EnvironmentError_, TraceError
-from fencepost.traces.rows import Rows, rows_of
+from fencepost.traces.rows import NESTED, Row, Rows, check_rows, rows_of
+from fencepost.traces.schema import SCHEMAS, TABLES, Table
 from fencepost.traces.trace import Trace
 
 MAGIC = b"fencepost journal 1\n"
@@ -42,9 +44,43 @@ SYNC_BYTES = 8 * 1024 * 1024
 """Most bytes that a power loss may take from one worker; each costs only a re-run of its seed."""
 FRAME_BYTES_MAX = 1 << 30
 """No run is larger; a longer length is garbage."""
+RAW_BYTES_MAX = 1 << 28
+"""What a payload may decompress to: ROWS_MAX operations of a campaign take 200 MB."""
+WHOLE_BYTES = 1 << 24
+"""A payload of no more is decoded at once, which takes at most 20 times as much memory; a larger one row
+by row, so that its bounds are noticed. A row may have as many bytes, too: a poll of 500,000 records."""
+NESTED_MAX = 4_000_000
+"""Records and positions of one run: each takes about 100 bytes of memory, and as few as 6 of a payload."""
 
 _HEADER = struct.Struct("<IIIq")
 _codec = pa.Codec("zstd", compression_level=1)
+
+
+def _kind(field: Any) -> Any:
+    """The Python type of a column's values, or of a member of a nested one, in a canonical row."""
+    made: Any = {"int64": int, "string": str, "bool": bool}.get(str(field.type))
+    if pa.types.is_list(field.type):
+        made = list[_kind(field.type.value_field)]  # type: ignore[misc]
+    elif pa.types.is_struct(field.type):
+        made = tuple.__class_getitem__(tuple(_kind(member) for member in field.type))
+    assert made is not None, f"no rows of {field.type}"
+    return made | None if field.nullable else made
+
+
+def _row_kind(table: Table) -> Any:
+    """The type of a canonical row of a table."""
+    said = [
+        field for field in SCHEMAS[table] if table == "traces" or field.name not in ("trace_id", "position")
+    ]
+    return tuple.__class_getitem__(tuple(map(_kind, said)))
+
+
+_TRACE, _OPERATION, _EVENT = (msgspec.msgpack.Decoder(_row_kind(table)) for table in TABLES)
+_WHOLE = msgspec.msgpack.Decoder(
+    tuple[_TRACE.type, list[_OPERATION.type], list[_EVENT.type]]  # type: ignore[name-defined]
+)
+_PIECES = msgspec.msgpack.Decoder(tuple[msgspec.Raw, msgspec.Raw, msgspec.Raw])
+_LIST = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 
 @frozen(kw_only=True)
@@ -75,12 +111,19 @@ def _checksum(length: int, raw_length: int, trace_id: int, payload: bytes) -> in
 def encode_frame(rows: Rows) -> bytes:
     """The frame of one run. Raises TraceError for a value that has no place in a row."""
     try:
+        check_rows(len(rows.operations) + len(rows.events))
         raw = msgspec.msgpack.encode([rows.trace, rows.operations, rows.events])
+        if len(raw) > RAW_BYTES_MAX:
+            raise OverflowError(f"{len(raw):,} bytes, and a run has at most {RAW_BYTES_MAX:,}")
+        if len(raw) > WHOLE_BYTES:
+            _check_nested(sum(map(_nested, rows.operations)))
         payload = _codec.compress(raw, asbytes=True)
         header = _HEADER.pack(
             len(payload), len(raw), _checksum(len(payload), len(raw), rows.trace_id, payload), rows.trace_id
         )
-    except (OverflowError, TypeError, UnicodeError, struct.error) as error:
+    except TraceError:
+        raise
+    except (OverflowError, TypeError, ValueError, struct.error) as error:
         raise TraceError(
             expected="64-bit integers and text", seen=str(error), where="a trace's rows"
         ) from None
@@ -138,14 +181,64 @@ def _open_for_reading(path: Path) -> pa.MemoryMappedFile:
         ) from None
 
 
+def _decompressed(payload: bytes, raw_length: int) -> bytes:
+    """The payload's MessagePack. Raises ValueError for more than a run may have, OSError for what is not
+    compressed."""
+    if raw_length > RAW_BYTES_MAX:
+        raise ValueError(f"{raw_length:,} bytes once decompressed, and a run has at most {RAW_BYTES_MAX:,}")
+    return _codec.decompress(payload, decompressed_size=raw_length, asbytes=True)
+
+
+def _decoded(raw: bytes) -> Rows:
+    """The run in a payload's MessagePack. Raises ValueError, msgspec.DecodeError."""
+    if len(raw) <= WHOLE_BYTES:
+        trace, operations, events = from_msgpack(raw, _WHOLE)
+        return Rows(trace=trace, operations=operations, events=events)
+    pieces = from_msgpack(raw, _PIECES)
+    check_rows(sum(map(_count, pieces[1:])))
+    found = [from_msgpack(pieces[0], _TRACE)]
+    nested = 0
+    for decoder, piece in zip((_OPERATION, _EVENT), pieces[1:], strict=True):
+        rows: list[Row] = []
+        for row in from_msgpack(piece, _LIST):
+            if len(memoryview(row)) > WHOLE_BYTES:
+                raise ValueError(
+                    f"a row of {len(memoryview(row)):,} bytes, and one has at most {WHOLE_BYTES:,}"
+                )
+            rows.append(from_msgpack(row, decoder))
+            nested += _nested(rows[-1]) if decoder is _OPERATION else 0
+            _check_nested(nested)
+        found.append(rows)
+    return Rows(trace=found[0], operations=found[1], events=found[2])
+
+
+def _count(array: msgspec.Raw) -> int:
+    """How many members a MessagePack array says that it has. Raises ValueError for something else."""
+    head = memoryview(array)
+    if head[0] & 0xF0 == 0x90:
+        return head[0] & 0x0F
+    width = {0xDC: 2, 0xDD: 4}.get(head[0])
+    if width is None:
+        raise ValueError("something else than a list of rows")
+    return int.from_bytes(head[1 : 1 + width], "big")
+
+
+def _nested(operation: Row) -> int:
+    """The records and positions of an operation's row, which stand in its last columns."""
+    return sum(len(values) for values in operation[-len(NESTED) :])
+
+
+def _check_nested(count: int) -> None:
+    if count > NESTED_MAX:
+        raise ValueError(f"more than {NESTED_MAX:,} records and positions in a run")
+
+
 def decode_payload(payload: bytes, frame: Frame, *, where: str) -> Rows:
     """The run of a frame. Raises TraceError."""
     try:
-        raw = _codec.decompress(payload, decompressed_size=frame.raw_length, asbytes=True)
-        trace, operations, events = msgspec.msgpack.decode(raw)
+        return _decoded(_decompressed(payload, frame.raw_length))
     except (OSError, ValueError, msgspec.DecodeError) as error:
         raise TraceError(expected="rows of a run", seen=str(error), where=where) from None
-    return Rows(trace=trace, operations=operations, events=events)
 
 
 def read_frames(path: Path, frames: "tuple[Frame, ...] | list[Frame]") -> Iterator[Rows]:
@@ -155,6 +248,15 @@ def read_frames(path: Path, frames: "tuple[Frame, ...] | list[Frame]") -> Iterat
             file.seek(frame.offset)
             where = f"{path}, byte {frame.offset}"
             yield decode_payload(file.read(frame.length), frame, where=where)
+
+
+def frames_one_by_one(path: Path, frames: Iterable[Frame]) -> Iterator[Rows | TraceError]:
+    """As `read_frames`, but a run that cannot be read is answered with the reason, and the others follow."""
+    for frame in frames:
+        try:
+            yield from read_frames(path, [frame])
+        except TraceError as error:
+            yield error
 
 
 def lock(descriptor: int) -> bool:
@@ -238,7 +340,12 @@ class JournalWriter:
 
     def sync(self) -> None:
         """Make everything appended so far survive a power loss."""
-        os.fsync(self.descriptor)
+        try:
+            os.fsync(self.descriptor)
+        except OSError as error:
+            raise EnvironmentError_(
+                expected="to sync a journal", seen=error.strerror or str(error), where=str(self.path)
+            ) from None
         self.synced = self.end
 
     def close(self) -> None:

@@ -6,22 +6,31 @@ Each line is an object with a `type`: `trace` (the row of `traces`, claims as an
 or `event` (they belong to the trace above, in order). Fields that have their default value are left out, so that a
 person can read what is there; the same defaults are filled in when reading, so nothing is lost. Several traces
 may follow each other in one file. An unknown field, a wrong type or a missing field is refused by name.
+
+Whoever writes while things happen writes an operation twice: its invocation before it is sent, and the
+whole when it has completed. Of a trace without a digest the whole takes the place of its invocation. A
+last line without its line feed that cannot be read was cut: it alone is lost.
 """
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 import msgspec
-from attrs import define, evolve
+from attrs import define, evolve, field
 
-from fencepost.traces.errors import TraceError
+from fencepost.traces.decoding import from_json
+from fencepost.traces.errors import EnvironmentError_, TraceError
 from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation, Position, Record
+from fencepost.traces.operations import Operation, Outcome, Position, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+CUT_LINE = "a whole last line"
+"""What is expected where the end of a file was cut: the traces before the error count."""
+LINE_BYTES_MAX = 1 << 24
+"""One line: a poll of 200,000 records. Lists within lists take up to 22 times as much memory."""
 
 _TYPES: dict[str, type[Any]] = {"trace": Trace, "operation": Operation, "event": Event}
 _OWN_LINES = frozenset({"operations", "events"})
@@ -59,6 +68,11 @@ def _line(kind: str, value: Any) -> bytes:
         ) from None
 
 
+def operation_line(operation: Operation) -> bytes:
+    """The line of an operation, without its line feed. Raises TraceError for what has none."""
+    return _line("operation", operation)
+
+
 def lines_of(trace: Trace) -> Iterator[str]:
     """The lines of one trace, without line feeds."""
     yield _line("trace", trace).decode()
@@ -69,12 +83,18 @@ def lines_of(trace: Trace) -> Iterator[str]:
 
 
 def write_traces(path: Path, traces: Iterable[Trace]) -> int:
-    """Write traces to a file, one after another; answers how many."""
+    """Write traces to a file, one after another; answers how many. Raises EnvironmentError_, with the
+    path, when the disk refuses."""
     count = 0
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        for trace in traces:
-            file.writelines(line + "\n" for line in lines_of(trace))
-            count += 1
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for trace in traces:
+                file.writelines(line + "\n" for line in lines_of(trace))
+                count += 1
+    except OSError as error:
+        raise EnvironmentError_(
+            expected="room for traces", seen=error.strerror or str(error), where=error.filename or str(path)
+        ) from None
     return count
 
 
@@ -85,9 +105,35 @@ class _Open:
     trace: Trace
     operations: list[Operation]
     events: list[Event]
+    places: dict[int, int] = field(factory=dict)
+    """Where each operation stands, by op id, so that its invocation is found; empty for a trace with a
+    digest, which is whole."""
+
+    def add(self, operation: Operation) -> None:
+        """The next operation, or the whole of one whose invocation was there."""
+        if self.trace.digest:
+            self.operations.append(operation)
+            return
+        place = self.places.setdefault(operation.op_id, len(self.operations))
+        if place == len(self.operations):
+            self.operations.append(operation)
+        elif _completes(self.operations[place], operation):
+            self.operations[place] = operation
+        else:
+            self.operations.append(operation)
 
     def close(self) -> Trace:
         return evolve(self.trace, operations=tuple(self.operations), events=tuple(self.events))
+
+
+def _completes(invocation: Operation, whole: Operation) -> bool:
+    """Whether an operation is what became of an invocation."""
+    return (
+        invocation.outcome is Outcome.UNKNOWN
+        and invocation.completion_time is None
+        and (invocation.process, invocation.function, invocation.invoke_time)
+        == (whole.process, whole.function, whole.invoke_time)
+    )
 
 
 def _check_range(value: Any, where: str) -> None:
@@ -117,8 +163,8 @@ def _unknown_inside(given: Any, understood: Any) -> str | None:
 
 def _parse(text: str | bytes, where: str) -> Any:
     try:
-        row = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError) as error:
+        row = from_json(text)
+    except msgspec.DecodeError as error:
         raise TraceError(expected="a JSON object", seen=str(error), where=where) from None
     if not isinstance(row, dict):
         raise TraceError(expected="a JSON object", seen=type(row).__name__, where=where)
@@ -143,14 +189,30 @@ def _parse(text: str | bytes, where: str) -> Any:
     return value
 
 
-def read_lines(lines: Iterable[str | bytes], *, where: str) -> Iterator[Trace]:
-    """The traces that lines hold; blank lines are skipped. Raises TraceError with `where` and the line number."""
+def read_lines(lines: Iterable[str | bytes], *, where: str, may_be_cut: bool = False) -> Iterator[Trace]:
+    """The traces that lines hold; blank lines are skipped. Raises TraceError with `where` and the line
+    number.
+
+    may_be_cut: lines have their line feeds. A last one without it that cannot be read is told after the
+    trace that it cut, which has no digest then."""
     current: _Open | None = None
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
         at = f"{where}:{number}"
-        row = _parse(text, at)
+        try:
+            row = _parse(text, at)
+        except TraceError as error:
+            if not may_be_cut or text[-1:] in (b"\n", "\n"):
+                raise
+            if current is not None:
+                yield evolve(current.close(), digest="")
+            raise TraceError(
+                expected=CUT_LINE,
+                seen=f"one that was cut ({error.seen})",
+                where=at,
+                hint="that line is lost",
+            ) from None
         if isinstance(row, Trace):
             if current is not None:
                 yield current.close()
@@ -158,18 +220,32 @@ def read_lines(lines: Iterable[str | bytes], *, where: str) -> Iterator[Trace]:
         elif current is None:
             raise TraceError(expected="a trace's own line first", seen=type(row).__name__.lower(), where=at)
         elif isinstance(row, Operation):
-            current.operations.append(row)
+            current.add(row)
         else:
             current.events.append(row)
     if current is not None:
         yield current.close()
 
 
+def _lines(file: BinaryIO, where: str) -> Iterator[bytes]:
+    """The lines of a file with their line feeds. Raises TraceError for one beyond LINE_BYTES_MAX."""
+    number = 0
+    while line := file.readline(LINE_BYTES_MAX + 1):
+        number += 1
+        if len(line) > LINE_BYTES_MAX:
+            raise TraceError(
+                expected=f"lines of at most {LINE_BYTES_MAX:,} bytes",
+                seen="a longer one",
+                where=f"{where}:{number}",
+            )
+        yield line
+
+
 def read_traces(path: Path) -> Iterator[Trace]:
     """The traces of a file, one at a time. Raises TraceError with file and line."""
     try:
         with path.open("rb") as file:
-            yield from read_lines(file, where=str(path))
+            yield from read_lines(_lines(file, str(path)), where=str(path), may_be_cut=True)
     except OSError as error:
         raise TraceError(
             expected="a readable file of JSON lines", seen=error.strerror or str(error), where=str(path)

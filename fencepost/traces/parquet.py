@@ -11,13 +11,24 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from attrs import define, frozen
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.schema import SCHEMAS, TABLES, Table, check_schema
+from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table, check_schema
 from fencepost.traces.tables import Tables
+
+CELLS_MAX = 1 << 26
+"""Values of a row group that are read at once, half a gigabyte as columns. A million operations of one record
+each have 43 million; equal rows take next to nothing on disk."""
+TEXT_BYTES_MAX = 1 << 28
+"""Bytes of a row group's strings once each row has its own. A file states a string once, however many
+rows have it."""
+PAGE_BYTES_MAX = 1 << 30
+"""Bytes of the columns that are read once decompressed, by the file's own account."""
 
 
 @frozen(kw_only=True)
@@ -77,9 +88,14 @@ class PartWriter:
         return sum(sink.tell() for sink in self.sinks.values())
 
     def close(self) -> None:
-        """Write the footers."""
-        for table in TABLES:
-            self.writers[table].close()
+        """Write the footers. After an error, here or before, no writer tries again when it is forgotten:
+        PyArrow would print a traceback then."""
+        try:
+            for table in TABLES:
+                self.writers[table].close()
+        finally:
+            for table in TABLES:
+                self.writers[table].is_open = False
 
     def __enter__(self) -> Self:
         return self
@@ -136,8 +152,10 @@ def read_group(
     columns: Sequence[str] | None = None,
     dictionary: Sequence[str] = (),
 ) -> pa.Table:
-    """One row group of a file. columns: default all of the schema, in its order. Raises TraceError."""
-    with open_part(path, table, dictionary=dictionary) as file:
+    """One row group of a file. columns: default all of the schema, in its order; dictionary: string columns
+    that stay dictionaries, by their paths in the schema. Raises TraceError, also for one that would take
+    too much memory."""
+    with open_part(path, table, dictionary=STRINGS[table]) as file:
         if not 0 <= group < file.metadata.num_row_groups:
             raise TraceError(
                 expected=f"a row group {group}",
@@ -145,15 +163,72 @@ def read_group(
                 where=str(path),
             )
         names = list(columns or SCHEMAS[table].names)
+        where = f"{path}, row group {group}"
+        check_size(file.metadata.row_group(group), names, where=where)
         try:
-            return file.read_row_group(group, columns=names).select(names)
+            found = file.read_row_group(group, columns=names).select(names)
         except (OSError, pa.ArrowException) as error:
             raise unreadable(path, error) from None
+        check_text(found, where=where)
+        return _plain_columns(found, table, dictionary)
+
+
+def check_size(group: Any, names: Sequence[str], *, where: str) -> None:
+    """Refuse a row group, by its footer, that would take too much memory as columns. Raises TraceError."""
+    told = [group.column(index) for index in range(group.num_columns)]
+    read = [column for column in told if column.path_in_schema.split(".")[0] in names]
+    for what, count, most in (
+        ("values", sum(column.num_values for column in read), CELLS_MAX),
+        ("bytes of columns", sum(column.total_uncompressed_size for column in read), PAGE_BYTES_MAX),
+    ):
+        if count > most:
+            raise TraceError(
+                expected=f"at most {most:,} {what} in a row group",
+                seen=f"{count:,} in {group.num_rows:,} rows",
+                where=where,
+                hint="`fencepost mine` judges a history of more than a million operations, by columns",
+            )
+
+
+def check_text(table: pa.Table, *, where: str) -> None:
+    """Refuse columns that hold more text than TEXT_BYTES_MAX once each row has its own. Raises TraceError."""
+    size = sum(_text_bytes(chunk) for column in table.columns for chunk in column.chunks)
+    if size > TEXT_BYTES_MAX:
+        raise TraceError(
+            expected=f"at most {TEXT_BYTES_MAX:,} bytes of text in a row group", seen=f"{size:,}", where=where
+        )
+
+
+def _text_bytes(array: Any) -> int:
+    """Bytes of an array's strings as if no two rows shared one."""
+    if pa.types.is_dictionary(array.type):
+        lengths = pc.binary_length(array.dictionary).fill_null(0).to_numpy(zero_copy_only=False)
+        longest = int(lengths.max(initial=0))
+        if longest * len(array) <= TEXT_BYTES_MAX >> 8:
+            return longest * len(array)
+        return int(lengths.astype(np.int64)[array.indices.drop_null().to_numpy()].sum())
+    if pa.types.is_list(array.type):
+        return _text_bytes(array.flatten())
+    if pa.types.is_struct(array.type):
+        return sum(map(_text_bytes, array.flatten()))
+    return 0
+
+
+def _plain_columns(table: pa.Table, kind: Table, dictionary: Sequence[str]) -> pa.Table:
+    """The table with strings in place of dictionaries, but for the columns of which a path is named."""
+    kept = {path.split(".")[0] for path in dictionary}
+    for index, field in enumerate(table.schema):
+        plain = SCHEMAS[kind].field(field.name)
+        if field.type != plain.type and field.name not in kept:
+            table = table.set_column(index, plain, table.column(index).cast(plain.type))
+    return table
 
 
 def read_tables(part: TablePart, group: int) -> Tables:
-    """The whole traces of one row group, all columns. Raises TraceError."""
-    found: dict[str, Any] = {table: read_group(part.of(table), table, group) for table in TABLES}
+    """The whole traces of one row group, all columns, strings as dictionaries. Raises TraceError."""
+    found: dict[str, Any] = {
+        table: read_group(part.of(table), table, group, dictionary=STRINGS[table]) for table in TABLES
+    }
     return Tables(**found)
 
 

@@ -13,6 +13,7 @@ from typing import Any, get_args, get_origin
 import attrs
 import msgspec
 
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import PlanError
 from fencepost.traces.plan import Plan
 
@@ -93,8 +94,8 @@ def _writing(
 def plan_from_json(text: str | bytes, *, where: str = "plan") -> Plan:
     """The plan that `text` holds. Raises PlanError naming the field, what it should be and what it is."""
     try:
-        data: Any = msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        data = from_json(text)
+    except msgspec.DecodeError as error:
         raise PlanError(expected="JSON", seen=str(error), where=where, hint=HINT) from None
     plan = _read(Plan, data, where)
     assert isinstance(plan, Plan)

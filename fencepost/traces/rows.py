@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 from attrs import evolve, frozen
 
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
@@ -32,6 +33,9 @@ from fencepost.traces.schema import (
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 Row = Sequence[Any]
+ROWS_MAX = 1_000_000
+"""Operations and events of a run that becomes Python values: a million take 1.7 GB in `check`.
+`fencepost mine` judges more, by columns."""
 NESTED = {"records": RECORD_FIELDS, "positions": POSITION_FIELDS}
 _plain_operation_columns = tuple(name for name in OPERATION_COLUMNS if name not in NESTED)
 assert (*_plain_operation_columns, *NESTED) == OPERATION_COLUMNS
@@ -101,7 +105,8 @@ def claims_from_json(text: str, *, where: str = "claims") -> Claims:
 @lru_cache(maxsize=1024)
 def _decoded_claims(text: str) -> Claims:
     """Most traces of a campaign claim the same."""
-    return msgspec.json.decode(text, type=Claims)
+    claims: Claims = from_json(text, Claims)
+    return claims
 
 
 def operation_row(operation: Operation) -> Row:
@@ -123,6 +128,17 @@ def trace_row(trace: Trace) -> Row:
     values = list(_trace_values(trace))
     values[_CLAIMS_AT] = claims_to_json(trace.claims)
     return values
+
+
+def check_rows(count: int, *, where: str = "a trace's rows") -> None:
+    """Refuse a run that would take too much memory as Python values. Raises TraceError."""
+    if count > ROWS_MAX:
+        raise TraceError(
+            expected=f"at most {ROWS_MAX:,} operations and events in one trace",
+            seen=f"{count:,}",
+            where=where,
+            hint="`fencepost mine` judges longer histories, from Parquet",
+        )
 
 
 def rows_of(trace: Trace) -> Rows:

@@ -98,6 +98,21 @@ SCHEMAS: dict[Table, pa.Schema] = {
 }
 """The schema of each table, with the metadata that every Parquet part carries."""
 
+
+def _string_paths(field: Any, before: str = "") -> list[str]:
+    path = before + field.name
+    if pa.types.is_list(field.type):
+        return _string_paths(field.type.value_field.with_name("list.element"), f"{path}.")
+    if pa.types.is_struct(field.type):
+        return [found for member in field.type for found in _string_paths(member, f"{path}.")]
+    return [path] if pa.types.is_string(field.type) else []
+
+
+STRINGS: dict[Table, tuple[str, ...]] = {
+    table: tuple(path for field in SCHEMAS[table] for path in _string_paths(field)) for table in TABLES
+}
+"""Paths of each table's string columns, those within lists included, as Parquet names them."""
+
 RECORD_TYPE = pa.struct(_fields(Record))
 POSITION_TYPE = pa.struct(_fields(Position))
 

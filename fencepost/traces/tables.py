@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from fencepost.traces.errors import TraceError
-from fencepost.traces.rows import NESTED, Row, Rows, trace_of
+from fencepost.traces.rows import NESTED, ROWS_MAX, Row, Rows, check_rows, trace_of
 from fencepost.traces.schema import EVENT_COLUMNS, OPERATION_COLUMNS, SCHEMAS, TABLES, TRACE_COLUMNS, Table
 from fencepost.traces.trace import Trace
 
@@ -103,10 +103,10 @@ def _values(column: Any) -> list[Any]:
         values = [inner for array in column.chunks for inner in _lists(array)]
     elif pa.types.is_int64(column.type) and not column.null_count:
         values = column.to_numpy().tolist()
-    elif pa.types.is_string(column.type):
+    elif pa.types.is_string(column.type) or pa.types.is_dictionary(column.type):
         values = []
         for array in column.chunks:
-            encoded = array.dictionary_encode()
+            encoded = array if pa.types.is_dictionary(column.type) else array.dictionary_encode()
             words = [*encoded.dictionary.to_pylist(), None]
             values += map(words.__getitem__, encoded.indices.fill_null(len(words) - 1).to_numpy().tolist())
     else:
@@ -136,6 +136,8 @@ def rows_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Rows]:
     Raises TraceError for operations or events whose trace has no row in `traces`, and for a trace with two.
     """
     for chunk in chunks_of(tables):
+        if chunk.operations.num_rows + chunk.events.num_rows > ROWS_MAX:
+            _check_traces(chunk, where)
         operations = _by_trace(chunk.operations, OPERATION_COLUMNS)
         events = _by_trace(chunk.events, EVENT_COLUMNS)
         seen: set[int] = set()
@@ -151,6 +153,46 @@ def rows_of_tables(tables: Tables, *, where: str = "tables") -> Iterator[Rows]:
             raise TraceError(
                 expected="a row in traces for every trace", seen=f"none for {orphans[0]}", where=where
             )
+
+
+def place_of(where: str, trace_id: int) -> str:
+    """Where one trace of many is."""
+    return f"{where}, trace {trace_id}"
+
+
+def rows_one_by_one(tables: Tables, *, where: str) -> Iterator[Rows | TraceError]:
+    """As `rows_of_tables`, but traces that make no rows cost only themselves: the reason comes in their
+    place."""
+    for chunk in chunks_of(tables):
+        try:
+            yield from list(rows_of_tables(chunk, where=where))
+        except TraceError:
+            yield from _apart(chunk, where)
+
+
+def _apart(tables: Tables, where: str) -> Iterator[Rows | TraceError]:
+    """The traces of tables that make no rows together, each by itself, then what belongs to none."""
+    ids: dict[Table, list[Any]] = {
+        table: tables.of(table).column("trace_id").unique().to_pylist() for table in TABLES
+    }
+    for trace_id in ids["traces"]:
+        try:
+            yield from list(rows_of_tables(only(tables, trace_id), where=place_of(where, trace_id)))
+        except TraceError as error:
+            yield error
+    for trace_id in sorted({*ids["operations"], *ids["events"]} - set(ids["traces"])):
+        yield TraceError(expected="a row in traces for every trace", seen=f"none for {trace_id}", where=where)
+
+
+def _check_traces(tables: Tables, where: str) -> None:
+    """Refuse a trace with more rows than may become Python values. Raises TraceError."""
+    counts: dict[int, int] = {}
+    for table in (tables.operations, tables.events):
+        told: Any = table.column("trace_id").value_counts()
+        for trace_id, count in zip(told.field(0).to_pylist(), told.field(1).to_pylist(), strict=True):
+            counts[trace_id] = counts.get(trace_id, 0) + count
+    for trace_id, count in counts.items():
+        check_rows(count, where=place_of(where, trace_id))
 
 
 def _by_trace(table: pa.Table, columns: Sequence[str]) -> dict[int, list[Row]]:

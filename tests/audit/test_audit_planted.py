@@ -466,3 +466,23 @@ def test_real_compaction_of_one_replica_only(tmp_path):
     assert audit(tmp_path).unjudged == 30 - audit(tmp_path).replicas[1].records
     result = audit(tmp_path, deep=True)
     assert result.verdict.decision == "ok" and result.replicas[1].records < result.replicas[0].records
+
+
+def test_records_that_a_later_epoch_will_cut_are_told(tmp_path):
+    """Rule (KIP-101): what a replica has of an older epoch beyond the start of a later one, in another
+    replica's checkpoint, goes; how much of it was committed is said."""
+    replica(tmp_path, "a", plain(76), high_watermark=11)
+    b = replica(tmp_path, "b", plain(11), high_watermark=11)
+    checkpoint = b / "t-0" / "leader-epoch-checkpoint"
+    assert not audit(tmp_path).findings.notes
+    checkpoint.write_text("0\n2\n0 0\n1 11\n")
+    result = audit(tmp_path)
+    assert result.verdict.decision == "ok"
+    assert result.findings.notes == [
+        f"a: 65 records of epoch 0 beyond offset 11 will be cut: epoch 1 begins there in {checkpoint}"
+    ]
+    write_offsets(RealFiles(tmp_path / "a"), HIGH_WATERMARKS, {T: 14})
+    (note,) = audit(tmp_path).findings.notes
+    assert note.endswith("; 3 of them below its high watermark 14")
+    checkpoint.write_text("0\n2\n0 0\n1 80\n")
+    assert not any("will be cut" in note for note in audit(tmp_path).findings.notes)

@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 
 from fencepost.cli.client.consumers import Lines, nameable
-from fencepost.cli.client.history import add_run
+from fencepost.cli.client.history import RecordedRun, add_run
 from fencepost.cli.produce import _lines
 from fencepost.impl.client.reader import ReadRecord
 from fencepost.impl.messages.broker_api import TopicPartition
@@ -106,7 +106,7 @@ def test_records_of_strangers_are_counted(tmp_path):
 def test_one_producer_that_may_duplicate_makes_the_claim(tmp_path):
     """Rule: retries without idempotence may write twice, whoever is recorded after them."""
     path = tmp_path / "h.jsonl"
-    add_run(path, [append(0, 1, 0, BASE)], duplicates=True)
+    RecordedRun.begin(path, may_duplicate=True).end([append(0, 1, 0, BASE)], duplicates=True)
     add_run(path, [append(0, 2, 1, BASE + SECOND)])
     (trace,) = read_traces(path)
     assert trace.claims.duplicates and "without idempotence" in trace.claims.reasons[0]
@@ -206,3 +206,76 @@ def test_a_reader_that_leaves_is_no_error(monkeypatch):
     lines = Lines(None, None, False)
     lines.print([read(0, b"a")])
     assert lines.full
+
+
+# ---- what is written ahead
+
+
+def sent(one: Operation) -> Operation:
+    """An append that was sent and of which nothing was heard."""
+    records = tuple(evolve(record, offset=-1, leader_epoch=-1) for record in one.records)
+    return evolve(
+        one, outcome=Outcome.UNKNOWN, completion_time=None, offset=None, leader_epoch=None, records=records
+    )
+
+
+def test_what_was_written_ahead_can_be_judged_at_once(tmp_path, fencepost):
+    """Rule: before a run has ended, its file holds what was sent and what was acknowledged; a later run
+    numbers its own around it."""
+    path = tmp_path / "h.jsonl"
+    whole = [append(number, 100 + number, number, BASE + number * SECOND) for number in range(3)]
+    killed = RecordedRun.begin(path)
+    killed.write([sent(whole[0]), sent(whole[1])])
+    killed.write([whole[0]])
+    (trace,) = read_traces(path)
+    assert [(one.outcome, one.offset) for one in trace.operations] == [
+        (Outcome.OK, 0),
+        (Outcome.UNKNOWN, None),
+    ]
+    assert not trace.digest
+    path.write_bytes(
+        path.read_bytes() + b'{"type":"operation","op_id":9'
+    )  # it was killed in the middle of a line
+    assert fencepost("check", path, "--checks", "log").code == 4
+    later = RecordedRun.begin(path)
+    later.write([whole[2]])
+    later.end([whole[2]])
+    (trace,) = read_traces(path)
+    assert [(one.op_id, one.clock_id, one.outcome.value) for one in trace.operations] == [
+        (1 << 32, 0, "ok"),
+        ((1 << 32) + 1, 0, "unknown"),
+        (2, 1, "ok"),
+    ]
+    read = (whole[0].records[0], whole[1].records[0], whole[2].records[0])
+    assert add_run(path, [poll(0, 1, *read, at=BASE + 9 * SECOND)]).strangers == 0
+    assert fencepost("check", path, "--checks", "log,kafka").code == 0
+
+
+def test_two_runs_write_into_one_file(tmp_path):
+    """Rule: a run that ends writes the file anew, and the other's rows go on in it; nothing of either is
+    lost."""
+    path = tmp_path / "h.jsonl"
+    one, other = RecordedRun.begin(path), RecordedRun.begin(path)
+    rows = [append(number, 100 + number, number, BASE + number * SECOND) for number in range(4)]
+    one.write([rows[0]])
+    other.write([sent(rows[2])])
+    one.write([rows[1]])
+    one.end(rows[:2])
+    assert not next(read_traces(path)).digest, "the other is under way"
+    other.write([rows[2]])
+    other.write([rows[3]])
+    other.end(rows[2:])
+    (trace,) = read_traces(path)
+    assert [record.value for one in trace.operations for record in one.records] == [100, 101, 102, 103]
+    assert len({one.op_id for one in trace.operations}) == 4 and trace.digest and not trace.events
+
+
+def test_a_run_without_idempotence_claims_less_until_it_has_ended(tmp_path):
+    """Rule: of a killed run nobody knows whether it retried, so a record may stand twice; one that ended
+    well takes that back."""
+    path = tmp_path / "h.jsonl"
+    run = RecordedRun.begin(path, may_duplicate=True)
+    assert next(read_traces(path)).claims.duplicates
+    run.end([append(0, 1, 0, BASE)])
+    (trace,) = read_traces(path)
+    assert not trace.claims.duplicates and trace.claims.reasons == ()

@@ -134,6 +134,48 @@ def lines_go_through(directory: Path, fencepost, monkeypatch):
     assert told.code == 2 and "expected one of the partitions 0 to 2, saw 9" in told.sentence
 
 
+def a_killed_producer_is_recorded(directory: Path, fencepost):
+    """What was acknowledged before `kill -9` of `produce --record` stands in its history, and what was
+    read later is nobody's invention."""
+    from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
+    from fencepost.systems.processes import ProcessCluster
+    from fencepost.traces.jsonlines import read_traces
+
+    cluster, history = ProcessCluster.load(directory), directory.parent / "ahead.jsonl"
+    with BlockingZooKeeper(cluster.state.zookeeper) as zookeeper:
+        assignment = znodes.encode_topic({0: (2, 3), 1: (3, 2)})
+        assert isinstance(zookeeper.ask(Create(znodes.topic_path("ahead"), assignment)), Created)
+    command = [
+        sys.executable, "-c", "from fencepost.cli import main; main()",
+        "produce", "ahead", "--directory", directory, "--record", history, "--partitioner", "round_robin",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+    def acknowledged() -> int:
+        if not history.exists():
+            return 0
+        return sum(one.outcome.value == "ok" for trace in read_traces(history) for one in trace.operations)
+
+    try:
+        assert process.stdin is not None
+        process.stdin.write(b"".join(b"%d\n" % number for number in range(500)))
+        process.stdin.flush()
+        eventually(lambda: acknowledged() == 500)
+        process.stdin.write(b"".join(b"%d\n" % number for number in range(500, 2_000)))
+        process.stdin.flush()
+        eventually(lambda: acknowledged() > 500)
+    finally:
+        process.kill()
+        process.communicate()
+    where = ("--directory", directory, "--record", history)
+    assert fencepost("consume", "ahead", *where, "--from-beginning", "--timeout-ms", 2_000).code == 0
+    assert acknowledged() > 500
+    judged = fencepost("check", history, "--checks", "log,kafka", "--json")
+    assert (judged.code, judged.json["decisions"]) == (0, {"ok": 1}), judged.out
+
+
 def a_group_goes_through(directory: Path, fencepost):
     """A consumer of a group reads and commits the lines; `groups` tells who is there, how far they are, and lets the group begin again once it is empty."""
     import asyncio
@@ -266,6 +308,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     assert fencepost("cluster", "status", *where).code == 0
     stops_in_order(directory, fencepost, leader)
     lines_go_through(directory, fencepost, monkeypatch)
+    a_killed_producer_is_recorded(directory, fencepost)
     a_group_goes_through(directory, fencepost)
     the_tool_is_a_member(directory, fencepost)
     assert fencepost("cluster", "stop", *where).out == "stopped\n"

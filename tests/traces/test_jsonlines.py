@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from fencepost.traces import jsonlines
 from fencepost.traces.errors import TraceError
+from fencepost.traces.operations import Outcome
 
 TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'
 EVENT = '{"type":"event","time":0,"name":"phase"}'
@@ -61,3 +63,46 @@ def test_several_traces_follow_each_other(tmp_path: Path, make_trace) -> None:
     assert list(jsonlines.read_traces(tmp_path / "f")) == traces
     rows = sum(1 + len(trace.operations) + len(trace.events) for trace in traces)
     assert len((tmp_path / "f").read_text().splitlines()) == rows
+
+
+def test_a_cut_last_line_loses_that_line_only(tmp_path: Path, make_trace) -> None:
+    """Rule: what stands before a cut line is read, without the digest of the whole; then the cut is told
+    with its line."""
+    one, two = make_trace(1), attrs.evolve(make_trace(2), events=(), digest="ab" * 16)
+    path = tmp_path / "f"
+    jsonlines.write_traces(path, [one, two])
+    data = path.read_bytes()
+    lines = data.count(b"\n")
+    for cut in (1, 2, 40):
+        path.write_bytes(data[: -1 - cut])
+        found = jsonlines.read_traces(path)
+        assert next(found) == one
+        assert next(found) == attrs.evolve(two, operations=two.operations[:-1], digest="")
+        with pytest.raises(TraceError, match=rf"f:{lines}: expected a whole last line, saw one that was cut"):
+            next(found)
+    path.write_bytes(data[:-1])  # only the line feed is missing
+    assert list(jsonlines.read_traces(path)) == [one, two]
+    path.write_bytes(data[:-2] + b"\n")  # damaged, not cut
+    found = jsonlines.read_traces(path)
+    assert next(found) == one
+    with pytest.raises(TraceError, match=r"expected a JSON object"):
+        next(found)
+
+
+def test_the_whole_takes_the_place_of_its_invocation(make_trace) -> None:
+    """Rule: an operation written when it was sent and again when it completed is one; two that completed
+    stay two."""
+    trace = make_trace(1)
+    whole = trace.operations[0]
+    sent = attrs.evolve(whole, outcome=Outcome.UNKNOWN, completion_time=None, offset=None)
+    rest = trace.operations[1:]
+    for given, read in (
+        ((sent, *rest, whole), trace.operations),
+        ((sent, *rest), (sent, *rest)),
+        ((whole, *rest, whole), (whole, *rest, whole)),
+        ((sent, attrs.evolve(whole, invoke_time=1)), (sent, attrs.evolve(whole, invoke_time=1))),
+    ):
+        (found,) = jsonlines.read_lines(jsonlines.lines_of(attrs.evolve(trace, operations=given)), where="f")
+        assert found.operations == tuple(read)
+    twice = attrs.evolve(trace, operations=(sent, whole), digest="ab" * 16)
+    assert next(jsonlines.read_lines(jsonlines.lines_of(twice), where="f")).operations == (sent, whole)

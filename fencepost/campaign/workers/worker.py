@@ -138,7 +138,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    serve(sys.stdin.buffer, results)
+    try:
+        serve(sys.stdin.buffer, results)
+    except BrokenPipeError:  # the driver is gone; what was run is in the journal
+        os._exit(0)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from fencepost.checkers.arrow_arrays import (
 from fencepost.checkers.events.kernels import column as place
 from fencepost.checkers.events.kernels import words
 from fencepost.checkers.events.kernels.column import MOST_NODES, Events
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
@@ -198,7 +199,7 @@ def _known_broker_epochs(marked: Array, detail: Arrow) -> Array:
         text = detail[row].as_py()
         if text:
             try:
-                known[row] = msgspec.json.decode(text).get("known_broker_epoch", -1)
+                known[row] = from_json(text).get("known_broker_epoch", -1)
             except (msgspec.DecodeError, AttributeError, OverflowError, TypeError, ValueError):
                 known[row] = np.iinfo(np.int64).max
     return known

@@ -6,10 +6,10 @@ that obeyed knew: a broker knows its own registration, a controller says in its 
 
 from collections.abc import Callable, Mapping
 
-import msgspec
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 SHUTDOWN = "controlled_shutdown"
@@ -47,7 +47,7 @@ class Incarnation:
     def _mark(self, position: int, event: Event) -> None:
         if event.cause != SHUTDOWN or not event.detail:
             return
-        known = msgspec.json.decode(event.detail).get("known_broker_epoch", -1)
+        known = from_json(event.detail).get("known_broker_epoch", -1)
         if event.broker_epoch < known:
             self._found(
                 position,

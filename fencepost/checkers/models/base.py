@@ -15,6 +15,7 @@ import msgspec
 from attrs import field, frozen
 
 from fencepost.checkers.models.definition import check_definition
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.operations import Function, Operation, Outcome
 
@@ -52,7 +53,6 @@ def frozen_value(value: Any) -> Any:
     return value
 
 
-_decoded = msgspec.json.Decoder().decode
 _NAMES = {function: function.value for function in Function}
 """Looking a name up is cheaper than asking a member for it; every operation of a history needs one."""
 
@@ -69,7 +69,7 @@ def decoded(operation: Operation, column: str) -> Any:
     if text is None:
         return None
     try:
-        return _decoded(text)
+        return from_json(text)
     except msgspec.DecodeError as error:
         raise TraceError(
             expected="JSON text", seen=str(error), where=f"{column} of operation {operation.op_id}"

@@ -2,25 +2,35 @@
 
 Owns the file: `--record FILE` of `produce` and `consume`. Must not know clients. The runs of one FILE are judged together: a consumer's history without its
 producers' would show records that nobody sent. Each run has processes and a clock of its own; clocks of one machine err by CLOCK_UNCERTAINTY_NS at most.
+
+A producer's run writes ahead: each append stands in the file, as one of unknown outcome, before it is
+sent, and again when it has completed. The file can be judged at any moment, also after `kill -9`.
 """
 
 import fcntl
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, Self
 
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from fencepost import __version__
 from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import TraceError
-from fencepost.traces.jsonlines import read_traces, write_traces
+from fencepost.traces.events import Event, Name
+from fencepost.traces.jsonlines import CUT_LINE, operation_line, read_traces, write_traces
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.trace import Claims, Trace
 
 CLOCK_UNCERTAINTY_NS = 10_000_000
 """Two processes read the wall clock when they start and count on from there: the system may have slewed it in between."""
 PROFILE, TARGET = "client", "processes"
+BEGUN = "client_run"
+"""Cause of the mark of a run that has not ended; its offset is the run's number."""
+TAIL_BYTES = 1 << 16
 REASON = "a producer retried appends of unknown outcome without idempotence"
 
 
@@ -32,30 +42,132 @@ class Recorded:
     strangers: int
 
 
-def add_run(path: Path, operations: Sequence[Operation], *, duplicates: bool = False) -> Recorded:
-    """Add the operations of one run, with its own numbering from 0 of op ids and processes. duplicates: it may have written records twice.
+def add_run(path: Path, operations: Sequence[Operation]) -> Recorded:
+    """Add the operations of a run that has ended, with its own numbering from 0 of op ids and processes.
 
-    Raises TraceError for a file that holds something else.
+    Raises TraceError for a file that holds something else, EnvironmentError_ when the disk refuses.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(path):
-        before = _read(path)
-        known = before.operations
-        first_op = 1 + max((one.op_id for one in known), default=-1)
-        first_process = 1 + max((one.process for one in known), default=-1)
-        clock = 1 + max((one.clock_id for one in known), default=-1)
-        added = tuple(
-            evolve(one, op_id=first_op + one.op_id, process=first_process + one.process, clock_id=clock)
-            for one in operations
+    return RecordedRun.begin(path).end(operations)
+
+
+@define(eq=False)
+class RecordedRun:
+    """A run that is recorded while it goes on: what `write` returned for is in the file, whatever becomes
+    of this process.
+
+    number: of the run in the file, its clock's id. Until the run ends, its op ids begin at (number + 1)
+    << 32 and its processes at 1,000 * (number + 1): nobody knows yet how many there will be. Each write
+    goes to the file that is there now, for a run that ends writes the file anew."""
+
+    path: Path
+    number: int
+
+    @classmethod
+    def begin(cls, path: Path, *, may_duplicate: bool = False) -> Self:
+        """Open or create the file, and take a number. may_duplicate: the run may write a record twice, so
+        that nothing else is claimed until it has ended.
+
+        Raises TraceError for a file that holds something else, EnvironmentError_ when the disk refuses.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(path):
+            trace = _read(path)
+            clocks = [one.clock_id for one in trace.operations] + [one.offset for one in _begun(trace)]
+            run = cls(path, 1 + max(clocks, default=-1))
+            if may_duplicate:
+                trace = _claimed(trace, (*trace.claims.reasons, run._pending))
+            mark = Event(time=time.time_ns(), name=Name.MARK, offset=run.number, cause=BEGUN)
+            _write(path, evolve(trace, events=(*trace.events, mark), digest=""))
+        return run
+
+    @property
+    def _pending(self) -> str:
+        return f"run {self.number} sends without idempotence, and did not say how it ended"
+
+    def write(self, operations: Iterable[Operation]) -> None:
+        """Add rows: invocations before they are sent, and the whole when it is known. Raises OSError when
+        the disk refuses."""
+        data = b"".join(operation_line(self._numbered(one)) + b"\n" for one in operations)
+        if not data:
+            return
+        with _locked(self.path), self.path.open("r+b") as file:
+            end = _end_of_lines(file)
+            try:
+                file.seek(end)
+                file.write(data)
+                file.flush()
+            except OSError:
+                with suppress(OSError):
+                    file.truncate(end)
+                raise
+
+    def _numbered(self, one: Operation) -> Operation:
+        base = self.number + 1
+        return evolve(
+            one, op_id=(base << 32) + one.op_id, process=base * 1_000 + one.process, clock_id=self.number
         )
-        everything = sorted((*known, *added), key=lambda one: (one.invoke_time, one.op_id))
-        trace = evolve(before, operations=tuple(everything), digest="")
-        if duplicates and not before.claims.duplicates:
-            trace = evolve(trace, claims=evolve(before.claims, duplicates=True, reasons=(REASON,)))
-        draft = path.with_name(path.name + ".draft")
-        write_traces(draft, [evolve(trace, digest=digest_of(trace))])
-        draft.replace(path)
-    return Recorded(operations=len(everything), strangers=_strangers(everything, added))
+
+    def end(self, operations: Sequence[Operation], *, duplicates: bool = False) -> Recorded:
+        """All operations of the run, in its own numbering from 0, in place of what was written.
+        duplicates: it may have written records twice."""
+        with _locked(self.path):
+            before = _read(self.path)
+            known = tuple(one for one in before.operations if one.clock_id != self.number)
+            first_op = 1 + max((one.op_id for one in known if one.op_id < 1 << 32), default=-1)
+            first_process = 1 + max((one.process for one in known), default=-1)
+            added = tuple(
+                evolve(
+                    one, op_id=first_op + one.op_id, process=first_process + one.process, clock_id=self.number
+                )
+                for one in operations
+            )
+            everything = sorted((*known, *added), key=lambda one: (one.invoke_time, one.op_id))
+            reasons = [reason for reason in before.claims.reasons if reason != self._pending]
+            if duplicates and REASON not in reasons:
+                reasons.append(REASON)
+            trace = evolve(
+                _claimed(before, reasons),
+                operations=tuple(everything),
+                events=tuple(one for one in before.events if one not in _begun(before, self.number)),
+                digest="",
+            )
+            under_way = bool(_begun(trace))
+            _write(self.path, trace if under_way else evolve(trace, digest=digest_of(trace)))
+        return Recorded(operations=len(everything), strangers=_strangers(everything, added))
+
+
+def _begun(trace: Trace, number: int | None = None) -> tuple[Event, ...]:
+    """The marks of runs that have not ended, or of one of them."""
+    return tuple(
+        one
+        for one in trace.events
+        if (one.name, one.cause) == (Name.MARK, BEGUN) and number in (None, one.offset)
+    )
+
+
+def _claimed(trace: Trace, reasons: Iterable[str]) -> Trace:
+    """The trace with these reasons why a record may stand twice."""
+    found = tuple(reasons)
+    return evolve(trace, claims=evolve(trace.claims, duplicates=bool(found), reasons=found))
+
+
+def _write(path: Path, trace: Trace) -> None:
+    draft = path.with_name(path.name + ".draft")
+    write_traces(draft, [trace])
+    draft.replace(path)
+
+
+def _end_of_lines(file: BinaryIO) -> int:
+    """Where the last whole line ends; what a killed run left of another after it is not followed."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - TAIL_BYTES)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
 
 
 def check_record(path: Path) -> None:
@@ -72,7 +184,8 @@ def _strangers(everything: Sequence[Operation], added: Sequence[Operation]) -> i
 
 
 def _read(path: Path) -> Trace:
-    traces = list(read_traces(path)) if path.exists() and path.stat().st_size else [_empty()]
+    """The trace in the file; of a last line that a killed run left unfinished nothing is known."""
+    traces = _kept(path) if path.exists() and path.stat().st_size else [_empty()]
     if len(traces) != 1 or (traces[0].profile, traces[0].target) != (PROFILE, TARGET):
         seen = f"{len(traces)} traces, the first of profile {traces[0].profile} on {traces[0].target}"
         raise TraceError(
@@ -81,6 +194,16 @@ def _read(path: Path) -> Trace:
             where=str(path),
         )
     return traces[0]
+
+
+def _kept(path: Path) -> list[Trace]:
+    traces: list[Trace] = []
+    try:
+        traces.extend(read_traces(path))
+    except TraceError as error:
+        if not traces or error.expected != CUT_LINE:
+            raise
+    return traces
 
 
 def _empty() -> Trace:

@@ -5,7 +5,7 @@ A dump may be larger than memory, so that nothing of it is kept.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,11 @@ from attrs import define, field, frozen
 
 from fencepost.cli.log.files import LogFile, RealSource, files_of
 from fencepost.cli.log.groups import group_record_as_dict, group_record_in_words, is_offsets_partition
+from fencepost.cli.log.metadata import (
+    is_metadata_partition,
+    metadata_record_as_dict,
+    metadata_record_in_words,
+)
 from fencepost.cli.log.words import (
     batch_as_dict,
     batch_in_words,
@@ -25,6 +30,7 @@ from fencepost.cli.log.words import (
 )
 from fencepost.console.output import Output
 from fencepost.impl.log import layout
+from fencepost.impl.log.batch.record_batch import Record
 from fencepost.impl.log.dump.dump import BatchSeen, Extent, Flaw, Watcher, walk_log
 from fencepost.impl.log.dump.indexes import (
     OffsetEntry,
@@ -185,34 +191,48 @@ def _dump_segment(
     file: LogFile, source: RealSource, extent: Extent, request: DumpRequest, sink: Sink
 ) -> None:
     watchers = _watchers(file, request.alone, sink) if request.verify_index else []
-    of_groups = is_offsets_partition(file.path.absolute().parent.name)
+    in_words, as_dict = _decoders(file.path.absolute().parent.name)
     for item in walk_log(source, extent, base_offset=file.base_offset, deep=request.deep, watchers=watchers):
         if isinstance(item, Flaw):
             sink.flaw(item)
             continue
         sink.line(batch_in_words(item))
-        _dump_records(item, of_groups, sink)
+        _dump_records(item, in_words, as_dict, sink)
     for watcher in watchers:
         for flaw in watcher.end(extent):
             sink.flaw(flaw)
 
 
-def _dump_records(seen: BatchSeen, of_groups: bool, sink: Sink) -> None:
+def _dump_records(
+    seen: BatchSeen,
+    in_words: Callable[[Record], str],
+    as_dict: Callable[[Record], Any],
+    sink: Sink,
+) -> None:
     """A batch's records, one after the other, within its JSON object."""
     if seen.records is None:
         sink.item(batch_as_dict(seen))
         return
     sink.open_item(batch_as_dict(seen), "contents")
     for record in seen.records:
-        decoded = group_record_in_words(record) if of_groups else ""
+        decoded = "" if seen.header.is_control else in_words(record)
         if sink.output.json:
             told = record_as_dict(record)
-            sink.item(told | {"decoded": group_record_as_dict(record)} if decoded else told)
+            sink.item(told | {"decoded": as_dict(record)} if decoded else told)
         else:
             sink.line(record_in_words(record, seen.header))
             if decoded:
                 sink.line(decoded)
     sink.close_item()
+
+
+def _decoders(directory: str) -> tuple[Callable[[Record], str], Callable[[Record], Any]]:
+    """How records of a partition are told: in words ("" as bytes only), and as JSON."""
+    if is_offsets_partition(directory):
+        return group_record_in_words, group_record_as_dict
+    if is_metadata_partition(directory):
+        return metadata_record_in_words, metadata_record_as_dict
+    return lambda record: "", lambda record: None
 
 
 def _watchers(file: LogFile, alone: bool, sink: Sink) -> list[Watcher]:

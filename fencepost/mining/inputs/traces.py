@@ -12,10 +12,10 @@ from attrs import frozen
 from fencepost.mining.inputs.splits import Split, work_of
 from fencepost.traces import importers, jsonlines
 from fencepost.traces.errors import TraceError
-from fencepost.traces.journal import read_frames
+from fencepost.traces.journal import frames_one_by_one
 from fencepost.traces.parquet import read_tables
-from fencepost.traces.rows import trace_of
-from fencepost.traces.tables import rows_of_tables
+from fencepost.traces.rows import Rows, trace_of
+from fencepost.traces.tables import place_of, rows_one_by_one
 from fencepost.traces.trace import Trace
 
 DEEPEST = 3
@@ -95,15 +95,24 @@ def _of_store(path: Path) -> Iterator[Piece | Quarantined]:
         yield Piece(source=str(path), size_bytes=split.size_bytes, split=split)
 
 
-def _of_split(split: Split) -> Iterator[Trace]:
+def _of_split(split: Split) -> Iterator[Trace | TraceError]:
+    """The traces of a split, and why some cannot be read: one of them costs only itself. Raises
+    TraceError where none can."""
+    many: Iterator[Rows | TraceError]
     if split.group is not None:
-        tables = read_tables(split.group.part, split.group.index)
-        for rows in rows_of_tables(tables, where=split.place):
-            yield trace_of(rows, where=split.place)
+        many = rows_one_by_one(read_tables(split.group.part, split.group.index), where=split.place)
     else:
         assert split.journal is not None, f"a split of nothing: {split.place}"
-        for rows in read_frames(split.journal, list(split.frames)):
-            yield trace_of(rows, where=split.place)
+        many = frames_one_by_one(split.journal, split.frames)
+    for rows in many:
+        try:
+            yield (
+                rows
+                if isinstance(rows, TraceError)
+                else trace_of(rows, where=place_of(split.place, rows.trace_id))
+            )
+        except TraceError as error:
+            yield error
 
 
 def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
@@ -112,7 +121,10 @@ def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
     try:
         if piece.split is not None:
             for trace in _of_split(piece.split):
-                yield Found(source=piece.source, trace=trace, stored=True)
+                if isinstance(trace, TraceError):
+                    yield Quarantined(source=piece.source, reason=str(trace))
+                else:
+                    yield Found(source=piece.source, trace=trace, stored=True)
         elif piece.format == OURS or (piece.format == "auto" and _is_ours(path)):
             for trace in jsonlines.read_traces(path):
                 yield Found(source=piece.source, trace=trace, stored=False)

@@ -18,6 +18,7 @@ from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.report.commands import replay_stored
 from fencepost.traces.anomalies import first_by_rank
+from fencepost.traces.decoding import from_json
 from fencepost.traces.trace import Trace
 
 Result = Literal["findings", "verdicts", "quarantine", "statistics"]
@@ -84,9 +85,6 @@ class _Plan(msgspec.Struct):
     cluster: _Cluster = msgspec.field(default_factory=_Cluster)
 
 
-_PLAN = msgspec.json.Decoder(_Plan)
-
-
 def _says_none(plan: str) -> bool:
     """Whether a plan of ours says in as many characters that it plants none: most do, and a plan is tens of kilobytes to decode.
 
@@ -101,7 +99,7 @@ def bugs_of(plan: str) -> tuple[str, ...]:
     if _says_none(plan):
         return ()
     try:
-        return _PLAN.decode(plan).cluster.bugs if plan else ()
+        return from_json(plan, _Plan).cluster.bugs if plan else ()
     except msgspec.MsgspecError:
         return ()
 

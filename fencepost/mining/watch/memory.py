@@ -5,6 +5,7 @@ Owns: the layout in MessagePack. Must not know: Spark, what is done with a memor
 Plain values only, checked against types when they are read: no state is ever unpickled.
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
 
@@ -108,15 +109,13 @@ def remember(shard: Shard, data: bytes) -> None:
     shard.torn = memory.torn
     shard.files, shard.ahead = memory.files[0], set(memory.files[1])
     shard.marks, shard.end_after = memory.marks, memory.end_after
-    shard.merge.begun = dict(memory.begun)
+    shard.merge.begun = OrderedDict(memory.begun)
     if not shard.row:
         return
     shard.name_trace()
     waiting = _operations(shard.row, (row for row, _ in memory.held))
     for operation, (_, completes) in zip(waiting, memory.held, strict=True):
-        time = operation.completion_time if completes else operation.invoke_time
-        assert time is not None
-        shard.merge.held.append(Moment(time=time, completes=completes, operation=operation))
+        shard.merge.held.append(Moment.of(operation, completes=completes))
     open_ones = _operations(shard.row, memory.transactions)
     shard.transactions = {operation.op_id: operation for operation in open_ones}
     for kept in memory.logs:

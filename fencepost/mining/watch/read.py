@@ -13,6 +13,7 @@ The logs of a trace are shared out among SHARDS groups by name. What concerns al
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from zlib import crc32
 
@@ -22,13 +23,15 @@ from attrs import evolve, frozen
 
 from fencepost.mining.inputs.contradictions import contradictions
 from fencepost.mining.results.rows import replay_command
+from fencepost.mining.watch_rows import form_of_row, packed, read_quickly, rows_form
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_traces
-from fencepost.traces.operations import Function
+from fencepost.traces.operations import Function, Operation, Position, Record
 from fencepost.traces.parquet import groups_of, read_group
-from fencepost.traces.rows import Row, rows_of, trace_of
-from fencepost.traces.schema import OPERATION_COLUMNS, POSITION_FIELDS, RECORD_FIELDS, SCHEMAS
+from fencepost.traces.rows import rows_of, trace_of, trace_row
+from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.store import JOURNAL_FOLDER, part_at
 from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
@@ -44,12 +47,7 @@ _PART = re.compile(r"part-(\d{5,})\.parquet")
 _UNREADABLE = (TraceError, RecursionError, ValueError, LookupError)
 """What reading a foreign file may raise."""
 
-_FUNCTION, _TOPIC, _PARTITION, _INVOKED, _COMPLETED, _RECORDS, _POSITIONS = (
-    OPERATION_COLUMNS.index(name)
-    for name in ("function", "topic", "partition", "invoke_time", "completion_time", "records", "positions")
-)
-assert RECORD_FIELDS[:2] == POSITION_FIELDS[:2] == ("topic", "partition")
-_OF_A_LOG = {Function.APPEND.value, Function.POLL.value, Function.LIST_OFFSETS.value}
+_OF_A_LOG = frozenset({Function.APPEND, Function.POLL, Function.LIST_OFFSETS})
 
 LogKey = tuple[str, int]
 
@@ -57,10 +55,10 @@ LogKey = tuple[str, int]
 class Chunk(msgspec.Struct, array_like=True):
     """News of one trace for one group of its logs.
 
-    place: the file; trace: its row, without the plan; replay: the command that runs it again; newest: the latest time in the file; file_number: if it states
-    one, else 0; marks: low watermarks, each behind the number of the file from which it holds; end_after: likewise, nothing will follow; gap: why a part of the
-    trace is missing; number: orders the chunks of a file.
-    """
+    place: the file; trace: its row, without the plan; replay: the command that runs it again; operations:
+    packed (watch_rows.py); newest: the latest time in the file; file_number: if it states one, else 0;
+    marks: low watermarks, each behind the number of the file from which it holds; end_after: likewise,
+    nothing will follow; gap: why a part of the trace is missing; number: orders the chunks of a file."""
 
     source: str
     place: str
@@ -68,7 +66,7 @@ class Chunk(msgspec.Struct, array_like=True):
     number: int
     trace: list[object]
     replay: str
-    operations: list[list[object]]
+    operations: msgspec.Raw
     newest: int | None = None
     file_number: int = 0
     marks: list[tuple[int, int]] = []
@@ -109,20 +107,26 @@ class FileRead:
 News = Addressed | Unread | FileRead
 
 
+@lru_cache(maxsize=65_536)
 def shard_of(log: LogKey) -> int:
     """The group of a log, the same in every process."""
     return crc32(f"{log[0]}\n{log[1]}".encode()) % SHARDS
 
 
-def logs_of(row: Row) -> set[LogKey] | None:
-    """The logs that an operation's row concerns; None for all of its trace."""
-    if row[_FUNCTION] == Function.TXN.value:
-        return None
-    if row[_FUNCTION] not in _OF_A_LOG:
-        return set()
-    named = [(row[_TOPIC], row[_PARTITION])]
-    named += [(place[0], place[1]) for place in (*row[_POSITIONS], *row[_RECORDS])]
-    return {(topic, number) for topic, number in named if topic is not None and number is not None}
+def logs_of(operation: Operation) -> tuple[LogKey, ...] | None:
+    """The logs that an operation concerns, in order; None for all of its trace."""
+    if operation.function not in _OF_A_LOG:
+        return None if operation.function == Function.TXN else ()
+    topic, partition = operation.topic, operation.partition
+    places: tuple[Record | Position, ...]
+    places = (*operation.positions, *operation.records) if operation.positions else operation.records
+    for place in places:
+        if place.partition != partition or place.topic != topic:
+            break
+    else:  # nearly all of them
+        return () if topic is None or partition is None else ((topic, partition),)
+    named = {(place.topic, place.partition) for place in places}
+    return tuple(sorted(named if topic is None or partition is None else {(topic, partition), *named}))
 
 
 @frozen(kw_only=True)
@@ -157,22 +161,31 @@ class Folder:
         source, place = self._name(file.parent), self._name(file)
         traces: list[Trace] = []
         try:
+            quickly = read_quickly(file)
+            if quickly is not None:
+                for under_way in quickly:
+                    yield from _told(source, place, modified_us, under_way.trace, under_way.operations)
+                count = sum(len(one.operations) for one in quickly)
+                yield FileRead(place=place, modified_us=modified_us, operations=count, traces=len(quickly))
+                return
             for trace in read_traces(file):
                 traces.append(trace)
             if not traces:
                 raise TraceError(expected="a trace", seen="an empty file", where=place)
-        except _UNREADABLE as error:
+        except (OSError, *_UNREADABLE) as error:
             yield Unread(source=source, place=place, reason=self._sentence(error, place))
             gap = f"{place} could not be read"
             for trace in _begun_in(file):
-                yield from _told(source, place, modified_us, trace, gap=gap)
+                yield from _told(source, place, modified_us, trace, (), gap=gap)
             traces = [trace for trace in traces if trace.digest]
         for number, trace in enumerate(traces):
             if trace.digest and (wrong := contradictions(_operations_of(trace))):
                 yield from _strange(source, place, wrong)
                 continue
             part = f"{place}:{number}" if trace.digest else ""
-            yield from _told(source, place, modified_us, trace, part=part, number=number)
+            yield from _told(
+                source, place, modified_us, trace, rows_form(trace.operations), part=part, number=number
+            )
         operations = sum(len(trace.operations) for trace in traces)
         yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=len(traces))
 
@@ -207,8 +220,8 @@ class Folder:
                     traces += 1
                     operations += len(rows.operations)
                     yield from _told(
-                        source, place, modified_us, trace, rows=rows.operations, part=at, number=number,
-                        replay=replay_command(source, trace),
+                        source, place, modified_us, trace, list(map(form_of_row, rows.operations)), part=at,
+                        number=number, replay=replay_command(source, trace),
                     )  # fmt: skip
         yield FileRead(place=place, modified_us=modified_us, operations=operations, traces=traces)
 
@@ -240,10 +253,10 @@ def _begun_in(file: Path) -> Iterator[Trace]:
         return
     for line in lines:
         try:
-            row = msgspec.json.decode(line)
+            row = from_json(line)
             if isinstance(row, dict) and row.pop("type", None) == "trace" and not row.get("digest"):
                 yield msgspec.convert(row, Trace)
-        except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        except msgspec.MsgspecError:
             continue
 
 
@@ -252,30 +265,30 @@ def _told(
     place: str,
     modified_us: int,
     trace: Trace,
+    operations: Sequence[Operation],
     *,
-    rows: Sequence[Row] | None = None,
     part: str = "",
     number: int = 0,
     replay: str = "",
     gap: str = "",
 ) -> Iterator[Addressed]:
     """The news of one trace, group by group. A whole trace (part is given) goes to the groups of its logs, one under way to all."""
-    own = rows_of(evolve(trace, plan="", operations=() if gap else trace.operations, events=()))
-    rows = own.operations if rows is None else rows
-    by_shard: dict[int, list[Row]] = {} if part else {shard: [] for shard in range(SHARDS)}
+    row = list(trace_row(evolve(trace, plan="", operations=(), events=())))
+    by_shard: dict[int, list[Operation]] = {} if part else {shard: [] for shard in range(SHARDS)}
     of_all = []
-    for row in rows:
-        logs = logs_of(row)
+    for operation in operations:
+        logs = logs_of(operation)
         if logs is None:
-            of_all.append(row)
+            of_all.append(operation)
         else:
-            for shard in sorted({shard_of(log) for log in logs}):
-                by_shard.setdefault(shard, []).append(row)
+            for shard in {shard_of(log) for log in logs} if len(logs) > 1 else map(shard_of, logs):
+                by_shard.setdefault(shard, []).append(operation)
     marks = [
         (event.offset, event.time)
         for event in trace.events
         if (event.name, event.cause) == (Name.MARK, LOW_WATERMARK)
     ]
+    newest = _newest(operations, trace)
     ends = [event.offset for event in trace.events if (event.name, event.cause) == (Name.PHASE, END_OF_TRACE)]
     for shard, mine in sorted(by_shard.items()):
         mine = [*of_all, *mine]
@@ -285,10 +298,10 @@ def _told(
                 place=place,
                 modified_us=modified_us,
                 number=number,
-                trace=list(own.trace),
+                trace=row,
                 replay=replay,
-                operations=[list(row) for row in mine[start : start + CHUNK_OPERATIONS]],
-                newest=_newest(rows, trace),
+                operations=msgspec.Raw(packed(mine[start : start + CHUNK_OPERATIONS])),
+                newest=newest,
                 file_number=max((number for number, _ in marks), default=max(ends, default=0)),
                 marks=marks,
                 end_after=0 if part else max(ends, default=None),
@@ -297,6 +310,6 @@ def _told(
             yield Addressed(trace_id=trace.trace_id, part=part, shard=shard, chunk=chunk)
 
 
-def _newest(rows: Iterable[Row], trace: Trace) -> int | None:
-    times = [row[_INVOKED] if row[_COMPLETED] is None else row[_COMPLETED] for row in rows]
+def _newest(operations: Iterable[Operation], trace: Trace) -> int | None:
+    times = [one.invoke_time if one.completion_time is None else one.completion_time for one in operations]
     return max([*times, *(event.time for event in trace.events)], default=None)

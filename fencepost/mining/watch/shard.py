@@ -7,6 +7,7 @@ plain values; nothing in it is ever run). Must not know: Spark, files.
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
+import msgspec
 from attrs import Factory, define, field, frozen
 
 from fencepost.checkers.judges import under_profile
@@ -17,9 +18,10 @@ from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
 from fencepost.checkers.verdict import Decision, Finding
 from fencepost.mining.results.rows import finding_row
 from fencepost.mining.watch.read import Chunk, LogKey, logs_of, shard_of
+from fencepost.mining.watch_rows import unpacked
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation
-from fencepost.traces.rows import Rows, operation_row, trace_of
+from fencepost.traces.rows import Rows, trace_of
 from fencepost.traces.trace import Trace
 
 RETRACTABLE = "skipped_offset"
@@ -125,7 +127,7 @@ class Shard:
         return number <= self.files or self.torn
 
     def _take(self, chunk: Chunk) -> None:
-        trace = trace_of(Rows(trace=chunk.trace, operations=chunk.operations, events=()), where=chunk.place)
+        trace = trace_of(Rows(trace=chunk.trace, operations=(), events=()), where=chunk.place)
         if not self.row:
             self.row, self.replay = chunk.trace, chunk.replay
             self.name_trace()
@@ -136,7 +138,11 @@ class Shard:
         if chunk.gap:
             self.torn = True
             self._see_no_more(Decision.UNKNOWN, chunk.gap)
-        for operation in self.merge.add(trace.operations):
+        try:
+            operations = unpacked(bytes(chunk.operations))
+        except msgspec.MsgspecError as error:
+            raise TraceError(expected="operations", seen=str(error), where=chunk.place) from None
+        for operation in self.merge.add(operations):
             reason = f"operation {operation.op_id} arrived when what happened after it had been judged"
             if operation.function is Function.TXN:
                 self._see_no_more(Decision.UNKNOWN, reason)
@@ -176,13 +182,20 @@ class Shard:
 
     def _touched(self, operation: Operation) -> list[LogKey]:
         """The logs of this group that an operation concerns; for a transaction those that are known."""
-        logs = logs_of(operation_row(operation))
+        logs = logs_of(operation)
         if logs is None:
             return list(self.logs)
-        return sorted(log for log in logs if shard_of(log) == self.number)
+        return [log for log in logs if shard_of(log) == self.number]
 
     def _feed(self, moment: Moment) -> None:
         operation = moment.operation
+        logs = logs_of(operation)
+        if logs is not None and len(logs) == 1:
+            known = self.logs.get(logs[0])
+            if known is not None and known.decision is None and known.check is not None:  # nearly always
+                known.operations += not moment.completes
+                self._ask(known, known.check, moment)
+                return
         for log in self._touched(operation):
             state = self.logs.get(log)
             if state is None:
@@ -190,17 +203,20 @@ class Shard:
                 self._begin(log, state)
             state.operations += not moment.completes and operation.function is not Function.TXN
             if state.decision is None:
-                check = self._check(log, state)
-                try:
-                    (check.complete if moment.completes else check.invoke)(operation)
-                except _OURS as error:
-                    what = f"operation {operation.op_id} is too much for the judge, a mistake in fencepost: {error!r}"
-                    self._give_up(state, Decision.ASSUMPTION_BROKEN, what)
+                self._ask(state, self._check(log, state), moment)
         if operation.function is Function.TXN:
             if moment.completes:
                 self.transactions.pop(operation.op_id, None)
             else:
                 self.transactions[operation.op_id] = operation
+
+    def _ask(self, state: LogUnderWay, check: StreamingLogCheck, moment: Moment) -> None:
+        """Let a log's judge hear of a moment."""
+        try:
+            (check.complete if moment.completes else check.invoke)(moment.operation)
+        except _OURS as error:
+            what = f"operation {moment.op_id} is too much for the judge, a mistake in fencepost: {error!r}"
+            self._give_up(state, Decision.ASSUMPTION_BROKEN, what)
 
     def _begin(self, log: LogKey, state: LogUnderWay) -> None:
         """A log that was not heard of before; the transactions that are open began before it."""

@@ -8,6 +8,7 @@ to the groups of logs, whose memory Spark keeps per micro-batch in the checkpoin
 the micro-batch. So a micro-batch that runs again after a crash starts from the same memory, reads the same files and replaces its own tables.
 """
 
+import gc
 import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -32,8 +33,10 @@ from fencepost.traces.errors import EnvironmentError_, FencepostError
 HORIZON = 10_000
 LATENESS_S = 5.0
 INTERVAL_S = 1.0
-FILES_AT_ONCE = 200
-"""Files of one micro-batch: what arrives is judged in pieces of bounded size."""
+BATCH_INPUT_BYTES = 96 * 1024 * 1024
+"""Bytes of the files of one micro-batch (one file at least): what arrives is judged in pieces of bounded
+size. As JSON lines they hold 300,000 operations, which take 300 MB as Python values. Small files do not
+count by number: a micro-batch costs a second, however few it takes."""
 STATE_PARTITIONS = 4
 """Tasks of the stage that judges. Fixed for the life of a checkpoint; each costs two small files per micro-batch."""
 POLL_S = 0.2
@@ -44,6 +47,8 @@ _SETTINGS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",  # a row has up to 4,096 operations
+    "spark.sql.files.maxPartitionBytes": "16m",  # large files are read by several processors
+    "spark.sql.files.openCostInBytes": "65536",  # and small ones together
     "spark.sql.adaptive.enabled": "false",  # no choice is left to it in a stream
 }
 _FILES = "path string, modificationTime timestamp, length long, content binary"
@@ -65,10 +70,25 @@ BATCH_BYTES = 8 * 1024 * 1024
 Tell = Callable[[MicroBatch, Watched], None]
 
 
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Values of operations hold no cycles, and looking for some among a million of them takes as long as
+    judging does."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def _reading(folder: Folder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function that Spark calls with the paths of new files."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with without_collection():
+            yield from _news_of(batches)
+
+    def _news_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows: list[tuple[Any, ...]] = []
         size_bytes = 0
         for batch in batches:
@@ -120,14 +140,17 @@ def _judging(limits: ShardLimits) -> Callable[[tuple[Any, ...], Iterable[Any], A
                 else:
                     told.append((kind, bytes(payload)))
         if chunks:
-            shard = Shard(source=source, trace_id=int(trace_id), part=part, number=int(number), limits=limits)
-            if state.exists:
-                remember(shard, bytes(state.get[0]))
-            told += [(kind, msgspec.msgpack.encode(row)) for kind, row in shard.advance(chunks)]
-            if not shard.forgettable:
-                state.update((memory_of(shard),))
-            elif state.exists:
-                state.remove()
+            with without_collection():
+                shard = Shard(
+                    source=source, trace_id=int(trace_id), part=part, number=int(number), limits=limits
+                )
+                if state.exists:
+                    remember(shard, bytes(state.get[0]))
+                told += [(kind, msgspec.msgpack.encode(row)) for kind, row in shard.advance(chunks)]
+                if not shard.forgettable:
+                    state.update((memory_of(shard),))
+                elif state.exists:
+                    state.remove()
         kinds = pa.array([kind for kind, _ in told], pa.string())
         payloads = pa.array([payload for _, payload in told], pa.binary())
         yield pa.table({"kind": kinds, "payload": payloads}).to_pandas()
@@ -143,7 +166,7 @@ def _stream(spark: Any, folder: Folder, limits: ShardLimits) -> Any:
         "recursiveFileLookup": "true",
         "pathGlobFilter": PATTERN,
         "ignoreMissingFiles": "true",
-        "maxFilesPerTrigger": str(FILES_AT_ONCE),
+        "maxBytesPerTrigger": str(BATCH_INPUT_BYTES),
     }
     files = spark.readStream.format("binaryFile").options(**options).schema(_FILES).load(folder.root)
     news = files.select("path", "modificationTime").mapInArrow(_reading(folder), _NEWS)

@@ -16,11 +16,9 @@ from typing import Any
 
 from attrs import define, frozen
 
+from fencepost.traces.decoding import MOST_LEVELS
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.window import Window
-
-DEEPEST = 64
-"""Levels of nesting; a history has few."""
 
 
 @frozen
@@ -111,8 +109,8 @@ class EdnReader:
 
     def value(self, kind: str, text: str, start: int, depth: int) -> Any:
         """The value that begins with this token."""
-        if depth > DEEPEST:
-            raise self.refuse(f"at most {DEEPEST} levels of nesting", "more", start)
+        if depth > MOST_LEVELS:
+            raise self.refuse(f"at most {MOST_LEVELS} levels of nesting", "more", start)
         match kind:
             case "open":
                 return self._collection(text, start, depth)

@@ -11,8 +11,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+import msgspec
 from attrs import define, field
 
+from fencepost.traces.decoding import TOO_DEEP, check_levels
 from fencepost.traces.errors import TraceError
 from fencepost.traces.importers.window import Window
 
@@ -76,9 +78,13 @@ class JsonReader:
                     continue  # it goes on
                 raise self.refuse("a JSON object", error.msg, window.line + error.lineno - 1) from None
             except RecursionError:
-                raise self.refuse("a JSON object", "nesting without end") from None
+                raise self.refuse("a JSON object", TOO_DEEP) from None
             if end < len(window.text) or not window.more():
                 break  # a number at the end of the window may go on
+        try:
+            check_levels(row)
+        except msgspec.DecodeError as error:
+            raise self.refuse("a JSON object", str(error)) from None
         if "\\u" in window.text[position:end]:
             self._check_text(row)
         return row, end

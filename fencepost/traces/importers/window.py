@@ -15,7 +15,7 @@ from fencepost.traces.errors import TraceError
 
 CHUNK = 1 << 16
 """Characters, or bytes, that are read at once."""
-LONGEST_ENTRY = 1 << 26
+LONGEST_ENTRY = 1 << 24
 """Characters that one entry may have; whoever writes more has forgotten a bracket."""
 
 

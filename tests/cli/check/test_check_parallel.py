@@ -152,3 +152,25 @@ def test_traces_of_a_campaign_are_shared_out(fencepost, planted, tmp_path) -> No
     assert said[0].json == said[1].json
     assert said[0].json["traces"] == 20
     assert "Proof" in said[1].err
+
+
+def test_a_worker_without_a_driver_ends_in_silence(odd) -> None:
+    """Rule: a driver that was killed leaves no traceback of its workers on the terminal."""
+    from fencepost.cli.check.work import Question
+    from fencepost.cli.check.worker import Order, Orders, encode
+    from fencepost.mining.inputs.traces import Piece
+
+    history(odd / "h" / "0.json", "a", "b")
+    piece = Piece(source=str(odd / "h" / "0.json"), size_bytes=1, format="auto")
+    orders = encode(Orders(question=Question(checks=("log",)), path=tuple(sys.path))) + encode(
+        Order(piece=piece)
+    )
+    process = subprocess.Popen(
+        pool.COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stdin is not None and process.stderr is not None
+    process.stdout.close()  # as if the driver were gone
+    process.stdin.write(orders)
+    process.stdin.close()
+    assert process.stderr.read() == b"" and process.wait() == 0
+    process.stderr.close()

@@ -59,3 +59,27 @@ def test_commits_and_generations_are_decoded(fencepost, tmp_path: Path) -> None:
     assert contents[1]["decoded"]["metadata"]["members"][0]["assignment"] == ["orders-3"]
     assert contents[2]["decoded"]["committed"] is None
     assert "decoded" not in contents[3]
+
+
+def test_metadata_records_are_decoded(fencepost, tmp_path: Path) -> None:
+    """Rule: records of __cluster_metadata are shown by type and field; a damaged one says where, and
+    bytes of something else stay bytes."""
+    topic = bytes.fromhex("010200076f72646572730000000000004000800000000000009100")
+    log = SegmentedLog.open(RealFiles(tmp_path), "__cluster_metadata-0", options=LogOptions())
+    for value in (topic, topic[:9], b"\x09something else"):
+        log.append_as_leader(encode_batch([Record(0, 0, None, value)], base_offset=0, leader_epoch=-1), 0)
+    log.close()
+    told = fencepost("log", "dump", tmp_path / "__cluster_metadata-0", "--deep")
+    assert told.code == 0, told
+    assert "TopicRecord v0: name orders topic_id AAAAAAAAQACAAAAAAAAAkQ\n" in told.out
+    assert "TopicRecord v0: nothing UNREADABLE: expected 6 bytes at byte 4 of the value, saw 5\n" in told.out
+    files = fencepost("log", "dump", tmp_path / "__cluster_metadata-0", "--deep", "--json").json["files"]
+    contents = [
+        record
+        for file in files
+        if file["kind"] == "segment"
+        for batch in file["content"]
+        for record in batch["contents"]
+    ]
+    assert contents[0]["decoded"]["fields"]["name"] == "orders" and contents[0]["decoded"]["error"] is None
+    assert contents[1]["decoded"]["error"] and not contents[2].get("decoded")

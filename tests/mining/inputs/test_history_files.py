@@ -100,3 +100,29 @@ def test_files_and_folders_are_mined_together(tmp_path: Path, campaign: Path, mi
     assert summary.traces == {str(campaign): len(mixed), str(tmp_path / STALE.name): 1}
     assert summary.illegal[str(tmp_path / STALE.name)] == 1
     assert sum(summary.decisions[MODEL_CHECK].values()) == len(mixed) + 1
+
+
+def test_a_file_of_brackets_does_not_end_a_mining(tmp_path: Path) -> None:
+    """Rule: of files with nesting without end, in a line or in a value, each is quarantined or undecided,
+    and the others are judged."""
+    deep = "[" * 100_000 + "]" * 100_000
+    (tmp_path / "in").mkdir()
+    good = copy(STALE, tmp_path / "in")
+    (tmp_path / "in" / "line.jsonl").write_text(f'{{"type":"trace","trace_id":{deep}}}\n')
+    trace = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}\n'
+    row = (
+        '{"type":"operation","op_id":0,"process":0,"function":"write","invoke_time":0,"outcome":"ok",'
+        '"completion_time":1,"argument":"%s"}\n'
+    )
+    (tmp_path / "in" / "value.jsonl").write_text(trace + row % deep)
+    (tmp_path / "in" / "rows.json").write_text(f'[{{"process":0,"type":"invoke","f":"read","value":{deep}}}]')
+    result = judge_files([tmp_path / "in"], tmp_path / "out", checks=("log",), model=REGISTER)
+    assert {Path(bad.source).name for bad in result.counts.quarantined} == {"line.jsonl", "rows.json"}
+    assert all("64 levels" in bad.reason for bad in result.counts.quarantined)
+    assert result.counts.traces[str(good)] == 1
+    rows = {
+        row["check"]: row
+        for row in pq.read_table(tmp_path / "out" / "verdicts").to_pylist()
+        if "value" in row["source"]
+    }
+    assert rows[MODEL_CHECK]["decision"] == "assumption_broken" and "64 levels" in rows[MODEL_CHECK]["reason"]

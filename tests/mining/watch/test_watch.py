@@ -20,7 +20,6 @@ from fencepost.mining.watch.watch import watch
 from fencepost.traces.errors import ExitCode, FencepostError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import write_traces
-from fencepost.traces.rows import operation_row
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.trace import Trace
@@ -34,7 +33,7 @@ PLANTED = {"KIP-101": 20}
 
 def plain(made: Trace) -> list[tuple]:
     """Trace, anomaly, log, offset and certificate of what the streaming form finds in a trace."""
-    logs = sorted(set().union(*(logs_of(operation_row(op)) or set() for op in made.operations)))
+    logs = sorted(set().union(*(logs_of(op) or set() for op in made.operations)))
     found = [f for log in logs for f in stream_trace(made, *log, horizon=LIMITS.horizon).findings]
     return [(made.trace_id, f.anomaly, f.topic, f.partition, f.offset, f.operations) for f in found]
 
@@ -122,7 +121,7 @@ from pathlib import Path
 from fencepost.mining.watch import watch as watching
 from fencepost.mining.watch.shard import ShardLimits as Limits
 
-watching.FILES_AT_ONCE = 1
+watching.BATCH_INPUT_BYTES = 1
 limits = Limits(horizon=2_000, lateness_ns=10**9)
 watching.watch(Path(sys.argv[1]), Path(sys.argv[2]), limits=limits, master="local[1]", once=True,
       tell=lambda batch, watched: batch.number == 1 and os.kill(os.getpid(), signal.SIGKILL))

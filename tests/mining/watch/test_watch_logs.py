@@ -17,7 +17,6 @@ from fencepost.mining.watch.read import logs_of
 from fencepost.mining.watch.shard import Shard, ShardLimits
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Outcome
-from fencepost.traces.rows import operation_row
 from tests.checkers.wild_histories import wild
 from tests.mining.watch.watch_by_hand import (
     BOTH,
@@ -71,7 +70,7 @@ def test_wild_histories_in_parts_are_judged_as_at_once(
     """The same of histories with several topics, groups, transactions, retention and compaction: findings and decisions of every log."""
     rng, made = Random(seed), wild(seed)
     made = evolve(made, digest="", operations=tuple(sorted(made.operations, key=lambda op: op.op_id)))
-    logs = sorted(set().union(*(logs_of(operation_row(op)) or set() for op in made.operations)))
+    logs = sorted(set().union(*(logs_of(op) or set() for op in made.operations)))
     verdicts = {log: stream_trace(made, *log, horizon=LIMITS.horizon) for log in logs}
     broken = {log for log, verdict in verdicts.items() if verdict.decision is Decision.ASSUMPTION_BROKEN}
     watch = Watch(tmp_path_factory.mktemp("wild"))

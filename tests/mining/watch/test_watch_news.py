@@ -138,7 +138,7 @@ def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path) -> None:
     watch.batch([watch.write(*(evolve(end, events=(END,)) for end in ends))])
     assert {row[1]: row[4] for row in watch.told["log"]} == {1: "unknown", 2: "illegal"}
     assert [row[0] for row in watch.findings()] == ["phantom_record"]
-    assert "a JSON object" in watch.told["quarantine"][0][3]
+    assert "one that was cut" in watch.told["quarantine"][0][3]
 
 
 def test_an_interruption_is_not_logged_as_an_error(caplog) -> None:

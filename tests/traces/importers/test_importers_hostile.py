@@ -21,9 +21,9 @@ DEEP = 50_000
 HOSTILE = [
     ("[" * DEEP, "levels of nesting"),
     ("{:a " * DEEP, "levels of nesting"),
-    ('{"a":' * DEEP, "nesting without end"),
+    ('{"a":' * DEEP, "more than 64 levels of nesting"),
     ("#_ " * DEEP, "expected a value, saw '#_'"),
-    (JSON_WRITE % ("[" * DEEP + "]" * DEEP), "nesting without end"),
+    (JSON_WRITE % ("[" * DEEP + "]" * DEEP), "more than 64 levels of nesting"),
     (WRITE % ("9" * 5_000), "expected 64-bit integers"),
     (JSON_WRITE % ("9" * 5_000), "expected 64-bit integers"),
     (WRITE % (INT64_MAX + 1), "expected 64-bit integers"),

@@ -7,10 +7,11 @@ from attrs import Factory, define, frozen
 
 from fencepost.checkers.operation_columns import NONE
 from fencepost.checkers.statements import EARLIEST, ISOLATIONS, READ_COMMITTED
+from fencepost.traces.making import maker_of
 from fencepost.traces.operations import Function, Operation, Record
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class ShownValue:
     """How far the log is known to reach. end: this many offsets; by: the operation that showed it first (None at the start);
     by_record: it showed a record, not a claimed end."""
@@ -37,12 +38,16 @@ class Sent:
     stands: list[int] = Factory(list)
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class Slot:
     """What stands at an offset, and the operation that said so."""
 
     value: int
     by: Operation
+
+
+make_shown, make_slot = maker_of(ShownValue), maker_of(Slot)
+"""For a stream, which makes one of each for nearly every operation."""
 
 
 def touches(operation: Operation, topic: str, partition: int) -> bool:
@@ -57,7 +62,7 @@ def touches(operation: Operation, topic: str, partition: int) -> bool:
     )
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, weakref_slot=False)
 class Claimed:
     """What a read says of one partition: position (-1: not said), end, log start, last stable offset (None: not said), and its records."""
 
@@ -68,11 +73,16 @@ class Claimed:
     records: tuple[Record, ...]
 
 
+_make_claimed = maker_of(Claimed)
+
+
 def claimed_by(read: Operation, topic: str, partition: int) -> Claimed:
     """The read as it concerns one partition: its own claims, or those of its position there, and the records of that partition."""
     records = read.records
-    if any(r.partition != partition or r.topic != topic for r in records):
-        records = tuple(r for r in records if (r.topic, r.partition) == (topic, partition))
+    for record in records:
+        if record.partition != partition or record.topic != topic:
+            records = tuple([r for r in records if (r.topic, r.partition) == (topic, partition)])
+            break
     listed = read.function is Function.LIST_OFFSETS
     if not read.positions and (read.topic, read.partition) == (topic, partition):
         end, start, stable = read.end_offset, read.log_start_offset, read.last_stable_offset
@@ -84,14 +94,14 @@ def claimed_by(read: Operation, topic: str, partition: int) -> Claimed:
             else:
                 end = read.offset
         position = NONE if listed or read.offset is None else read.offset
-        return Claimed(position=position, end=end, log_start=start, stable=stable, records=records)
+        return _make_claimed(position=position, end=end, log_start=start, stable=stable, records=records)
     for place in read.positions:
         if (place.topic, place.partition) == (topic, partition):
-            return Claimed(
+            return _make_claimed(
                 position=NONE if listed else place.offset,
                 end=place.end_offset,
                 log_start=place.log_start_offset,
                 stable=place.last_stable_offset,
                 records=records,
             )
-    return Claimed(position=NONE, end=None, log_start=None, stable=None, records=records)
+    return _make_claimed(position=NONE, end=None, log_start=None, stable=None, records=records)

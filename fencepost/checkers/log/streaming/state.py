@@ -6,12 +6,13 @@ Nothing but plain values is kept, and what is read is checked against types; so 
 nothing. Of an operation only those fields are kept that a later finding may need; a value of `_Kept` stands for it afterwards.
 """
 
+from collections import OrderedDict
 from typing import cast
 
 import msgspec
 from attrs import define, field
 
-from fencepost.checkers.log.streaming.memory import Sent, ShownValue, Slot
+from fencepost.checkers.log.streaming.memory import Sent, ShownValue, make_shown, make_slot
 from fencepost.checkers.log.streaming.skips import KeyState, StreamSkips
 from fencepost.checkers.log.streaming.streaming import IN_FLIGHT, StreamingLogCheck
 from fencepost.checkers.verdict import Finding
@@ -111,6 +112,8 @@ class _Writer:
     """Numbers what several places share."""
 
     shown: dict[tuple[int, int | None, bool], int] = field(factory=dict)
+    numbers: dict[int, int] = field(factory=dict)
+    """Of those in `shown`, by identity: many operations share one, and all live as long as the writing."""
     seen: dict[int, Operation] = field(factory=dict)
     sent: dict[tuple[int, int], int] = field(factory=dict)
     sends: list[_Sent] = field(factory=list)
@@ -120,10 +123,24 @@ class _Writer:
         return operation.op_id
 
     def floor(self, shown: ShownValue) -> int:
-        by = None if shown.by is None else self.by(shown.by)
-        return self.shown.setdefault((shown.end, by, shown.by_record), len(self.shown))
+        number = self.numbers.get(id(shown))
+        if number is None:
+            by = None if shown.by is None else self.by(shown.by)
+            number = self.shown.setdefault((shown.end, by, shown.by_record), len(self.shown))
+            self.numbers[id(shown)] = number
+        return number
 
     def floors(self, of: StreamingLogCheck | Sent) -> tuple[int, int, int, int]:
+        numbers = self.numbers
+        try:  # nearly all of them are known
+            return (
+                numbers[id(of.acknowledged)],
+                numbers[id(of.shown)],
+                numbers[id(of.log_start)],
+                numbers[id(of.stable)],
+            )
+        except KeyError:
+            pass
         return (
             self.floor(of.acknowledged),
             self.floor(of.shown),
@@ -201,7 +218,7 @@ def _restore_skips(skips: StreamSkips, kept: _Skips) -> None:
 def _restore(check: StreamingLogCheck, state: _State) -> None:
     seen = {kept.op_id: cast(Operation, kept) for kept in state.seen}
     shown = [
-        ShownValue(end=end, by=None if by is None else seen[by], by_record=by_record)
+        make_shown(end=end, by=None if by is None else seen[by], by_record=by_record)
         for end, by, by_record in state.shown
     ]
     sent = [
@@ -220,11 +237,13 @@ def _restore(check: StreamingLogCheck, state: _State) -> None:
     ]
     check.now = state.now
     check.acknowledged, check.shown, check.log_start, check.stable = (shown[n] for n in state.floors)
-    check.slots = {offset: Slot(value=value, by=seen[by]) for offset, value, by in state.slots}
-    check.offset_of = dict(state.offset_of)
-    check.sends = {value: sent[number] for value, number in state.sends}
-    check.early = {value: (offset, seen[by]) for value, offset, by in state.early}
-    check.in_flight = {op_id: sent[number] for op_id, number in state.in_flight}
+    check.slots = OrderedDict(
+        [(offset, make_slot(value=value, by=seen[by])) for offset, value, by in state.slots]
+    )
+    check.offset_of = OrderedDict(state.offset_of)
+    check.sends = OrderedDict([(value, sent[number]) for value, number in state.sends])
+    check.early = OrderedDict([(value, (offset, seen[by])) for value, offset, by in state.early])
+    check.in_flight = OrderedDict([(op_id, sent[number]) for op_id, number in state.in_flight])
     check.transacting = set(state.transacting)
     check.forgotten, check.abandoned = state.counts
     check.sends_forgotten, check.broken = state.sends_forgotten, state.broken

@@ -9,6 +9,7 @@ sent yet is deferred until it is sent, or the stream ends, or it leaves the hori
 finds what the batch form does not.
 """
 
+from collections import OrderedDict
 from typing import Any
 
 from attrs import Factory, define, field
@@ -16,7 +17,15 @@ from attrs import Factory, define, field
 from fencepost.checkers.log.group import CHECK
 from fencepost.checkers.log.rules import loss_in
 from fencepost.checkers.log.streaming.findings import StreamFindings
-from fencepost.checkers.log.streaming.memory import Sent, ShownValue, Slot, claimed_by, touches
+from fencepost.checkers.log.streaming.memory import (
+    Sent,
+    ShownValue,
+    Slot,
+    claimed_by,
+    make_shown,
+    make_slot,
+    touches,
+)
 from fencepost.checkers.log.streaming.replies import StreamReplies
 from fencepost.checkers.log.streaming.skips import StreamSkips
 from fencepost.checkers.operation_columns import NONE
@@ -35,11 +44,12 @@ IN_FLIGHT = 1_000_000
 class StreamingLogCheck:
     """Feed invocations and completions in time order; at equal times invocations first. Then ask for the verdict.
 
-    acknowledged, shown, log_start, stable: how far each is known to reach; slots: by offset; offset_of, sends: by value; early: values read before
-    they were sent, with offset and read; in_flight: floors of unfinished operations by op id; transacting: (process, session) of open
-    transactions; forgotten: how much left the horizon undecided; abandoned: operations that were in flight when there
-    were more than are kept.
-    """
+    acknowledged, shown, log_start, stable: how far each is known to reach; slots: by offset; offset_of,
+    sends: by value; early: values read before they were sent, with offset and read; in_flight: floors of
+    unfinished operations by op id; transacting: (process, session) of open transactions (ordered
+    dictionaries: to find the oldest entry of a plain one takes as long as entries were removed before
+    it); forgotten: how much left the horizon undecided; abandoned: operations that were in flight when
+    there were more than are kept."""
 
     topic: str
     partition: int
@@ -51,11 +61,11 @@ class StreamingLogCheck:
     shown: ShownValue = Factory(ShownValue)
     log_start: ShownValue = Factory(ShownValue)
     stable: ShownValue = Factory(ShownValue)
-    slots: dict[int, Slot] = Factory(dict)
-    offset_of: dict[int, int] = Factory(dict)
-    sends: dict[int, Sent] = Factory(dict)
-    early: dict[int, tuple[int, Operation]] = Factory(dict)
-    in_flight: dict[int, Sent] = Factory(dict)
+    slots: OrderedDict[int, Slot] = Factory(OrderedDict)
+    offset_of: OrderedDict[int, int] = Factory(OrderedDict)
+    sends: OrderedDict[int, Sent] = Factory(OrderedDict)
+    early: OrderedDict[int, tuple[int, Operation]] = Factory(OrderedDict)
+    in_flight: OrderedDict[int, Sent] = Factory(OrderedDict)
     transacting: set[tuple[int, int]] = Factory(set)
     forgotten: int = 0
     abandoned: int = 0
@@ -84,7 +94,10 @@ class StreamingLogCheck:
 
     def invoke(self, operation: Operation) -> None:
         """`operation` begins now; of its fields only those known at invocation are looked at."""
-        self._tick(operation.invoke_time, operation)
+        if operation.invoke_time < self.now:
+            self._tick(operation.invoke_time, operation)
+        else:
+            self.now = operation.invoke_time
         process = (operation.process, operation.session)
         sent = Sent(
             operation=operation,
@@ -92,7 +105,7 @@ class StreamingLogCheck:
             shown=self.shown,
             log_start=self.log_start,
             stable=self.stable,
-            transactional=process in self.transacting,
+            transactional=bool(self.transacting) and process in self.transacting,
         )
         if len(self.in_flight) >= self.most_in_flight:
             self._abandon()
@@ -130,8 +143,8 @@ class StreamingLogCheck:
             return
         if operation.function is Function.TXN:
             return
-        told = claimed_by(operation, self.topic, self.partition)
-        self.skips.claim(told.log_start)
+        if self.claims.retention:
+            self.skips.claim(claimed_by(operation, self.topic, self.partition).log_start)
         if operation.function is Function.APPEND:
             self._append_done(sent, operation)
         elif operation.outcome is Outcome.OK:
@@ -190,7 +203,9 @@ class StreamingLogCheck:
         for n, record in enumerate(operation.records):
             self._content(operation.offset + n, record.value, operation)
         self._above_floors(sent, operation, operation.offset)
-        if not any(self.replies.lossy(operation.offset + n) for n in range(len(operation.records))):
+        if not self.loss or not any(
+            self.replies.lossy(operation.offset + n) for n in range(len(operation.records))
+        ):
             self.skips.placed(operation, operation.offset + len(operation.records) - 1)
         self.acknowledged = self._raised(
             self.acknowledged, operation.offset + len(operation.records), operation
@@ -206,7 +221,7 @@ class StreamingLogCheck:
             self._record(operation, record)
         self.replies.order(operation, told, (start, end, stable), self.slots, self.sends)
         self.replies.not_below(sent, operation, end, start, stable)
-        reach = max((record.offset + 1 for record in told.records), default=0)
+        reach = max([record.offset for record in told.records]) + 1 if told.records else 0
         claimed = max(end or 0, start or 0, stable or 0)
         if claimed >= reach:
             self.shown = self._raised(self.shown, claimed, operation)
@@ -219,9 +234,9 @@ class StreamingLogCheck:
 
     def _record(self, read: Operation, record: Record) -> None:
         known = self.slots.get(record.offset)
-        sent = self.sends.get(record.value)
         if known is not None and known.value == record.value and record.value not in self.early:
             return
+        sent = self.sends.get(record.value)
         if record.offset < self._oldest():
             self.forgotten += 1
             return
@@ -251,7 +266,7 @@ class StreamingLogCheck:
                 "duplicate", offset, (*before, by), f"value {value} at {elsewhere} only", f"it at {offset}"
             )
         if known is None:
-            self._keep(self.slots, offset, Slot(value=value, by=by))
+            self._keep(self.slots, offset, make_slot(value=value, by=by))
         if elsewhere is None:
             self._keep(self.offset_of, value, offset)
 
@@ -276,8 +291,10 @@ class StreamingLogCheck:
         last = base + len(append.records) - 1
         if not self.replies.timed or self.replies.lossy(base) or self.replies.lossy(last):
             return
-        expected, seen = "an offset of {0} or more", f"offset {base}"
         floor = sent.acknowledged
+        if base >= floor.end and base >= sent.shown.end:  # nearly always
+            return
+        expected, seen = "an offset of {0} or more", f"offset {base}"
         if base < floor.end and floor.by is not None:
             self.findings.timed("append_inversion", base, append, floor.by, expected.format(floor.end), seen)
         floor = sent.shown
@@ -290,27 +307,28 @@ class StreamingLogCheck:
             )
 
     def _raised(self, known: ShownValue, end: int, by: Operation, by_record: bool = False) -> ShownValue:
+        if end < known.end:  # nearly always of a read
+            return known
         while end > 0 and self.replies.lossy(end - 1):
             end = min(start for start, stop in self.loss if start <= end - 1 < stop)
             by_record = False
         claims = (
             end == known.end and known.by_record and not by_record
         )  # a claim says more than a record does
-        return ShownValue(end=end, by=by, by_record=by_record) if end > known.end or claims else known
+        return make_shown(end=end, by=by, by_record=by_record) if end > known.end or claims else known
 
-    def _keep(self, table: dict[int, Any], key: int, value: Any) -> None:
+    def _keep(self, table: OrderedDict[int, Any], key: int, value: Any) -> None:
         """Remember; the oldest entry leaves where the horizon is full."""
         if len(table) >= self.horizon:
-            oldest = next(iter(table))
+            table.popitem(last=False)
             if table is self.early:
                 self.forgotten += 1
             self.sends_forgotten |= table is self.sends
-            del table[oldest]
         table[key] = value
 
     def _abandon(self) -> None:
         """The operation that is in flight for longest is not kept any longer: what became of it will not be judged."""
-        sent = self.in_flight.pop(next(iter(self.in_flight)))
+        _, sent = self.in_flight.popitem(last=False)
         sent.abandoned = True
         self.abandoned += 1
         self.forgotten += bool(sent.stands)

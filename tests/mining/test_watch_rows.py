@@ -1,0 +1,72 @@
+"""The quick form of operations: it says what the vocabulary's own says, and leaves everything that is odd
+to the careful reader."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from attrs import evolve
+from watch_by_hand import history, low_watermark
+
+from fencepost.mining.watch.read import logs_of
+from fencepost.mining.watch_rows import OperationRow, form_of_row, packed, read_quickly, rows_form, unpacked
+from fencepost.traces.jsonlines import lines_of, read_traces, write_traces
+from fencepost.traces.operations import Function, Operation
+from fencepost.traces.rows import operation_row
+
+TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'
+ROW = '{"type":"operation","op_id":0,"process":0,"function":"append","invoke_time":0,"outcome":"unknown"%s}'
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_read_quickly_is_what_is_read(seed: int, tmp_path: Path) -> None:
+    """Rule: traces under way, several in a file, come out with the rows, events and logs that the careful
+    reader finds; on the way between processes too."""
+    made = [
+        evolve(history(seed), trace_id=seed, digest=""),
+        evolve(history(seed + 50), events=(low_watermark(5, 1),), digest=""),
+    ]
+    write_traces(tmp_path / "f.jsonl", made)
+    quickly = read_quickly(tmp_path / "f.jsonl")
+    assert quickly is not None
+    for one, careful in zip(quickly, read_traces(tmp_path / "f.jsonl"), strict=True):
+        assert one.trace == evolve(careful, operations=())
+        rows = list(map(operation_row, careful.operations))
+        for form in (one.operations, unpacked(packed(one.operations)), rows_form(careful.operations)):
+            assert list(map(operation_row, form)) == rows
+        assert list(map(logs_of, one.operations)) == list(map(logs_of, careful.operations))
+        assert unpacked(packed([form_of_row(row) for row in rows])) == one.operations
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [TRACE.replace("}", ',"digest":"ab"}'), ROW % ""],
+        [ROW % ""],
+        [TRACE, ROW % ',"colour":"red"'],
+        [TRACE, ROW % ',"topic":3'],
+        [TRACE, ROW % f',"offset":{2**63}'],
+        [TRACE, ROW % ',"records":[{"topic":"t","partition":0,"offset":0,"value":1,"x":1}]'],
+        [TRACE, ROW.replace("append", "teleport") % ""],
+        [TRACE, ROW.replace('{"type":"operation",', '{').replace("}", ',"type":"operation"}') % ""],
+        [TRACE, ROW % ', "argument":' + "[" * 100_000],
+        [TRACE, "{"],
+        [],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_anything_odd_is_left_to_the_careful_reader(lines: list[str], tmp_path: Path) -> None:
+    """Rule: a whole trace, an unknown field, a wrong type, a number too large, another order of fields, a
+    torn line: the quick reader does not say what."""
+    (tmp_path / "f.jsonl").write_text("".join(line + "\n" for line in lines))
+    assert read_quickly(tmp_path / "f.jsonl") is None
+
+
+def test_the_form_has_every_field_and_default() -> None:
+    """Rule: a column that is added to the vocabulary is in the form too."""
+    least = Operation(op_id=1, process=2, function=Function.POLL, invoke_time=3, outcome="ok")
+    made = OperationRow(1, 2, Function.POLL, 3, "ok")
+    assert operation_row(made) == operation_row(least)
+    assert msgspec.json.encode(made).decode() == next(
+        line for line in lines_of(evolve(history(1), operations=(least,), events=())) if '"operation"' in line
+    )

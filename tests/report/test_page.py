@@ -1,0 +1,28 @@
+"""What a page shows of text that came from elsewhere."""
+
+import pytest
+
+from fencepost.report.page import Page, Table
+from fencepost.report.templating import render
+from fencepost.report.words import printable
+
+NAMES = ("stop\x00", "crash\u202etxt.exe", "<script>", "\x1b[31m", "\ud800")
+
+
+@pytest.mark.parametrize("name", NAMES, ids=ascii)
+def test_names_reach_the_page_escaped(name: str) -> None:
+    """Rule: NUL, signs that turn the direction of writing, escapes of a terminal and half surrogates
+    never stand in a page as they are."""
+    faults = Table(heading=name, columns=("fault", "traces"), rows=((name, "3"),), note=name)
+    html = Page(title="Mined", lead=name, good=True, tables=(faults,)).html()
+    assert name not in html and not set("\x00\u202e\x1b\ud800") & set(html)
+    assert html.count(printable(name).replace("<", "&lt;").replace(">", "&gt;")) >= 4
+    html.encode()
+
+
+def test_pictures_that_are_escaped_already_stay() -> None:
+    """Rule: what a template of ours made is put into another as it is."""
+    svg = render(
+        "chart.svg", title="a\x00", top_label="", ticks=[], lines=(), bands=(), box=(9, 9, 1, 1, 1, 1)
+    )
+    assert "a\\x00" in svg and svg.startswith("<svg")
