@@ -6,13 +6,14 @@ A check that has a form over columns judges all traces of a row group at once; t
 cannot be judged as a whole is judged trace by trace, so that one bad trace costs only itself; one that contradicts itself is not judged at all.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import frozen
+from attrs import evolve, frozen
 
 from fencepost.checkers.judges import Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.verdict import Decision, Verdict
@@ -26,7 +27,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import read_group, read_tables
-from fencepost.traces.rows import rows_of, trace_of
+from fencepost.traces.rows import known_events, left_out_in_words, rows_of, trace_of
 from fencepost.traces.schema import SCHEMAS, STRINGS, TABLES, Table
 from fencepost.traces.tables import Tables, rows_of_tables, tables_of
 from fencepost.traces.trace import Trace
@@ -98,18 +99,46 @@ def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
         **{found: f"the trace contradicts itself: {why}" for found, why in contradictions(tables.operations).items()},
         **dict.fromkeys(split.repeated, "its trace id stands in an earlier row group too, which is judged"),
     }  # fmt: skip
+    tables, told = _known_events(tables, split)
     if not reasons:
-        return tables, []
+        return tables, told
     strange = pa.array(reasons, pa.int64())
     kept = {
         name: tables.of(name).filter(pc.invert(pc.is_in(tables.of(name).column("trace_id"), strange)))
         for name in TABLES
     }
-    told = [
+    told += [
         Unreadable(source=split.source, place=split.place, reason=reason, trace_id=trace_id)
         for trace_id, reason in reasons.items()
     ]
     return Tables(traces=kept["traces"], operations=kept["operations"], events=kept["events"]), told
+
+
+_EVENT_NAMES = pa.array([name.value for name in Name])
+
+
+def _known_events(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
+    """The tables without events of names that this version does not know, and what is said of these."""
+    column: Any = tables.events.column("name")
+    if pa.types.is_dictionary(column.type):  # few distinct names, many rows
+        distinct = {name for chunk in column.chunks for name in chunk.dictionary.to_pylist()}
+    else:
+        distinct = set(column.unique().to_pylist())
+    if distinct <= set(_EVENT_NAMES.to_pylist()):
+        return tables, []
+    known = pc.is_in(column.cast(pa.string()), value_set=_EVENT_NAMES)
+    strange: Any = tables.events.filter(pc.invert(known)).select(["trace_id", "name"])
+    pairs = zip(*(strange.column(name).to_pylist() for name in ("trace_id", "name")), strict=True)
+    told = [
+        Unreadable(
+            source=split.source,
+            place=split.place,
+            reason=left_out_in_words(name, count, f"{split.place}, trace {trace_id}"),
+            trace_id=trace_id,
+        )
+        for (trace_id, name), count in Counter(pairs).items()
+    ]
+    return evolve(tables, events=tables.events.filter(known)), told
 
 
 def headers_of(traces: pa.Table, profile: str | None, where: str) -> list[Trace]:
@@ -241,6 +270,12 @@ def _one_by_one(split: Split, checks: tuple[Check, ...], settings: Settings) -> 
         else:
             many = rows_of_tables(read_tables(split.group.part, split.group.index), where=split.place)
         for rows in many:
+            rows, unknown = known_events(rows)
+            for name, count in unknown.items():
+                reason = left_out_in_words(name, count, f"{split.place}, trace {rows.trace_id}")
+                yield Unreadable(
+                    source=split.source, place=split.place, reason=reason, trace_id=rows.trace_id
+                )
             try:
                 trace = under_profile(trace_of(rows, where=split.place), settings.profile)
                 strange = [

@@ -17,7 +17,7 @@ from fencepost.report.words import (
     answer_in_words,
     duration,
     event_in_words,
-    fault_detail,
+    fault_key,
     request_in_words,
     seconds,
 )
@@ -181,7 +181,7 @@ class _Drawing:
         began: dict[object, Event] = {}
         found: list[tuple[Event, int]] = []
         for event in trace.events:
-            number = fault_detail(event).get("fault")
+            number = fault_key(event)
             if event.name is Name.FAULT_BEGAN:
                 began[number] = event
             elif event.name is Name.FAULT_ENDED and number in began:

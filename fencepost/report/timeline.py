@@ -23,7 +23,9 @@ WIDER_CONTEXTS = (4, 8, 16)
 SHORTEST_FOLD = 3
 """Fewer entries than these are shown rather than folded."""
 QUIET_NS = 5_000_000_000
-"""A gap of virtual time that is worth a line of its own."""
+"""A gap of time that is worth a line of its own."""
+SIMULATED = "simulated"
+"""The target of runs whose time is virtual."""
 MOST_LINES = 100
 """Lines at which a timeline starts to leave out what matters less."""
 MOST_KINDS = 5
@@ -45,7 +47,7 @@ _STYLES: dict[Name, str] = {
 
 @frozen(kw_only=True)
 class Line:
-    """One line. mark: >>> where it convicts; time: virtual seconds; strip: the lanes after it; who, what: the words."""
+    """One line. mark: >>> where it convicts; time: seconds, virtual ones of a simulated run; strip: the lanes after it; who, what: the words."""
 
     mark: str = ""
     time: str = ""
@@ -151,7 +153,7 @@ def timeline(
     lanes = lanes_of(trace, focus)
     names, brokers = lanes.heading()
     heading = [
-        Line(time="virtual", strip=names, style="dim"),
+        Line(time="virtual" if trace.plan and trace.target == SIMULATED else "", strip=names, style="dim"),
         Line(time="seconds", strip=brokers, who="who", what="what", style="dim"),
     ]
     lines = heading + _lines(entries, _choose(entries, most_lines), lanes)

@@ -29,7 +29,7 @@ def printable(text: str, longest: int = LONGEST_TEXT) -> str:
 
 
 def seconds(nanoseconds: int) -> str:
-    """Virtual time in seconds, exact to the microsecond."""
+    """A trace's time in seconds, exact to the microsecond."""
     return f"{nanoseconds // NANOSECONDS}.{nanoseconds % NANOSECONDS // 1000:06d}"
 
 
@@ -66,6 +66,12 @@ def fault_detail(event: Event) -> dict[str, Any]:
     except msgspec.DecodeError:
         return {}
     return detail if isinstance(detail, dict) else {}
+
+
+def fault_key(event: Event) -> object:
+    """What tells a fault from others: its number, or where a foreign trace gives it none, its kind, host and detail."""
+    number = fault_detail(event).get("fault")
+    return number if isinstance(number, int | str) else (event.cause, event.node, event.detail)
 
 
 def fault_nodes(event: Event) -> tuple[int, ...]:

@@ -12,18 +12,21 @@ whole when it has completed. Of a trace without a digest the whole takes the pla
 last line without its line feed that cannot be read was cut: it alone is lost.
 """
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import attrs
 import msgspec
-from attrs import define, evolve, field
+from attrs import Factory, define, evolve, field
 
+from fencepost.traces.client_errors import kafka_error
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import EnvironmentError_, TraceError
-from fencepost.traces.events import Event
-from fencepost.traces.operations import Operation, Outcome, Position, Record
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome, Position, Record
+from fencepost.traces.rows import left_out_in_words
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -35,6 +38,14 @@ LINE_BYTES_MAX = 1 << 24
 _TYPES: dict[str, type[Any]] = {"trace": Trace, "operation": Operation, "event": Event}
 _OWN_LINES = frozenset({"operations", "events"})
 """Fields of a trace that are lines of their own."""
+_OF_KAFKA = frozenset(
+    {Function.APPEND, Function.POLL, Function.LIST_OFFSETS, Function.DELETE_RECORDS, Function.TXN}
+    | {Function.COMMIT, Function.FETCH_COMMITTED, Function.JOIN, Function.ASSIGN, Function.SUBSCRIBE}
+)
+"""Functions with errors that have names of Kafka's; what other systems answer is their own."""
+MOST_UNKNOWN, OTHERS = 100, "(another)"
+"""Unknown names of events that are told apart in one file, and what further ones are called."""
+_NAMES = frozenset(name.value for name in Name)
 _NESTED = frozenset({"claims", "records", "positions"})
 _DEFAULTS: dict[type[Any], dict[str, Any]] = {
     cls: {
@@ -161,7 +172,29 @@ def _unknown_inside(given: Any, understood: Any) -> str | None:
     return next((found for pair in pairs if (found := _unknown_inside(*pair)) is not None), None)
 
 
-def _parse(text: str | bytes, where: str) -> Any:
+@define
+class _LeftOut:
+    """Events of names that this version does not know: how many of each name, and where the first one was."""
+
+    counts: Counter[str] = Factory(Counter)
+    first: dict[str, str] = Factory(dict)
+
+    def add(self, name: str, where: str) -> None:
+        name = name if name in self.counts or len(self.counts) < MOST_UNKNOWN else OTHERS
+        self.counts[name] += 1
+        self.first.setdefault(name, where)
+
+    def told(self) -> Iterator[str]:
+        for name, count in self.counts.items():
+            yield left_out_in_words(name, count, self.first[name])
+
+
+def _article(kind: str | None) -> str:
+    return f"{'an' if kind in ('operation', 'event') else 'a'} {kind}"
+
+
+def _parse(text: str | bytes, where: str, left_out: _LeftOut | None) -> Any:
+    """The value of a line; None for an event that is left out."""
     try:
         row = from_json(text)
     except msgspec.DecodeError as error:
@@ -172,16 +205,24 @@ def _parse(text: str | bytes, where: str) -> Any:
     cls = _TYPES.get(kind) if isinstance(kind, str) else None
     if cls is None:
         raise TraceError(expected='a "type" of trace, operation or event', seen=repr(kind), where=where)
+    if (
+        left_out is not None
+        and cls is Event
+        and isinstance(row.get("name"), str)
+        and row["name"] not in _NAMES
+    ):
+        left_out.add(row["name"], where)
+        return None
     unknown = sorted(set(row) - set(_DEFAULTS[cls]))
     if unknown:
         raise TraceError(
-            expected=f"the fields of a {kind}", seen=f"the unknown field {unknown[0]}", where=where
+            expected=f"the fields of {_article(kind)}", seen=f"the unknown field {unknown[0]}", where=where
         )
     _check_range(row, where)
     try:
         value = msgspec.convert(row, cls)
     except msgspec.ValidationError as error:
-        raise TraceError(expected=f"the fields of a {kind}", seen=str(error), where=where) from None
+        raise TraceError(expected=f"the fields of {_article(kind)}", seen=str(error), where=where) from None
     for name in _NESTED.intersection(row):
         extra = _unknown_inside(row[name], msgspec.to_builtins(getattr(value, name)))
         if extra is not None:
@@ -189,19 +230,28 @@ def _parse(text: str | bytes, where: str) -> Any:
     return value
 
 
-def read_lines(lines: Iterable[str | bytes], *, where: str, may_be_cut: bool = False) -> Iterator[Trace]:
+def read_lines(
+    lines: Iterable[str | bytes],
+    *,
+    where: str,
+    may_be_cut: bool = False,
+    tell: Callable[[str], None] | None = None,
+) -> Iterator[Trace]:
     """The traces that lines hold; blank lines are skipped. Raises TraceError with `where` and the line
     number.
 
-    may_be_cut: lines have their line feeds. A last one without it that cannot be read is told after the
-    trace that it cut, which has no digest then."""
+    may_be_cut: lines have their line feeds. A last one without it that cannot be read is reported after the
+    trace that it cut, which has no digest then. tell: is called, once the lines are through, with a sentence
+    for events that were left out because this version does not know their name; without it they are refused.
+    """
     current: _Open | None = None
+    left_out = None if tell is None else _LeftOut()
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
         at = f"{where}:{number}"
         try:
-            row = _parse(text, at)
+            row = _parse(text, at, left_out)
         except TraceError as error:
             if not may_be_cut or text[-1:] in (b"\n", "\n"):
                 raise
@@ -213,6 +263,8 @@ def read_lines(lines: Iterable[str | bytes], *, where: str, may_be_cut: bool = F
                 where=at,
                 hint="that line is lost",
             ) from None
+        if row is None:
+            continue
         if isinstance(row, Trace):
             if current is not None:
                 yield current.close()
@@ -220,11 +272,17 @@ def read_lines(lines: Iterable[str | bytes], *, where: str, may_be_cut: bool = F
         elif current is None:
             raise TraceError(expected="a trace's own line first", seen=type(row).__name__.lower(), where=at)
         elif isinstance(row, Operation):
+            foreign = not current.trace.plan and row.error is not None and row.function in _OF_KAFKA
+            if foreign and row.error is not None:
+                row = evolve(row, error=kafka_error(row.error, where=at))
             current.add(row)
         else:
             current.events.append(row)
     if current is not None:
         yield current.close()
+    if tell is not None and left_out is not None:
+        for reason in left_out.told():
+            tell(reason)
 
 
 def _lines(file: BinaryIO, where: str) -> Iterator[bytes]:
@@ -241,11 +299,11 @@ def _lines(file: BinaryIO, where: str) -> Iterator[bytes]:
         yield line
 
 
-def read_traces(path: Path) -> Iterator[Trace]:
-    """The traces of a file, one at a time. Raises TraceError with file and line."""
+def read_traces(path: Path, tell: Callable[[str], None] | None = None) -> Iterator[Trace]:
+    """The traces of a file, one at a time; tell: as for `read_lines`. Raises TraceError with file and line."""
     try:
         with path.open("rb") as file:
-            yield from read_lines(_lines(file, str(path)), where=str(path), may_be_cut=True)
+            yield from read_lines(_lines(file, str(path)), where=str(path), may_be_cut=True, tell=tell)
     except OSError as error:
         raise TraceError(
             expected="a readable file of JSON lines", seen=error.strerror or str(error), where=str(path)

@@ -10,6 +10,7 @@ tables are columns of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -47,6 +48,9 @@ _position_values: Callable[[Position], tuple[Any, ...]] = attrgetter(*POSITION_F
 _trace_values: Callable[[Trace], tuple[Any, ...]] = attrgetter(*TRACE_COLUMNS)
 _CLAIMS_AT, _DIGEST_AT = TRACE_COLUMNS.index("claims"), TRACE_COLUMNS.index("digest")
 
+LONGEST_NAME = 80
+"""Characters of an unknown name that are shown: ours have at most 25."""
+
 _FUNCTIONS: dict[str, Function] = {function.value: function for function in Function}
 _OUTCOMES: dict[str, Outcome] = {outcome.value: outcome for outcome in Outcome}
 _NAMES: dict[str, Name] = {name.value: name for name in Name}
@@ -79,7 +83,7 @@ class Rows:
 
 
 _claims_values: Callable[[Claims], tuple[Any, ...]] = attrgetter(*field_names(Claims))
-_LATER_CLAIMS: dict[str, Any] = {"retention": False, "compacted": ()}
+_LATER_CLAIMS: dict[str, Any] = {"retention": False, "compacted": (), "acks_1_may_lose": False}
 """Claims that came after schema version 1, with their defaults: left out where they have them, so that digests stand."""
 
 
@@ -176,6 +180,23 @@ def _event(row: Row, where: str) -> Event:
     for name in ("isr", "replicas", "values"):
         values[name] = tuple(values[name])
     return Event(**values)
+
+
+def known_events(rows: Rows) -> tuple[Rows, dict[str, int]]:
+    """The rows without events of names that this version does not know, and how many of each such name there were."""
+    at = EVENT_COLUMNS.index("name")
+    strange = Counter(str(row[at]) for row in rows.events if row[at] not in _NAMES)
+    if not strange:
+        return rows, {}
+    kept = [row for row in rows.events if row[at] in _NAMES]
+    return evolve(rows, events=kept), dict(strange)
+
+
+def left_out_in_words(name: str, count: int, where: str) -> str:
+    """What is said of events of an unknown name that were left out."""
+    many = f"{count} events" if count != 1 else "an event"
+    shown = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME] + "..."
+    return f"{where}: {many} of the unknown name {shown!r} left out, the rest of the trace is judged"
 
 
 def trace_of(rows: Rows, *, where: str = "trace") -> Trace:

@@ -41,6 +41,8 @@ class Claims:
     reasons: tuple[str, ...] = ()
     retention: bool = False
     compacted: tuple[str, ...] = ()
+    acks_1_may_lose: bool = False
+    """A record that only its leader acknowledged may be lost. Runs with a plan need not say so."""
 
 
 @frozen(kw_only=True)

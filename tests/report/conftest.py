@@ -118,7 +118,7 @@ def trace() -> Trace:
     )
     return Trace(
         trace_id=7,
-        plan="",
+        plan="{}",
         seed=7,
         software_version="test",
         operations=tuple(operations),

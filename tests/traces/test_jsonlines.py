@@ -47,6 +47,27 @@ def test_each_mistake_is_named_with_its_line(lines: list[str], said: str) -> Non
     assert "\n" not in str(caught.value)
 
 
+def test_an_event_of_an_unknown_name_costs_that_event() -> None:
+    """Whoever asks to be told gets the trace without it, and its name; messages say `an event` and `an operation`."""
+    told: list[str] = []
+    lines = [TRACE, EVENT, *[EVENT.replace("phase", "broker_paused")] * 2, EVENT.replace("phase", "x" * 200)]
+    (trace,) = jsonlines.read_lines(lines, where="f", tell=told.append)
+    assert len(trace.events) == 1
+    assert (
+        told[0]
+        == "f:3: 2 events of the unknown name 'broker_paused' left out, the rest of the trace is judged"
+    )
+    assert told[1].startswith("f:5: an event of the unknown name 'xxx")
+    assert len(told[1]) < 200
+    for kind in ("event", "operation"):
+        with pytest.raises(TraceError, match=f"expected the fields of an {kind}, saw the unknown field odd"):
+            list(jsonlines.read_lines([TRACE, f'{{"type":"{kind}","odd":1}}'], where="f"))
+    many = [EVENT.replace("phase", f"odd_{n}") for n in range(150)]
+    told.clear()
+    list(jsonlines.read_lines([TRACE, *many], where="f", tell=told.append))
+    assert len(told) == 101, "a hundred names, and all others together"
+
+
 def test_a_missing_or_binary_file_is_one_sentence(tmp_path: Path) -> None:
     """A file that is not there, or not text, is the caller's mistake."""
     with pytest.raises(TraceError, match="No such file"):

@@ -1,7 +1,8 @@
 """Coverage: what was acknowledged has been read by somebody, once reading went beyond it.
 
 Owns lost_write of polls that do not say where they began, and unseen. Such polls are taken to go on from the beginning of the log
-(auto.offset.reset=earliest), so that together they have passed every offset below the highest one that they showed. Polls that say where they began are
+(auto.offset.reset=earliest), so that together they have passed every offset up to the highest one that they showed. A record that another value
+replaced at its offset is lost, too; that the offset had two values is the log judge's (inconsistent_offsets). Polls that say where they began are
 the log judge's.
 """
 
@@ -23,11 +24,11 @@ def coverage_findings(columns: KafkaColumns, placements: Placements) -> Found:
     if not len(missing):
         return
     missing = missing[~loss_allowed(columns, sent.log[missing], sent.told[missing])]
-    missing = missing[~_replaced(columns, missing)]
     bound = np.where(highest >= 0, shown.offset[highest] if len(shown.offset) else NONE, NONE)
-    below = sent.told[missing] < bound[sent.log[missing]]
+    below = sent.told[missing] <= bound[sent.log[missing]]
     yield from _lost(columns, placements, missing[below], highest)
-    yield from _unseen(columns, placements, missing[~below])
+    above = missing[~below]
+    yield from _unseen(columns, placements, above[~_replaced(columns, above)])
 
 
 def _highest(logs: int, log: Array, offset: Array, index: Array) -> Array:

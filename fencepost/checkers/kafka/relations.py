@@ -11,6 +11,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
+from fencepost.checkers.log.transactions import shown_transactions
 from fencepost.checkers.operation_columns import (
     FUNCTIONS,
     NEVER,
@@ -126,7 +127,7 @@ def kafka_columns(operations: OperationColumns, extras: Extras) -> KafkaColumns:
         log_partition=logs % width,
         process=process,
         txn=txn,
-        sent=_sent(operations, of_record, np.flatnonzero(is_sent), log, shown, txn),
+        sent=_sent(operations, of_record, np.flatnonzero(is_sent), log, txn),
         shown=shown,
         log_of_position=_log_of_position(
             logs, key(of_position, positions.topic, positions.partition), positions.partition < width
@@ -173,39 +174,13 @@ def _transactions(operations: OperationColumns, process: Array) -> Array:
     return txn
 
 
-def _sent(
-    operations: OperationColumns, of_record: Array, flat: Array, log: Array, shown: ShownRecords, txn: Array
-) -> Sent:
+def _sent(operations: OperationColumns, of_record: Array, flat: Array, log: Array, txn: Array) -> Sent:
     row = of_record[flat]
     nth = flat - operations.records.start[row]
     base = operations.offset[row]
     told = np.where(base >= 0, base + nth, NONE)
     acknowledged = (operations.outcome[row] == OK) & (operations.acks[row] == ACKS_ALL)
     value = operations.records.value[flat]
-    committed = _committed_by_evidence(operations, row, log[flat], value, shown, txn)
+    _, proven = shown_transactions(operations, txn)
+    committed = (txn[row] >= 0) & (operations.outcome[row] != FAIL) & proven[txn[row]]
     return Sent(row=row, log=log[flat], value=value, told=told, firm=(acknowledged | committed) & (told >= 0))
-
-
-def _committed_by_evidence(
-    operations: OperationColumns, row: Array, log: Array, value: Array, shown: ShownRecords, txn: Array
-) -> Array:
-    """Records of unknown transactions of which somebody else was shown some record: such a transaction has committed, all of it."""
-    none = np.zeros(len(row), np.bool_)
-    of = txn[row]
-    open_ = (of >= 0) & (operations.outcome[row] != FAIL)
-    open_[open_] = operations.outcome[of[open_]] != OK
-    open_[open_] = operations.outcome[of[open_]] != FAIL
-    if not open_.any():
-        return none
-    wanted = {
-        (int(g), int(v)): int(t)
-        for g, v, t in zip(log[open_], value[open_], of[open_], strict=True)
-        if operations.traces[operations.trace[t]].unique_values
-    }
-    seen = {
-        t
-        for g, v, r in zip(shown.log.tolist(), shown.value.tolist(), shown.row.tolist(), strict=True)
-        if (t := wanted.get((g, v))) is not None and txn[r] != t
-    }
-    committed: Array = open_ & np.isin(of, sorted(seen))
-    return committed

@@ -15,22 +15,39 @@ from attrs import frozen
 from fencepost.checkers.arrow_arrays import slice_starts
 from fencepost.checkers.log.extras import Extras, Rows, extras_of, no_extras
 from fencepost.checkers.log.parts import Parts, gather, read_parts
+from fencepost.checkers.log.transactions import (
+    Ends,
+    Transactions,
+    fates_of,
+    told_for_good,
+    transactions_of,
+)
 from fencepost.checkers.operation_columns import FUNCTIONS, NEVER, NONE, OUTCOMES, Array, OperationColumns
 from fencepost.checkers.statements import Statements
-from fencepost.traces.operations import ACKS_ALL, Function, Outcome
+from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, Function, Outcome
 from fencepost.traces.trace import Trace
 
 _APPEND, _POLL, _LIST = (FUNCTIONS.index(f) for f in (Function.APPEND, Function.POLL, Function.LIST_OFFSETS))
+_OF_GROUPS = [FUNCTIONS.index(f) for f in (Function.COMMIT, Function.FETCH_COMMITTED, Function.JOIN)]
 _OK, _FAIL = OUTCOMES.index(Outcome.OK), OUTCOMES.index(Outcome.FAIL)
 
 
 class Kind(IntEnum):
-    """What an append's outcome proves. FIRM: acknowledged with acks=all, it stands at its offset from then on. SOFT: it may stand in
-    the log or not (unknown, or acks=1 or 0, whose acknowledgement survives no fail-over). FAILED: it was never written."""
+    """What an append's outcome proves.
+
+    FIRM: acknowledged with acks=all, it stands at its offset from then on. So does what a transaction of unknown
+    outcome was told if it is known to have committed; that bounds no moment, and its completion is NEVER.
+    SOFT: it may stand in the log or not (unknown, or acks=1 or 0, whose acknowledgement survives no fail-over).
+    FAILED: it was never written.
+    """
 
     FIRM = 0
     SOFT = 1
     FAILED = 2
+
+
+NOT_ACKNOWLEDGED, ALL, LEADER, NOBODY = range(4)
+"""Who acknowledged an append: nobody did (it is unknown or failed), all in-sync replicas (acks=all), the leader (acks=1), or the client itself (acks=0)."""
 
 
 class Appends(NamedTuple):
@@ -73,7 +90,8 @@ class Reads(NamedTuple):
 @frozen(kw_only=True, eq=False)
 class LogColumns:
     """Groups in order of trace, topic, partition. trace, topic, partition: of each group (trace and topic are indices).
-    extras: what few logs need beside; broken: trace index -> how the trace contradicts itself."""
+    extras: what few logs need beside; ends: of transactions, by append; acknowledged: per append, who did;
+    asked: per trace, whether its operations are about logs at all; broken: trace index -> how the trace contradicts itself."""
 
     traces: tuple[Trace, ...]
     topics: tuple[str, ...]
@@ -83,6 +101,9 @@ class LogColumns:
     appends: Appends
     reads: Reads
     extras: Extras
+    ends: Ends
+    acknowledged: Array
+    asked: Array
     broken: dict[int, str]
 
     @property
@@ -110,9 +131,11 @@ def log_columns(operations: OperationColumns) -> LogColumns:
     of_append, of_read = group[: len(appends)], group[len(appends) :]
     per_trace = max(len(operations.topics), 1) * width
     trace_of, topic_of = keys // per_trace, keys % per_trace // width
-    extras = no_extras(len(keys))
+    extras, transactions = no_extras(len(keys)), transactions_of(operations)
+    append_order = _group_order(of_append, len(keys))[0]
+    fates = fates_of(operations, transactions, appends[append_order])
     if operations.statements is not None:
-        append_order, read_order = (_group_order(of, len(keys))[0] for of in (of_append, of_read))
+        read_order = _group_order(of_read, len(keys))[0]
         claimed, log_started = _log_starts(
             operations, operations.statements, topic, partition, (key, keys, width)
         )
@@ -126,18 +149,34 @@ def log_columns(operations: OperationColumns) -> LogColumns:
             claimed=claimed,
             log_started=log_started,
         )
-        extras = extras_of(operations, operations.statements, rows, trace_of, topic_of)
+        extras = extras_of(operations, operations.statements, rows, fates, trace_of, topic_of)
     return LogColumns(
         traces=operations.traces,
         topics=operations.topics,
         trace=trace_of,
         topic=topic_of,
         partition=keys % width,
-        appends=_appends(operations, appends, of_append, len(keys)),
+        appends=_appends(operations, appends, of_append, len(keys), transactions),
         reads=_reads(operations, parts, of_read, len(keys)),
         extras=extras,
+        ends=fates.ends,
+        acknowledged=_acknowledged(operations, appends[append_order]),
+        asked=_asked(operations),
         broken=_contradictions(operations),
     )
+
+
+def _acknowledged(operations: OperationColumns, appends: Array) -> Array:
+    acks = operations.acks[appends]
+    who = np.select((acks == ACKS_ALL, acks == ACKS_LEADER), (ALL, LEADER), NOBODY)
+    return np.where(operations.outcome[appends] == _OK, who, NOT_ACKNOWLEDGED).astype(np.int8)
+
+
+def _asked(operations: OperationColumns) -> Array:
+    """Which traces hold operations that are not only of consumer groups."""
+    plain = ~np.isin(operations.function, _OF_GROUPS)
+    asked: Array = np.bincount(operations.trace[plain], minlength=len(operations.traces)) > 0
+    return asked
 
 
 def _log_starts(
@@ -209,11 +248,18 @@ def _sealed(array: Array) -> Array:
     return view
 
 
-def _appends(operations: OperationColumns, rows: Array, group: Array, groups: int) -> Appends:
+def _appends(
+    operations: OperationColumns, rows: Array, group: Array, groups: int, transactions: Transactions | None
+) -> Appends:
     order, first = _group_order(group, groups)
     rows = rows[order]
     outcome, acks = operations.outcome[rows], operations.acks[rows]
     kind = np.where(outcome == _FAIL, Kind.FAILED, Kind.SOFT)
+    completion = operations.completion_time[rows]
+    if transactions is not None:
+        told = told_for_good(operations, transactions, rows) & ~((outcome == _OK) & (acks == ACKS_ALL))
+        kind[told] = Kind.FIRM
+        completion = np.where(told, NEVER, completion)
     kind[(outcome == _OK) & (acks == ACKS_ALL)] = Kind.FIRM
     start, records = gather(operations.records.start, rows)
     return Appends(*map(_sealed, Appends(
@@ -221,7 +267,7 @@ def _appends(operations: OperationColumns, rows: Array, group: Array, groups: in
         op_id=operations.op_id[rows],
         kind=kind.astype(np.int8),
         invoke=operations.invoke_time[rows],
-        completion=operations.completion_time[rows],
+        completion=completion,
         clock=operations.clock_id[rows],
         base=operations.offset[rows],
         epoch=operations.leader_epoch[rows],

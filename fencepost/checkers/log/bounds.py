@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 from fencepost.checkers.compiled import compiled
 from fencepost.checkers.log.appends_and_reads import Kind
 from fencepost.checkers.log.group import PartitionLog
-from fencepost.checkers.operation_columns import Array
+from fencepost.checkers.operation_columns import NEVER, Array
 
 
 @frozen(kw_only=True, eq=False)
@@ -51,9 +51,9 @@ def appended(group: PartitionLog) -> Bounds:
 
 
 def acknowledgements(group: PartitionLog) -> Bounds:
-    """Upper bounds: what a firm append was told stands in the log when it was told. Rows: appends."""
+    """Upper bounds: what a firm append was told stands in the log when it was told, if anybody knows when that was. Rows: appends."""
     appends = group.appends
-    row = np.flatnonzero(appends.kind == Kind.FIRM)
+    row = np.flatnonzero((appends.kind == Kind.FIRM) & (appends.completion != NEVER))
     last = group.below_loss(appends.base[row] + np.diff(appends.start)[row] - 1)
     bounds = Bounds(index=last, time=appends.completion[row], clock=appends.clock[row], row=row)
     return bounds.where(last >= 0)

@@ -12,6 +12,7 @@ from fencepost.checkers.log.appends_and_reads import Appends, Kind, LogColumns, 
 from fencepost.checkers.log.evidence import Evidence, Placements, evidence_of, placements_of
 from fencepost.checkers.log.extras import LONG_AGO, PER_APPEND, PER_READ, Extras, Fate
 from fencepost.checkers.log.rules import Profile, Rules, loss_ranges
+from fencepost.checkers.log.transactions import Ends
 from fencepost.checkers.operation_columns import NONE, Array
 from fencepost.checkers.statements import READ_COMMITTED
 from fencepost.checkers.verdict import Finding
@@ -35,6 +36,7 @@ class PartitionLog:
     reads: Reads
     extras: Extras
     """Of this one group; per append and per read, defaults where the log is not special."""
+    ends: Ends
     append_of_value: Array = field(init=False)
     """For each sent value (flat), its append row."""
     read_of_record: Array = field(init=False)
@@ -136,6 +138,7 @@ def group_of(columns: LogColumns, rules: Rules, g: int) -> PartitionLog:
     flat = {"offset", "value", "record_epoch"}
     return PartitionLog(
         extras=_extras_of(columns.extras, g, slice(a, b), slice(r, s)),
+        ends=columns.ends._replace(of=columns.ends.of[a:b]),
         topic=columns.topics[columns.topic[g]],
         partition=int(columns.partition[g]),
         profile=Profile(int(rules.profile[g])),

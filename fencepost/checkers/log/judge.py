@@ -1,7 +1,8 @@
 """The batch judge: all logs of many traces in one call.
 
-Owns the order of the work: contradictions, then the screen over all logs, then a closer look at the few that it suspects, then one
-verdict per trace. The rules themselves live in `content`, `chain`, `holes` and `session`.
+Owns the order of the work: contradictions, then the screen over all logs, then a closer look at the few
+that it suspects, then one verdict per trace. The rules themselves live in `content`, `chain`, `holes` and
+`session`.
 """
 
 from collections import defaultdict
@@ -9,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fencepost.checkers.log.accounts import weaknesses
 from fencepost.checkers.log.appends_and_reads import LogColumns, log_columns
 from fencepost.checkers.log.chain import chain_findings
 from fencepost.checkers.log.content import content_findings
@@ -23,19 +25,29 @@ from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.trace import Trace
 
 
-def judge_trace(trace: Trace, *, profile: str | None = None) -> Verdict:
-    """What the log check says of one trace. profile: instead of the one that its claims name."""
-    verdicts = judge_columns(log_columns(columns_of_traces((trace,))), profile=profile)
+def judge_trace(trace: Trace, *, profile: str | None = None, weak_is_ok: bool = False) -> Verdict:
+    """What the log check says of one trace. profile: instead of the one that its claims name;
+    weak_is_ok: as for `judge_columns`."""
+    verdicts = judge_columns(log_columns(columns_of_traces((trace,))), profile=profile, weak_is_ok=weak_is_ok)
     return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
 
 
-def judge_traces(traces: Sequence[Trace], *, profile: str | None = None) -> list[tuple[int, Verdict]]:
+def judge_traces(
+    traces: Sequence[Trace], *, profile: str | None = None, weak_is_ok: bool = False
+) -> list[tuple[int, Verdict]]:
     """As `judge_columns`, for traces in memory."""
-    return judge_columns(log_columns(columns_of_traces(traces)), profile=profile)
+    return judge_columns(log_columns(columns_of_traces(traces)), profile=profile, weak_is_ok=weak_is_ok)
 
 
-def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tuple[int, Verdict]]:
-    """(trace id, verdict) of each trace that is not Ok, in order; every other trace of the columns is Ok."""
+def judge_columns(
+    columns: LogColumns, *, profile: str | None = None, weak_is_ok: bool = False
+) -> list[tuple[int, Verdict]]:
+    """(trace id, verdict) of each trace that is not Ok, in order; every other trace of the columns is
+    Ok.
+
+    weak_is_ok: ask for contradictions only, not whether the history was strong enough to mean anything
+    (accounts).
+    """
     rules = rules_of(columns, profile)
     broken = dict(columns.broken)
     for index, trace in enumerate(columns.traces):
@@ -60,7 +72,7 @@ def judge_columns(columns: LogColumns, *, profile: str | None = None) -> list[tu
         known = {(f.anomaly, f.topic, f.partition) for f in findings[trace_index]}
         if (finding.anomaly, finding.topic, finding.partition) not in known:
             findings[trace_index].append(finding)
-    return _verdicts(columns, broken, findings, open_)
+    return _verdicts(columns, broken, findings, open_, {} if weak_is_ok else weaknesses(columns, rules))
 
 
 def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
@@ -69,13 +81,14 @@ def suspects(columns: LogColumns, rules: Rules) -> np.ndarray:
 
 
 def _without_loss(rules: Rules) -> Rules:
-    """The rules as if no loss were allowed. That only takes demands away, so a log that keeps these rules keeps its own: most logs whose loss is allowed
-    lost nothing."""
+    """The rules as if no loss were allowed. That only takes demands away, so a log that keeps these
+    rules keeps its own: most logs whose loss is allowed lost nothing."""
     return rules._replace(keyed=np.zeros_like(rules.keyed))
 
 
 def examine(columns: LogColumns, rules: Rules, g: int) -> tuple[list[Finding], str, str]:
-    """The findings of one log, what could not be decided, and how it contradicts its trace ("" where nothing)."""
+    """The findings of one log, what could not be decided, and how it contradicts its trace ("" where
+    nothing)."""
     group = group_of(columns, rules, g)
     contradiction = value_sent_twice(group)
     if contradiction:
@@ -95,13 +108,16 @@ def _verdicts(
     broken: dict[int, str],
     findings: dict[int, list[Finding]],
     open_: dict[int, list[str]],
+    weak: dict[int, str],
 ) -> list[tuple[int, Verdict]]:
     verdicts = []
-    for index in sorted({*broken, *findings, *open_}):
+    for index in sorted({*broken, *findings, *open_, *weak}):
         if index in broken:
             verdict = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=broken[index])
         elif findings[index]:
             verdict = Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(findings[index]))
+        elif index in weak:
+            verdict = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=weak[index])
         elif open_[index]:
             verdict = Verdict(decision=Decision.UNKNOWN, check=CHECK, reason="; ".join(open_[index]))
         else:

@@ -13,6 +13,7 @@ import numpy as np
 from fencepost.checkers.log.bounds import Bounds, Pair, worst_pair
 from fencepost.checkers.log.extras import Fate
 from fencepost.checkers.log.group import PartitionLog
+from fencepost.checkers.log.parts import gather
 from fencepost.checkers.log.rules import Profile
 from fencepost.checkers.operation_columns import Array
 from fencepost.checkers.verdict import Finding
@@ -140,22 +141,25 @@ def _read_below_log_start(group: PartitionLog) -> Iterator[Finding]:
 
 def _open_transaction(group: PartitionLog) -> Iterator[Finding]:
     """A read_committed read, or a claimed last stable offset, beyond a record whose transaction was still being written."""
-    placed, extras, appends = group.placements, group.extras, group.appends
+    placed, extras, appends, ends = group.placements, group.extras, group.appends, group.ends
     known = np.flatnonzero(placed.append >= 0)
     known = known[extras.fate[placed.append[known]] == Fate.COMMITTED]
-    row = placed.append[known]
-    low = Bounds(index=placed.base[known], time=extras.ended[row], clock=appends.clock[row], row=row)
+    start, bound = gather(ends.start, ends.of[placed.append[known]])
+    of = np.repeat(known, np.diff(start))
+    low = Bounds(
+        index=placed.base[of], time=ends.time[bound], clock=ends.clock[bound], row=np.arange(len(of))
+    )
     pair = worst_pair(low, _stable_shown(group), group.uncertainty)
     if pair is None:
         return
-    a, r = pair.low, pair.high
+    a, r = int(placed.append[of[pair.low]]), pair.high
     reads = group.reads
     base = int(placed.base[placed.append == a].min())
     yield group.finding(
         "open_transaction_read",
         offset=base,
         operations=(int(reads.op_id[r]), int(appends.op_id[a]), int(extras.transaction[a])),
-        expected=f"nothing at or above {base} for read_committed readers before transaction {extras.transaction[a]} could end at {extras.ended[a]}",
+        expected=f"nothing at or above {base} for read_committed readers before transaction {extras.transaction[a]} could end at {low.time[pair.low]}",
         seen=f"operation {reads.op_id[r]} had gone to {_reach(group, r, group.stable)} by {reads.completion[r]}",
         uncertainty=pair.uncertainty,
     )

@@ -178,9 +178,7 @@ def _unexcused(group: PartitionLog, occupied: Occupied, gap: Array, at: Array, s
 def _excuses(group: PartitionLog, occupied: Occupied) -> Excuses:
     extras, count = group.extras, len(occupied.offset)
     fate = _of(extras.fate, occupied.append, Fate.PLAIN)
-    hidden = (fate == Fate.ABORTED) | (
-        (fate == Fate.OPEN) & ~_of(_shown_committed(group), occupied.append, False)
-    )
+    hidden = (fate == Fate.ABORTED) | (fate == Fate.OPEN)
     excuses = Excuses(
         gone=np.zeros(count, np.bool_),
         hidden=hidden,
@@ -212,14 +210,6 @@ def _excuses(group: PartitionLog, occupied: Occupied) -> Excuses:
         since=np.minimum(since, earliest[key]),  # key -1 picks the extra entry at the end
         loose=loose,
     )
-
-
-def _shown_committed(group: PartitionLog) -> Array:
-    """Appends of a transaction of which a read_committed read showed a record: it was committed."""
-    seen = group.evidence
-    by = seen.sender[(seen.row >= 0) & (seen.sender >= 0) & group.committed[seen.row]]
-    transactions = group.extras.transaction[by]
-    return np.isin(group.extras.transaction, transactions[transactions >= 0])
 
 
 def _lower(group: PartitionLog) -> Bounds:

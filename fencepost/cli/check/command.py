@@ -8,7 +8,9 @@ import attrs
 import rich_click as click
 from attrs import define, field
 
-from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.checkers.verdict import Decision
+from fencepost.cli.check.claims import OutsideClaims, claims_options, outside_claims
+from fencepost.cli.check.counts import MOST_LOST, LogTotals
 from fencepost.cli.check.model import asked_model, check_model, model_options
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
 from fencepost.console.options import checks_option, jobs_option, json_option, split_names
@@ -26,11 +28,14 @@ MOST_LISTED = 20
 
 @define
 class Tally:
-    """What was judged. decisions: traces by their verdict; notable: (source, trace id, verdict) other than Ok, the first MOST_LISTED; unreadable: reasons."""
+    """What was judged. decisions: traces by their verdict; notable: those with a verdict other than Ok, the first MOST_LISTED; unreadable: reasons;
+    most_lost: lost records to list (None: all)."""
 
+    most_lost: int | None = MOST_LOST
+    log: LogTotals = field(factory=LogTotals)
     decisions: Counter[str] = field(factory=Counter)
     anomalies: Counter[str] = field(factory=Counter)
-    notable: list[tuple[str, int, Verdict]] = field(factory=list)
+    notable: "list[Judgement]" = field(factory=list)
     illegal: int = 0
     unreadable: list[str] = field(factory=list)
     codes: set[ExitCode] = field(factory=set)
@@ -40,14 +45,22 @@ class Tally:
         """How many were judged."""
         return sum(self.decisions.values())
 
-    def add(self, source: str, trace_id: int, verdict: Verdict) -> None:
+    @property
+    def left_out(self) -> int:
+        """Traces with a verdict other than Ok that are not listed."""
+        return self.traces - self.decisions[Decision.OK.value] - len(self.notable)
+
+    def add(self, judgement: "Judgement") -> None:
         """Count one trace."""
+        verdict = judgement.verdict
+        if judgement.log is not None:
+            self.log.add(judgement.source, judgement.trace_id, judgement.log, self.most_lost)
         self.decisions[verdict.decision.value] += 1
         self.codes.add(exit_code_of(verdict))
         if verdict.anomaly is not None:
             self.anomalies[verdict.anomaly] += 1
         if verdict.decision is not Decision.OK and len(self.notable) < MOST_LISTED:
-            self.notable.append((source, trace_id, verdict))
+            self.notable.append(judgement)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -74,6 +87,7 @@ class Tally:
     show_default=True,
     help="Illegal traces to explain in full.",
 )
+@claims_options
 @model_options
 @jobs_option
 @json_option
@@ -85,6 +99,10 @@ def command(
     format: str | None,
     jobs: int,
     as_json: bool,
+    claims_file: Path | None,
+    allow_duplicates: bool,
+    acks_1_may_lose: bool,
+    topic_settings: tuple[str, ...],
     **model: Any,
 ) -> ExitCode:
     """Judge traces with the plain checker: folders of traces (Parquet and journals), or files of JSON lines (docs/traces.md).
@@ -101,6 +119,8 @@ def command(
       fencepost check history.jsonl --checks log
       # does the system keep strong reads?
       fencepost check history.jsonl --profile strong
+      # a real cluster: acks=1 may lose, topic t was compacted
+      fencepost check history.jsonl --acks-1-may-lose --topic-setting t:cleanup.policy=compact
       # is a register's history linearizable?
       fencepost check etcd.log --model cas-register
       # a folder of histories, four at a time, ten seconds each
@@ -111,8 +131,16 @@ def command(
     output = Output(as_json)
     if format is not None and format not in FORMATS:
         raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
-    question = _question(checks, profile, model)
-    tally = Tally()
+    outside = outside_claims(
+        claims_file=claims_file,
+        allow_duplicates=allow_duplicates,
+        acks_1_may_lose=acks_1_may_lose,
+        topic_settings=topic_settings,
+    )
+    question = _question(checks, profile, outside, model)
+    if as_json:
+        question = attrs.evolve(question, lost_listed=None)
+    tally = Tally(question.lost_listed)
     pieces = []
     for piece in pieces_of(inputs, format or (OURS if question.checks and checks is None else "auto")):
         if isinstance(piece, Piece):
@@ -132,15 +160,17 @@ def command(
     return tally.exit_code
 
 
-def _question(checks: str | None, profile: str | None, model: dict[str, Any]) -> "Question":
+def _question(
+    checks: str | None, profile: str | None, outside: OutsideClaims, model: dict[str, Any]
+) -> "Question":
     """What the options ask for. Raises UsageError, FencepostError."""
     from fencepost.checkers.judges import DEFAULT_CHECKS, check_profile, checks_by_name
     from fencepost.cli.check.work import Question
 
     if model["model"] is not None:
-        if checks is not None or profile is not None:
+        if checks is not None or profile is not None or outside:
             raise click.UsageError(
-                "expected --model without --checks and --profile, which ask something else"
+                "expected --model without --checks and --profile (or claims), which ask something else"
             )
         return asked_model(**model)
     if any(value not in (None, ()) for value in model.values()):
@@ -149,7 +179,7 @@ def _question(checks: str | None, profile: str | None, model: dict[str, Any]) ->
         )
     names = tuple(check.name for check in checks_by_name(split_names(checks) or DEFAULT_CHECKS))
     check_profile(profile)
-    return Question(checks=names, profile=profile)
+    return Question(checks=names, profile=profile, claims=outside)
 
 
 def _judge(
@@ -166,7 +196,7 @@ def _judge(
                 tally.unreadable.append(told.reason)
                 output.note(f"unreadable, left out: {told.reason}")
             elif isinstance(told, Judgement):
-                tally.add(told.source, told.trace_id, told.verdict)
+                tally.add(told)
                 if told.verdict.decision is Decision.ILLEGAL:
                     tally.illegal += 1
                     if tally.illegal <= explain:
@@ -193,13 +223,20 @@ def _explain(piece: "Piece", judgement: "Judgement", question: "Question", outpu
 
 def _show(tally: Tally, checks: tuple[str, ...], output: Output) -> None:
     rows = table("trace", "decision", "anomaly", "why")
-    for source, trace_id, verdict in tally.notable:
+    for judgement in tally.notable:
+        verdict = judgement.verdict
         worst = by_rank((verdict,))
         why = verdict.reason or (f"expected {worst[0].expected}; saw {worst[0].seen}" if worst else "")
         style = "red" if verdict.decision is Decision.ILLEGAL else "yellow"
-        add_row(rows, f"{source} {trace_id}", verdict.decision.value, verdict.anomaly or "", why, style=style)
+        name = f"{judgement.source} {judgement.trace_id}"
+        add_row(rows, name, verdict.decision.value, verdict.anomaly or "", why, style=style)
     if tally.notable:
         output.say(rows, "")
+    if tally.left_out:
+        output.say(
+            f"and {tally.left_out} more with a verdict other than ok (the first {MOST_LISTED} are listed)", ""
+        )
+    tally.log.show(output)
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.decisions.items()))
     left_out = f"; {len(tally.unreadable)} pieces of the input were unreadable" if tally.unreadable else ""
     output.say(f"{tally.traces} traces judged by {', '.join(checks)}: {counts or 'none'}{left_out}")
@@ -212,9 +249,16 @@ def _as_dict(tally: Tally, checks: tuple[str, ...]) -> dict[str, Any]:
         "decisions": dict(tally.decisions),
         "anomalies": dict(tally.anomalies),
         "verdicts": [
-            {"source": source, "trace_id": trace_id, **attrs.asdict(verdict)}
-            for source, trace_id, verdict in tally.notable
+            {
+                "source": judgement.source,
+                "trace_id": judgement.trace_id,
+                **attrs.asdict(judgement.verdict),
+                "log": None if judgement.log is None else judgement.log.as_dict(),
+            }
+            for judgement in tally.notable
         ],
+        "verdicts_left_out": tally.left_out,
+        "log": tally.log.as_dict(),
         "unreadable": tally.unreadable,
         "exit_code": int(tally.exit_code),
     }

@@ -44,7 +44,7 @@ def model_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--format",
             metavar="NAME",
-            help="What files are written in: fencepost, edn, json, jepsen-log or auto."
+            help="What files are written in: fencepost, edn, json, jepsen-log, jepsen-kafka or auto."
             " [default: auto with --model or --checks, otherwise fencepost]",
         ),
         *parameter_options,

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from fencepost.checkers.verdict import Verdict, combine
+from fencepost.cli.check.claims import OutsideClaims, under_claims
+from fencepost.cli.check.counts import MOST_LOST, LogReport
 from fencepost.mining.inputs.traces import Found, Piece, Quarantined, read_piece
 from fencepost.traces.trace import Trace
 
@@ -20,11 +22,14 @@ if TYPE_CHECKING:
 
 @frozen(kw_only=True)
 class Question:
-    """checks, profile: for the judges of a log. Or model: its name, with its parameters by name; timeout_s,
-    memory_bytes: for one history; minimum_overlap: how many pairs of operations have to overlap."""
+    """checks, profile, claims: for the judges of a log; lost_listed: lost records to list of one history (None: all).
+    Or model: its name, with its parameters by name; timeout_s, memory_bytes: for one history; minimum_overlap:
+    how many pairs of operations have to overlap."""
 
     checks: tuple[str, ...] = ()
     profile: str | None = None
+    claims: OutsideClaims | None = None
+    lost_listed: int | None = MOST_LOST
     model: str = ""
     parameters: dict[str, Any] = {}  # noqa: RUF008 (frozen, never written)
     timeout_s: float = 0.0
@@ -52,7 +57,8 @@ class Began:
 
 @frozen(kw_only=True)
 class Judgement:
-    """The verdict of one trace. index: its place in its piece; counts: of what the judge did, by name; seconds: of judging, by the wall clock."""
+    """The verdict of one trace. index: its place in its piece; counts: of what the judge did, by name; log: what became
+    of the records of its logs (None: nobody asked, or it contradicts itself); seconds: of judging, by the wall clock."""
 
     index: int
     source: str
@@ -60,6 +66,7 @@ class Judgement:
     stored: bool
     verdict: Verdict
     counts: dict[str, int] = {}  # noqa: RUF008 (frozen, never written)
+    log: LogReport | None = None
     seconds: float = 0.0
 
 
@@ -68,14 +75,32 @@ WorkMessage = Began | Judgement | Quarantined
 
 def verdicts_of(trace: Trace, question: Question) -> tuple[Verdict, ...]:
     """What the judges of a log say of a trace, one by one."""
-    from fencepost.checkers.judges import judge, under_profile
+    from fencepost.checkers.judges import judge
 
-    return judge(under_profile(trace, question.profile), question.checks)
+    return judge(asked_trace(trace, question), question.checks)
+
+
+def asked_trace(trace: Trace, question: Question) -> Trace:
+    """The trace with the claims and the profile that the question asks for."""
+    from fencepost.checkers.judges import under_profile
+
+    return under_profile(under_claims(trace, question.claims), question.profile)
+
+
+def _log_report(trace: Trace, question: Question) -> LogReport | None:
+    """What became of the records of the trace's logs."""
+    from fencepost.checkers.log import log_columns
+    from fencepost.checkers.log.accounts import counts_of
+    from fencepost.checkers.operation_columns import columns_of_traces
+
+    columns = log_columns(columns_of_traces((asked_trace(trace, question),)))
+    return None if columns.broken else LogReport.of(counts_of(columns)[0], question.lost_listed)
 
 
 def _judgement(found: Found, index: int, question: Question) -> Judgement:
     start = time.perf_counter()
     counts: dict[str, int] = {}
+    log: LogReport | None = None
     if question.model:
         from fencepost.checkers.linearizability import judge_counted
         from fencepost.checkers.linearizability.overlap import overlapping_pairs, strong_enough
@@ -88,6 +113,7 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
         counts["overlapping"] = overlapping_pairs(found.trace.operations)
     else:
         verdict = combine(verdicts_of(found.trace, question))
+        log = _log_report(found.trace, question) if "log" in question.checks else None
     return Judgement(
         index=index,
         source=found.source,
@@ -95,6 +121,7 @@ def _judgement(found: Found, index: int, question: Question) -> Judgement:
         stored=found.stored,
         verdict=verdict,
         counts=counts,
+        log=log,
         seconds=time.perf_counter() - start,
     )
 

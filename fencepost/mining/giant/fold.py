@@ -19,10 +19,12 @@ import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
-from fencepost.checkers.log.appends_and_reads import log_columns
+from fencepost.checkers.log.accounts import Totals, weakness
+from fencepost.checkers.log.appends_and_reads import NOT_ACKNOWLEDGED, log_columns
 from fencepost.checkers.log.ranges.around import Wanted
 from fencepost.checkers.log.ranges.decide import Demands, RangeSummary, Soft, decide, ranges_of, soft_of
 from fencepost.checkers.log.ranges.partial import (
+    MOVED,
     NOT_OF_SLOTS,
     RANGE_SLOTS,
     SPARSE,
@@ -30,7 +32,8 @@ from fencepost.checkers.log.ranges.partial import (
     partial_of,
     slots_of,
 )
-from fencepost.checkers.log.ranges.verdict import reasons_of, sessions_in_question, twice
+from fencepost.checkers.log.ranges.slots import LONG_AGO
+from fencepost.checkers.log.ranges.verdict import reasons_of, sessions_in_question, twice, unread
 from fencepost.checkers.log.rules import Profile, rules_of
 from fencepost.checkers.operation_columns import Array, columns_of_table
 from fencepost.mining.giant.repeats import overlap, repeated_id, repeated_value
@@ -64,11 +67,16 @@ class Share:
 
 @frozen(kw_only=True, eq=False)
 class Folded:
-    """What one batch came to. ids: lowest and highest operation number; broken: how the trace contradicts itself ("" if it does not)."""
+    """What one batch came to. ids: lowest and highest operation number; broken: how the trace contradicts itself ("" if it does not);
+    appends, acknowledged, reads: how many; asked: whether any operation is about logs."""
 
     operations: int
     ids: tuple[int, int]
     broken: str
+    appends: int
+    acknowledged: int
+    reads: int
+    asked: bool
     shares: tuple[Share, ...]
 
 
@@ -142,6 +150,10 @@ class Fold:
             operations=len(ids),
             ids=(int(ids.min()), int(ids.max())),
             broken=contradictions(table).get(self.giant.trace_id, ""),
+            appends=len(columns.appends.kind),
+            acknowledged=int((columns.acknowledged != NOT_ACKNOWLEDGED).sum()),
+            reads=len(columns.reads.op_id),
+            asked=bool(columns.asked.any()),
             shares=tuple(shares),
         )
 
@@ -222,13 +234,14 @@ def _may_hold(share: Share, wanted: Wanted) -> bool:
 @frozen(kw_only=True)
 class Found:
     """What the steps came to. broken: how the trace contradicts itself; repeated: which value was sent twice to a log though they are unique; reasons: why logs
-    need a closer look; suspects: those of which slots can tell more; ranges: how many were merged."""
+    need a closer look; suspects: those of which slots can tell more; weak: why an Ok would mean nothing ("" if it would); ranges: how many were merged."""
 
     operations: int
     broken: str
     repeated: str
     reasons: dict[LogKey, tuple[str, ...]]
     suspects: tuple[LogWork, ...]
+    weak: str
     ranges: int
 
 
@@ -246,6 +259,8 @@ def judge_ranges(giant: Giant, header: Trace, folder: Path, spread: Spread) -> F
             shares[share.log].append(share)
     reasons: dict[LogKey, tuple[str, ...]] = {}
     suspects, ranges, repeated = [], 0, ""
+    missing: list[tuple[str, int, int, int]] = []
+    later = False
     for log, mine in sorted(shares.items()):
         local = [reason for share in mine for reason in share.reasons]
         values = [share.values for share in mine if share.values]
@@ -263,6 +278,11 @@ def judge_ranges(giant: Giant, header: Trace, folder: Path, spread: Spread) -> F
             ranges += len(summaries)
             sessions = np.concatenate([share.sessions for share in mine])
             local += reasons_of(summaries, soft_at(folder, log), sessions, demands)
+            lacking = unread(summaries)
+            if len(lacking):
+                local += [MOVED] * (demands.duplicates and not header.plan)
+                missing.append((*log, len(lacking), int(lacking[0])))
+                later |= any(found.ended != LONG_AGO for found in summaries)
             if local:
                 wanted = _wanted(mine, twice(summaries, soft_at(folder, log)), sessions)
                 suspects.append(
@@ -283,7 +303,17 @@ def judge_ranges(giant: Giant, header: Trace, folder: Path, spread: Spread) -> F
         repeated=repeated,
         reasons=reasons,
         suspects=tuple(suspects),
+        weak=weakness(header, _totals(folded), missing, later=later),
         ranges=ranges,
+    )
+
+
+def _totals(folded: Sequence[Folded]) -> Totals:
+    return Totals(
+        appends=sum(one.appends for one in folded),
+        acknowledged=sum(one.acknowledged for one in folded),
+        reads=sum(one.reads for one in folded),
+        asked=any(one.asked for one in folded),
     )
 
 

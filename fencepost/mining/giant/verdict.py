@@ -113,8 +113,9 @@ class Judging:
         found = judge_ranges(giant, header, folder, self.spread)
         if found.broken:
             raise ContradictionError(found.broken)
+        weak = Verdict(decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason=found.weak)
         if not any(found.reasons.values()):
-            return Verdict(decision=Decision.OK, check=LOG)
+            return weak if found.weak else Verdict(decision=Decision.OK, check=LOG)
         if giant.operations <= self.closer:
             return None
         if found.repeated:
@@ -125,6 +126,8 @@ class Judging:
         undecided = _undecided(giant, found.reasons, [one.undecided for one in looked if one.undecided])
         if findings:
             return Verdict(decision=Decision.ILLEGAL, check=LOG, findings=tuple(findings), reason=undecided)
+        if found.weak:
+            return weak
         if undecided:
             return Verdict(decision=Decision.UNKNOWN, check=LOG, reason=undecided)
         return Verdict(decision=Decision.OK, check=LOG)

@@ -4,7 +4,7 @@ Owns: which reader a path gets, the pieces that processes share out among them, 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attrs import frozen
@@ -14,7 +14,7 @@ from fencepost.traces import importers, jsonlines
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import frames_one_by_one
 from fencepost.traces.parquet import read_tables
-from fencepost.traces.rows import Rows, trace_of
+from fencepost.traces.rows import Rows, known_events, left_out_in_words, trace_of
 from fencepost.traces.tables import place_of, rows_one_by_one
 from fencepost.traces.trace import Trace
 
@@ -95,9 +95,9 @@ def _of_store(path: Path) -> Iterator[Piece | Quarantined]:
         yield Piece(source=str(path), size_bytes=split.size_bytes, split=split)
 
 
-def _of_split(split: Split) -> Iterator[Trace | TraceError]:
-    """The traces of a split, and why some cannot be read: one of them costs only itself. Raises
-    TraceError where none can."""
+def _of_split(split: Split, tell: Callable[[str], None]) -> Iterator[Trace | TraceError]:
+    """The traces of a split, and why some cannot be read: one of them costs only itself. tell: is called with
+    a sentence for events of unknown names, which are left out. Raises TraceError where no trace can be read."""
     many: Iterator[Rows | TraceError]
     if split.group is not None:
         many = rows_one_by_one(read_tables(split.group.part, split.group.index), where=split.place)
@@ -109,30 +109,41 @@ def _of_split(split: Split) -> Iterator[Trace | TraceError]:
             yield (
                 rows
                 if isinstance(rows, TraceError)
-                else trace_of(rows, where=place_of(split.place, rows.trace_id))
+                else _known(rows, place_of(split.place, rows.trace_id), tell)
             )
         except TraceError as error:
             yield error
 
 
+def _known(rows: Rows, where: str, tell: Callable[[str], None]) -> Trace:
+    """The trace of these rows, without events of unknown names, which are reported to `tell`."""
+    rows, strange = known_events(rows)
+    for name, count in strange.items():
+        tell(left_out_in_words(name, count, where))
+    return trace_of(rows, where=where)
+
+
 def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
     """The traces of a piece, one at a time, and why the rest of it cannot be read. Raises nothing for bad input."""
     path = Path(piece.source)
+    left_out: list[str] = []
     try:
         if piece.split is not None:
-            for trace in _of_split(piece.split):
+            for trace in _of_split(piece.split, left_out.append):
                 if isinstance(trace, TraceError):
                     yield Quarantined(source=piece.source, reason=str(trace))
                 else:
                     yield Found(source=piece.source, trace=trace, stored=True)
         elif piece.format == OURS or (piece.format == "auto" and _is_ours(path)):
-            for trace in jsonlines.read_traces(path):
+            for trace in jsonlines.read_traces(path, left_out.append):
                 yield Found(source=piece.source, trace=trace, stored=False)
         else:
             trace = importers.import_file(path, format=piece.format)
             yield Found(source=piece.source, trace=trace, stored=False, foreign=True)
     except TraceError as error:
         yield Quarantined(source=piece.source, reason=str(error))
+    for reason in left_out:
+        yield Quarantined(source=piece.source, reason=reason)
 
 
 def _of_file(path: Path, format: str) -> Piece | Quarantined:

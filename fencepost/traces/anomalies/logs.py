@@ -83,7 +83,7 @@ LOGS: tuple[Anomaly, ...] = (
         name="append_inversion",
         rank=40,
         breaks="COMMIT-SAFE",
-        definition="an append that began after another's acknowledgement stands at a lower offset",
+        definition="an append that began after another's acknowledgement stands at the same or a lower offset",
         jepsen="nonmonotonic-send",
         allowed="acks=0 and 1; loss of its offsets; the profile content",
     ),

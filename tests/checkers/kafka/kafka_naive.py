@@ -98,7 +98,7 @@ class Naive:
         return key is not None and any(self.sent[i][0].key == key for i in later)
 
     def is_firm(self, o: Operation) -> bool:
-        """Acknowledged with acks=all, or of an unknown transaction of which another operation than its own showed something."""
+        """Acknowledged with acks=all, or of an unknown transaction that has committed as far as anybody knows."""
         if o.outcome is OK and o.acks == -1:
             return True
         t = self.txn[o.op_id]
@@ -110,7 +110,12 @@ class Naive:
             if other.function is Function.APPEND and self.txn[other.op_id] is t and other.outcome is not FAIL
             for r in other.records
         }
-        return any((p, v) in mine for poll, p, _, v in self.shown if self.txn[poll.op_id] is not t)
+        return any(
+            (p, v) in mine
+            for poll, p, _, v in self.shown
+            if poll.isolation == "read_committed"
+            or (poll.isolation is None and self.txn[poll.op_id] is not t)
+        )
 
     def occupied(self, p: Log) -> set[int]:
         told = {
@@ -134,13 +139,12 @@ class Naive:
         return not self.chooses(o) and o.group is None
 
     def missing(self, p: Log) -> list[tuple[Operation, int]]:
-        """Firm records that nobody was shown, nor another one in their place."""
-        there = {(q, o) for _, q, o, _ in self.shown}
+        """Firm records that nobody was shown."""
         values = {(q, v) for _, q, _, v in self.shown}
         return [
             (o, told)
             for (o, q, v, told), firm in zip(self.sent, self.firm, strict=True)
-            if firm and q == p and (p, v) not in values and (p, told) not in there and not self.lossy(p, told)
+            if firm and q == p and (p, v) not in values and not self.lossy(p, told)
         ]
 
     def highest(self, p: Log) -> int:
@@ -153,15 +157,17 @@ class Naive:
         return {
             ("lost_write", p)
             for p in self.partitions()
-            if any(told < self.highest(p) and not self.excused(p, told) for _, told in self.missing(p))
+            if any(told <= self.highest(p) and not self.excused(p, told) for _, told in self.missing(p))
         }
 
     def unseen(self) -> set[tuple[str, Log]]:
         found = set()
         for p in self.partitions():
             for append, told in self.missing(p):
-                if told < self.highest(p) or self.excused(p, told):
+                if told <= self.highest(p) or self.excused(p, told):
                     continue
+                if told in {o for _, q, o, _ in self.shown if q == p}:
+                    continue  # another value is there: the log judge tells that
                 for process in {self.incarnation(o) for o in self.rows}:
                     mine = [o for o in self.rows if self.incarnation(o) == process and o.outcome is OK]
                     assigns = [o for o in mine if o.function is Function.ASSIGN]

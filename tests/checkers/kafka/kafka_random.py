@@ -12,8 +12,8 @@ from fencepost.traces.trace import Trace
 class Cluster:
     """Two logs and what was written to them; consumers know where they are."""
 
-    def __init__(self, random: Random) -> None:
-        self.random, self.op_id, self.value = random, 0, 100
+    def __init__(self, random: Random, seed: int) -> None:
+        self.random, self.isolations, self.op_id, self.value = random, Random(seed), 0, 100
         self.logs: list[list[int | None]] = [[], []]
         self.at = {process: [0, 0] for process in (1, 2, 3)}
         self.operations: list[Operation] = []
@@ -54,9 +54,9 @@ class Cluster:
             upto = min(len(log), at + random.randint(1, 3))
             rows += [(partition, o, log[o]) for o in range(at, upto) if log[o] is not None]
             self.at[process][partition] = upto
-        more = {}
+        more = {"isolation": self.isolations.choice((None, None, "read_committed", "read_uncommitted"))}
         if random.random() < 0.1:
-            more = {"topic": "t", "partition": 0, "offset": 0}
+            more |= {"topic": "t", "partition": 0, "offset": 0}
         return poll(self.next_id(), rows, process=process, **more)
 
     def move(self, process: int) -> Operation:
@@ -142,7 +142,7 @@ def relocated(random: Random, operations: list[Operation]) -> list[Operation]:
 def random_history(seed: int) -> Trace:
     """One history; about half of them are spoilt somewhere."""
     random = Random(seed)
-    cluster = Cluster(random)
+    cluster = Cluster(random, seed)
     transactions, idempotent = random.random() < 0.5, random.random() < 0.5
     operations: list[Operation] = []
     for _ in range(random.randint(3, 20)):

@@ -87,17 +87,48 @@ def fate_of(append: Operation, trace: Trace) -> str | None:
     return {Outcome.OK: COMMITTED, Outcome.FAIL: ABORTED, Outcome.UNKNOWN: OPEN}[transaction.outcome]
 
 
-def ended_of(transaction: Operation, trace: Trace) -> int:
-    """The earliest moment at which a committed transaction's end can have been asked for."""
+def before_end(transaction: Operation, trace: Trace) -> list[tuple[int, int]]:
+    """(moment, clock): before each of these the end of a committed transaction was not asked for."""
     parts = [
         op
         for op in trace.operations
         if op.function is not Function.TXN and transaction_of(op, trace) is transaction
     ]
-    times = [transaction.invoke_time, *(op.invoke_time for op in parts)]
-    return max(
-        times
-        + [op.completion_time for op in parts if op.outcome is Outcome.OK and op.completion_time is not None]
+    moments = [(op.invoke_time, op.clock_id) for op in (transaction, *parts)]
+    return moments + [
+        (op.completion_time, op.clock_id)
+        for op in parts
+        if op.outcome is Outcome.OK and op.completion_time is not None
+    ]
+
+
+def ended_of(transaction: Operation, trace: Trace) -> int:
+    """The earliest moment at which a committed transaction's end can have been asked for, by one clock."""
+    return max(moment for moment, _ in before_end(transaction, trace))
+
+
+def told_for_good(append: Operation, trace: Trace) -> bool:
+    """Does the offset that an append of a transaction of unknown outcome was told count?
+
+    It does once a read that is no part of the transaction, and did not ask for uncommitted records, showed one
+    of its records; or any read_committed read did.
+    """
+    transaction = transaction_of(append, trace)
+    if transaction is None or fate_of(append, trace) != OPEN or append.outcome is Outcome.FAIL:
+        return False
+    mine = {
+        record.value
+        for op in trace.operations
+        if op.function is Function.APPEND and op.outcome is not Outcome.FAIL
+        if transaction_of(op, trace) is transaction
+        for record in op.records
+    }
+    polls = [op for op in trace.operations if op.function is Function.POLL and op.outcome is Outcome.OK]
+    proofs = [op for op in polls if mine & {record.value for record in op.records}]
+    return append.offset is not None and any(
+        op.isolation == "read_committed"
+        or (op.isolation != "read_uncommitted" and transaction_of(op, trace) is not transaction)
+        for op in proofs
     )
 
 

@@ -18,6 +18,7 @@ from log_claims import (
     dense,
     fate_of,
     licence_of,
+    told_for_good,
     transaction_of,
 )
 from log_moments import moments_exist
@@ -47,7 +48,7 @@ def legal(trace: Trace) -> bool:
     appends = [op for op in trace.operations if op.function is Function.APPEND]
     answered = (Function.POLL, Function.LIST_OFFSETS)
     reads = [op for op in trace.operations if op.function in answered and op.outcome is Outcome.OK]
-    if not _epochs_agree(appends, reads, trace.claims.duplicates):
+    if not _epochs_agree(trace, appends, reads):
         return False
     claimed = [(op, claims_of(op, trace)) for op in reads]
     if any(_contradicts_itself(claims) for _, claims in claimed):
@@ -78,7 +79,8 @@ def _fates(appends: list[Operation], trace: Trace) -> Iterator[dict[int, str | N
 def _legal_with(trace: Trace, appends: list[Operation], reads: Reads, fate: dict[int, str | None]) -> bool:
     h = History(trace=trace, appends=appends, reads=reads, fate=fate, licence=licence_of(trace))
     return any(
-        _content_fits(log, h) and moments_exist(log, h.reads, trace, _newer(log, h)) for log in _logs(h)
+        _content_fits(log, h) and moments_exist(log, h.reads, trace, _newer(log, h), h.fate)
+        for log in _logs(h)
     )
 
 
@@ -106,9 +108,9 @@ def _logs(h: History) -> Iterator[Log]:
         if duplicates:  # a copy that no read shows explains nothing
             anywhere = sorted({o - i for o, _ in shown for i in range(len(op.records)) if o >= i})
         anywhere = [base for base in anywhere if free(op, base)]
-        if op.outcome is Outcome.FAIL and h.fate[op.op_id] != ABORTED:
-            return [()]
-        if firm(op):
+        if op.outcome is Outcome.FAIL and fate_of(op, h.trace) != ABORTED:
+            return [()]  # of an aborted transaction it may stand; by itself it was never written
+        if firm(op) or told_for_good(op, h.trace):
             more = [base for base in anywhere if base != op.offset] if duplicates else []
             return [(op.offset, *extra) for extra in _subsets(more)] if free(op, op.offset) else []
         return _subsets(anywhere) if duplicates else [(), *((base,) for base in anywhere)]
@@ -222,10 +224,10 @@ def _newer(log: Log, h: History) -> list[tuple[int, int]]:
     return needed
 
 
-def _epochs_agree(appends: list[Operation], reads: list[Operation], duplicates: bool) -> bool:
+def _epochs_agree(trace: Trace, appends: list[Operation], reads: list[Operation]) -> bool:
     """Leader epochs do not decrease along offsets; (epoch, offset) names one value."""
     told = [
-        (op.offset + i, record.value, op.leader_epoch, firm(op))
+        (op.offset + i, record.value, op.leader_epoch, firm(op) or told_for_good(op, trace))
         for op in appends
         if op.outcome is not Outcome.FAIL and op.offset is not None and op.leader_epoch is not None
         for i, record in enumerate(op.records)
@@ -242,6 +244,6 @@ def _epochs_agree(appends: list[Operation], reads: list[Operation], duplicates: 
                 return False
             if e1 == e2 and o1 == o2 and v1 != v2:
                 return False
-            if e1 == e2 and v1 == v2 and o1 != o2 and not duplicates:
+            if e1 == e2 and v1 == v2 and o1 != o2 and not trace.claims.duplicates:
                 return False
     return True

@@ -5,10 +5,22 @@ from typing import Any
 
 from attrs import evolve
 
+from fencepost.checkers import log
+from fencepost.checkers.verdict import Verdict
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 OK, FAIL, UNKNOWN = Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN
+
+
+def judge_trace(made: Trace, **more: Any) -> Verdict:
+    """What the rules say; whether tiny histories are strong enough to mean anything is asked in test_log_strength."""
+    return log.judge_trace(made, weak_is_ok=True, **more)
+
+
+def judge_traces(made: list[Trace], **more: Any) -> list[tuple[int, Verdict]]:
+    """The same of many in one call."""
+    return log.judge_traces(made, weak_is_ok=True, **more)
 
 
 def append(

@@ -5,9 +5,9 @@ Tries every assignment of stamps; the three only rise, and start and stable offs
 
 from collections.abc import Callable, Iterator
 
-from log_claims import COMMITTED, ReadClaims, ended_of, fate_of, transaction_of
+from log_claims import COMMITTED, ReadClaims, ended_of, transaction_of
 
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
 
 Log = list[tuple[int, Operation]]
@@ -18,9 +18,13 @@ Step = tuple[int, float, float]
 FIRST, LAST = float("-inf"), float("inf")
 
 
-def moments_exist(log: Log, reads: Reads, trace: Trace, needed: list[tuple[int, int]]) -> bool:
-    """Are there such moments? needed: offsets that must stand by a moment. An offset that was claimed as an end and holds no known record
-    is passed at some moment too."""
+def moments_exist(
+    log: Log, reads: Reads, trace: Trace, needed: list[tuple[int, int]], fate: dict[int, str | None]
+) -> bool:
+    """Are there such moments? needed: offsets that must stand by a moment; fate: of each append, by op id.
+
+    An offset that was claimed as an end and holds no known record is passed at some moment too.
+    """
     if trace.claims.check == "content":
         return True
     stamps = sorted(
@@ -30,7 +34,7 @@ def moments_exist(log: Log, reads: Reads, trace: Trace, needed: list[tuple[int, 
     ends = [(read, claims.end) for read, claims in reads if claims.end is not None]
     steps = [(base, float(op.invoke_time), _latest(base, op, reads, needed)) for base, op in log]
     steps = sorted(steps + [(end, FIRST, LAST) for end in {end for _, end in ends} - held])
-    sides = (_Side(*_log_starts(reads, trace), stamps), _Side(*_stables(log, reads, trace), stamps))
+    sides = (_Side(*_log_starts(reads, trace), stamps), _Side(*_stables(log, reads, trace, fate), stamps))
     reached = _reached(reads)
     if not all(side.exists(lambda offset: FIRST) for side in sides):
         return False
@@ -141,7 +145,9 @@ def _log_starts(reads: Reads, trace: Trace) -> tuple[list[Step], list[tuple[Oper
     return _merged(bounds), claims
 
 
-def _stables(log: Log, reads: Reads, trace: Trace) -> tuple[list[Step], list[tuple[Operation, int]]]:
+def _stables(
+    log: Log, reads: Reads, trace: Trace, fate: dict[int, str | None]
+) -> tuple[list[Step], list[tuple[Operation, int]]]:
     claims = [(read, claim.stable) for read, claim in reads if claim.stable is not None]
     bounds = [(offset, FIRST, LAST) for _, stable in claims for offset in (stable - 1, stable) if offset >= 0]
     for read, claim in reads:
@@ -149,6 +155,6 @@ def _stables(log: Log, reads: Reads, trace: Trace) -> tuple[list[Step], list[tup
             bounds += [(r.offset, FIRST, float(read.completion_time)) for r in read.records]
     for base, op in log:
         transaction = transaction_of(op, trace)
-        if transaction is not None and fate_of(op, trace) == COMMITTED and op.function is Function.APPEND:
+        if transaction is not None and fate[op.op_id] == COMMITTED:
             bounds.append((base, float(ended_of(transaction, trace)), LAST))
     return _merged(bounds), claims

@@ -10,12 +10,13 @@ from log_claims import (
     ABORTED,
     COMMITTED,
     OPEN,
+    before_end,
     claims_of,
     compacted,
     dense,
-    ended_of,
     fate_of,
     licence_of,
+    told_for_good,
     transaction_of,
 )
 from log_exhaustive import firm, passed_over
@@ -40,7 +41,13 @@ class History:
         self.sender = {record.value: op for op in self.appends for record in op.records}
         # (offset, value, epoch, lasting, operation): acknowledged or read
         self.told = [
-            (op.offset + i, record.value, -1 if op.leader_epoch is None else op.leader_epoch, firm(op), op)
+            (
+                op.offset + i,
+                record.value,
+                -1 if op.leader_epoch is None else op.leader_epoch,
+                firm(op) or told_for_good(op, trace),
+                op,
+            )
             for op in self.appends
             if op.offset is not None and op.outcome is not Outcome.FAIL
             for i, record in enumerate(op.records)
@@ -76,14 +83,16 @@ class History:
         return append.outcome is not Outcome.FAIL and fate_of(append, self.trace) != ABORTED
 
     def shown_committed(self, append: Operation) -> bool:
-        """Did a read_committed read show a record of its transaction?"""
+        """Did a read_committed read show a record of its transaction of unknown outcome?"""
         mine = transaction_of(append, self.trace)
+        if fate_of(append, self.trace) != OPEN:
+            return False
         return any(
             transaction_of(self.sender[r.value], self.trace) is mine
             for op in self.reads
             if op.isolation == "read_committed"
             for r in op.records
-            if r.value in self.sender
+            if r.value in self.sender and self.sender[r.value].outcome is not Outcome.FAIL
         )
 
     def slot(self, offset: int) -> tuple[int, int]:
@@ -239,7 +248,9 @@ def _torn(h: History) -> set[str]:
     for o1, v1 in plain:  # two records of one unacknowledged batch at the wrong distance
         for o2, v2 in plain:
             sender = h.sender.get(v1)
-            if h.trace.claims.duplicates or sender is None or not h.stands(sender) or firm(sender):
+            if h.trace.claims.duplicates or sender is None or not h.stands(sender):
+                continue
+            if firm(sender) or told_for_good(sender, h.trace):
                 continue
             values = [record.value for record in sender.records]
             if v2 in values and v1 != v2 and o1 - values.index(v1) != o2 - values.index(v2):
@@ -317,10 +328,10 @@ def _side_times(h: History) -> list[tuple[str, float]]:
         if lowest is not None and not h.lossy(lowest):
             compare("read_below_log_start", lowest, op.invoke_time, op.clock_id, starts)
     for base, _, op in h.batches:
-        if op is not None and fate_of(op, h.trace) == COMMITTED:
-            transaction = transaction_of(op, h.trace)
-            assert transaction is not None
-            compare("open_transaction_read", base, ended_of(transaction, h.trace), op.clock_id, shown)
+        committed = op is not None and (fate_of(op, h.trace) == COMMITTED or h.shown_committed(op))
+        transaction = transaction_of(op, h.trace) if op is not None and committed else None
+        for moment, clock in before_end(transaction, h.trace) if transaction is not None else []:
+            compare("open_transaction_read", base, moment, clock, shown)
     return found
 
 
@@ -334,6 +345,7 @@ def _stale_or_lost(h: History, append: Operation, strong: list[tuple[int, Operat
     replaced = append.argument == "tombstone" or (
         append.key is not None and (others or h.trace.claims.duplicates)
     )
-    gone = last < licence_of(h.trace) or fate_of(append, h.trace) in (OPEN, ABORTED)
+    open_ = fate_of(append, h.trace) == OPEN and not h.shown_committed(append)
+    gone = last < licence_of(h.trace) or open_ or fate_of(append, h.trace) == ABORTED
     gone = gone or bool(compacted(h.trace) and replaced)
     return "stale_read" if gone or h.lossy(last) or max(ended) <= max(shown, default=-1) else "lost_write"

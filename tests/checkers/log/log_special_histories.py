@@ -34,6 +34,8 @@ class World:
     operations: list[Operation] = field(factory=list)
     slots: list[Slot] = field(factory=list)
     starts: list[tuple[int, int]] = field(factory=list)
+    open: int = -1
+    """The place among the operations of a transaction that the next append may be part of; -1: there is none."""
     end: int = 0
     moment: int = 0
 
@@ -53,6 +55,8 @@ class World:
         outcome, acks = rng.choice(((OK, -1),) * 4 + ((UNKNOWN, -1), (OK, 1), (FAIL, -1)))
         lands = outcome is OK or (outcome is UNKNOWN and rng.random() < 0.6)
         fate = rng.choice((None, OK, OK, FAIL, UNKNOWN)) if "transactions" in self.features else None
+        head = self.operations[self.open] if self.open >= 0 and rng.random() < 0.5 else None
+        fate = fate if head is None else head.outcome
         if fate is FAIL and rng.random() < 0.7:
             outcome, lands = FAIL, True
         invoke = max(0, self.moment - rng.choice((0, 0, 1, 2)))
@@ -62,13 +66,23 @@ class World:
         told = outcome is not FAIL and lands and (outcome is OK or rng.random() < 0.3)
         keyed = "compaction" in self.features
         made = append(
-            n, values, invoke, complete, self.end if told else None, outcome=outcome, acks=acks, process=50 + n,
+            n, values, invoke, complete, self.end if told else None, outcome=outcome, acks=acks,
+            process=50 + n if head is None else head.process,
             key=rng.choice(KEYS) if keyed else None, argument="tombstone" if keyed and rng.random() < 0.2 else None,
         )  # fmt: skip
         self.operations.append(made)
         ended: int | None = 0
-        aborted = fate is FAIL or (fate is UNKNOWN and rng.random() < 0.5)
-        if fate is not None:
+        before = [slot for slot in self.slots if head is not None and slot.append.process == head.process]
+        aborted = before[0].aborted if before else fate is FAIL or (fate is UNKNOWN and rng.random() < 0.5)
+        if head is not None:
+            ended = max(self.moment, complete or 0, *(slot.ended or 0 for slot in before))
+            closes = head.completion_time is not None
+            self.operations[self.open] = evolve(
+                head, completion_time=max(ended, head.completion_time or 0) if closes else None
+            )
+            for slot in before:
+                slot.ended = ended
+        elif fate is not None:
             begun = max(0, invoke - rng.choice((0, 1)))
             ended = max(self.moment, complete or 0) + rng.choice((0, 0, 1))
             self.operations.append(
@@ -83,6 +97,7 @@ class World:
                     outcome=fate,
                 )
             )
+            self.open = len(self.operations) - 1
         if lands:
             for i, value in enumerate(values):
                 self.slots.append(

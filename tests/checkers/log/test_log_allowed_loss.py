@@ -4,11 +4,10 @@ from random import Random
 
 import pytest
 from attrs import evolve
-from log_histories import append, loss, random_trace, read, trace, with_claims
+from log_histories import append, judge_traces, loss, random_trace, read, trace, with_claims
 from log_special_histories import special_trace
 
 from fencepost.checkers.log import judge as judging
-from fencepost.checkers.log import judge_traces
 from fencepost.checkers.log.rules import PROFILES
 from fencepost.traces.trace import Trace
 

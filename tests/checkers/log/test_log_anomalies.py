@@ -1,9 +1,9 @@
 """For each anomaly a tiny history that convicts it with the exact certificate, and the nearest legal one."""
 
 import pytest
-from log_histories import FAIL, UNKNOWN, append, loss, read, trace
+from log_histories import FAIL, UNKNOWN, append, judge_trace, loss, read, trace
 
-from fencepost.checkers.log import judge_trace, stream_trace
+from fencepost.checkers.log import stream_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace

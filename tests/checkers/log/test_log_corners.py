@@ -1,9 +1,9 @@
 """Corners of the log judge that broad comparisons do not reach often."""
 
 import pytest
-from log_histories import append, read, trace
+from log_histories import append, judge_trace, read, trace
 
-from fencepost.checkers.log import judge_trace, stream_trace
+from fencepost.checkers.log import stream_trace
 from fencepost.checkers.log.streaming.streaming import StreamingLogCheck
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from log_histories import FAIL, OK, UNKNOWN, append, read, trace
+from log_exhaustive import legal
+from log_histories import FAIL, OK, UNKNOWN, append, judge_trace, judge_traces, read, trace
 
 import fencepost.checkers.log.skips as skips
-from fencepost.checkers.log import judge_trace, judge_traces, stream_trace
+from fencepost.checkers.log import stream_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.operations import Function, Operation, Outcome, Position
 from fencepost.traces.trace import Trace
@@ -188,6 +189,33 @@ CASES: list[tuple[str, tuple[int, ...], Trace, Trace]] = [
         trace(append(1, [10, 11], 0, 1, 0), txn(9, 1, 0, None, UNKNOWN), read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED),
               append(2, [20], 0, 1, 2), read(5, 0, [(2, 20)], 4, 5, **COMMITTED)),
     ),
+    (  # so it had not asked for its end while it still sent, whatever became known of it
+        "open_transaction_read", (4, 1, 9),
+        trace(append(1, [10], 1, 2, 0, process=7), append(2, [20], 6, 8, 1, process=7), txn(9, 7, 0, 9, UNKNOWN),
+              read(4, 0, [(0, 10)], 3, 4, **COMMITTED)),
+        trace(append(1, [10], 1, 2, 0, process=7), append(2, [20], 6, 8, 1, process=7), txn(9, 7, 0, 9, UNKNOWN),
+              read(4, 0, [(0, 10)], 3, 4, **UNCOMMITTED)),
+    ),
+    (  # and what it was told counts: another value at its offset,
+        "inconsistent_offsets", (1, 2),
+        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
+              append(2, [20], 0, 1, 0), read(4, 1, [(1, 30)], 3, 4)),
+        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
+              append(2, [20], 0, 1, 0), read(4, 1, [(1, 30)], 3, 4, **UNCOMMITTED)),
+    ),
+    (  # its value at another offset,
+        "duplicate", (1, 4),
+        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), txn(9, 7, 0, 2, UNKNOWN), read(4, 1, [(1, 10)], 3, 4)),
+        trace(append(1, [10], 0, 1, 0, process=7, outcome=UNKNOWN), txn(9, 7, 0, 2, UNKNOWN),
+              read(4, 1, [(1, 10)], 3, 4, **UNCOMMITTED)),
+    ),
+    (  # or a read that passes over it; who is part of it proves nothing
+        "skipped_offset", (5, 1),
+        trace(append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
+              append(2, [20], 0, 1, 2), read(5, 0, [(0, 30), (2, 20)], 3, 4)),
+        trace(append(1, [10], 0, 1, 1, process=7, outcome=UNKNOWN), append(3, [30], 0, 1, process=7), txn(9, 7, 0, 2, UNKNOWN),
+              append(2, [20], 0, 1, 2), read(5, 0, [(0, 30), (2, 20)], 1, 2, process=7)),
+    ),
 ]  # fmt: skip
 
 
@@ -228,6 +256,48 @@ def test_clock_uncertainty_clears_an_excuse_that_came_late() -> None:
     (finding,) = judge_trace(cleaned(*late)).findings
     assert (finding.anomaly, finding.uncertainty_ns) == ("skipped_offset", 2)
     assert judge_trace(cleaned(*late, clock_uncertainty_ns=2)).decision is Decision.OK
+
+
+def one_transaction(first: int, others: int, read_clock: int) -> Trace:
+    """Two appends of one transaction and a strong poll that claims last stable offset 1. The clocks err by 2; first: the clock
+    of the append at offset 2, others: that of the append at offset 0."""
+    return trace(
+        append(1, [10], 9, 11, 2, process=7, clock_id=first),
+        append(2, [20], 4, 6, 0, process=7, clock_id=others),
+        txn(9, 7, 3, 12),
+        read(4, 0, [], 6, 7, strong=True, clock_id=read_clock, last_stable_offset=1, **COMMITTED),
+        clock_uncertainty_ns=2,
+    )
+
+
+def test_the_end_of_a_transaction_keeps_the_clock_of_each_part() -> None:
+    """Its end came after every part by that part's own clock: 11 on another clock than 7 is within twice the uncertainty, on the same clock it is not."""
+    assert judge_trace(one_transaction(1, 0, 0)).decision is Decision.OK
+    (finding,) = judge_trace(one_transaction(0, 1, 0)).findings
+    assert (finding.anomaly, finding.operations, finding.uncertainty_ns) == (
+        "open_transaction_read",
+        (4, 2, 9),
+        -1,
+    )
+
+
+def test_a_part_that_failed_or_was_never_answered_bounds_by_its_invocation() -> None:
+    """The definition: a client asks for the end once its parts were sent, and those that succeeded answered."""
+    for outcome, asked, decided in (
+        (FAIL, 3, "ok"),
+        (UNKNOWN, 3, "ok"),
+        (OK, 3, "illegal"),
+        (FAIL, 6, "illegal"),
+    ):
+        part = append(2, [20], asked, 8, 1 if outcome is OK else None, process=7, outcome=outcome)
+        history = trace(
+            append(1, [10], 1, 2, 0, process=7),
+            part,
+            txn(9, 7, 0, 9),
+            read(4, 0, [(0, 10)], 3, 4, **COMMITTED),
+        )
+        assert judge_trace(history).decision == decided, (outcome, asked)
+        assert legal(history) is (decided == "ok")
 
 
 def test_a_log_start_of_one_partition_says_nothing_of_another() -> None:

@@ -32,13 +32,18 @@ def test_the_documented_history_is_judged(tmp_path, capsys) -> None:
     assert (code, answer["decisions"]) == (0, {"ok": 1})
 
 
-def test_another_value_is_the_logs(tmp_path, capsys) -> None:
-    """A poll that shows another value than was acknowledged is told by the log check, which kafka asks beside itself; exit code 1."""
+def test_another_value_is_told_by_both(tmp_path, capsys) -> None:
+    """A poll that shows another value than was acknowledged is told by the log check, and by kafka as a lost write; exit code 1."""
     path = tmp_path / "history.edn"
     path.write_text(documented_history().replace("[[0 10]]}", "[[0 11]]}"))
     code, answer = check(path, capsys, "kafka")
     assert (code, answer["verdicts"][0]["findings"][0]["check"]) == (1, "log")
-    assert answer["anomalies"] == {"inconsistent_offsets": 1}
+    assert answer["anomalies"] == {"lost_write": 1}
+    assert [f["anomaly"] for f in answer["verdicts"][0]["findings"]] == [
+        "inconsistent_offsets",
+        "phantom_record",
+        "lost_write",
+    ]
 
 
 def test_what_the_last_look_misses_is_unseen(tmp_path, capsys) -> None:

@@ -7,6 +7,7 @@ from random import Random
 import attrs
 import pyarrow.parquet as pq
 import pytest
+from log_histories import append, read, trace
 from long_histories import long_trace
 from loose_files import write_loose
 from mining_results import findings_in, plain, verdicts_in
@@ -61,6 +62,39 @@ def test_cut_and_shuffled_files_change_nothing(tmp_path: Path, mixed, seed: int,
     prepared, _ = judge_loose(tmp_path / "in", tmp_path / "out", giant=rng.choice((3, 5, 6, 100)))
     assert (verdicts_in(tmp_path / "out"), findings_in(tmp_path / "out")) == plain(some)
     assert prepared.regrouped + len(prepared.giants) == len(some)
+
+
+SENT = [append(n, [n], 0, 1, n) for n in range(10)]
+HALF = read(20, 0, [(n, n) for n in range(5)], 2, 3)
+BY_LEADER = append(30, [30], 0, 1, 10, acks=1)
+WEAK = [
+    trace(*SENT, HALF),
+    trace(*SENT),
+    trace(read(1, 0, [], 0, 1)),
+    trace(*SENT, HALF, read(21, 5, [], 0, 0, 0)),
+    trace(*SENT, HALF, duplicates=True),
+    trace(*SENT, HALF, read(21, 0, [], 4, 5, 10)),
+    trace(*SENT, read(22, 0, [(n, n) for n in range(10)], 2, 3), BY_LEADER),
+    trace(*SENT, read(22, 0, [(n, n) for n in range(10)], 2, 3), BY_LEADER, acks_1_may_lose=True),
+    attrs.evolve(trace(*SENT, HALF), plan="{}"),
+]
+
+
+@pytest.mark.parametrize("giant", [3, 100])
+def test_a_giant_history_is_as_weak_as_a_small_one(tmp_path: Path, giant: int) -> None:
+    """Unread records, no read, no append: Assumption broken in the plain check's words, by slot ranges and by
+    row group; Ok where the plain check says so."""
+    some = [attrs.evolve(one, trace_id=n) for n, one in enumerate(WEAK)]
+    write_loose(tmp_path / "in", some, Random(1), parts=2, rows=4)
+    prepared, _ = judge_loose(tmp_path / "in", tmp_path / "out", giant=giant, checks=("log",))
+    assert bool(prepared.giants) is (giant == 3)
+    wanted = {one.trace_id: judge(one, ("log",))[0] for one in some}
+    decisions = [verdict.decision.value for verdict in wanted.values()]
+    assert decisions.count("assumption_broken") == 6
+    found = {row["trace_id"]: row for row in pq.read_table(tmp_path / "out" / "verdicts").to_pylist()}
+    for trace_id, verdict in wanted.items():
+        told_of = found[trace_id]
+        assert (told_of["decision"], told_of["reason"] or "") == (verdict.decision.value, verdict.reason)
 
 
 @pytest.mark.spark

@@ -110,6 +110,10 @@ class RangeSummary:
     highest_at: int
     known: int
     empty: Array
+    ended: int
+    """The latest invocation of a strong read that claimed an end here."""
+    unread: Array
+    """Acknowledged records that no read returned, as two rows: their offsets, and when their batch was acknowledged."""
     placed: Array
     reasons: tuple[str, ...]
 
@@ -185,9 +189,21 @@ def decide(
         highest_at=start + int(np.argmax(slots[core:end, EPOCH])) if last >= 0 else -1,
         known=known + low if known >= 0 else 0,
         empty=_empty(slots[core:end], occupied, start) if demands.dense else np.empty((3, 0), np.int64),
+        ended=int(slots[core:end, ENDED].max(initial=LONG_AGO)),
+        unread=_unread(slots, core, end, low),
         placed=found.placed,
         reasons=tuple(reasons),
     )
+
+
+def _unread(slots: Array, core: int, end: int, low: int) -> Array:
+    """As RangeSummary.unread. Only the last record of a batch bears its acknowledgement, and batches may go on behind the range."""
+    rows = np.flatnonzero((slots[core:end, FLAGS] & (HELD | READ)) == HELD) + core
+    acknowledged = np.flatnonzero(slots[:, ACK] != NEVER)
+    if not len(rows) or not len(acknowledged):
+        return np.empty((2, 0), np.int64)
+    at = np.minimum(np.searchsorted(acknowledged, rows), len(acknowledged) - 1)
+    return np.array((rows + low, slots[acknowledged[at], ACK]), np.int64)
 
 
 @compiled

@@ -10,7 +10,8 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.checkers.compiled import compiled
-from fencepost.checkers.log.appends_and_reads import Appends, Kind, LogColumns, Reads
+from fencepost.checkers.log.accounts import leader_may_lose
+from fencepost.checkers.log.appends_and_reads import LEADER, Appends, Kind, LogColumns, Reads
 from fencepost.checkers.log.ranges.slots import empty, fold
 from fencepost.checkers.log.rules import Profile, Rules
 from fencepost.checkers.log.session import regressions
@@ -33,13 +34,15 @@ LOSS, REPEATS, SPECIAL, TXNS = (
     "retention, compaction, transactions or last stable offsets",
     "transactions",
 )
-SPARSE, LARGE, MANY, TWICE = (
+SPARSE, LARGE, MANY, TWICE, UNKEPT, MOVED = (
     "offsets too sparse for slots",
     "batches too large",
     "too many gaps in its reads",
     "a value sent twice",
+    "records that only their leader acknowledged",
+    "records that no read shows where they were acknowledged, though they may stand twice",
 )
-NOT_OF_SLOTS = frozenset((LOSS, REPEATS, SPECIAL, TXNS, SPARSE, LARGE, MANY, TWICE))
+NOT_OF_SLOTS = frozenset((LOSS, REPEATS, SPECIAL, TXNS, SPARSE, LARGE, MANY, TWICE, UNKEPT, MOVED))
 """Reasons of logs that slots cannot tell anything of."""
 S_VALUE, S_INVOKE, S_FAILED, S_COUNT, S_NTH, S_BASE, S_EPOCH, S_CLOCK = range(8)
 """Columns of `Partial.soft`, one row per record of an append that is not firm: its value; the append's invocation, whether it failed, records in it, which of
@@ -168,6 +171,9 @@ def _plain_reasons(operations: OperationColumns, columns: LogColumns, rules: Rul
         yield SPECIAL
     if ((operations.function == _TXN) & (operations.trace == trace)).any():
         yield TXNS
+    a, b = columns.appends.first[g : g + 2].tolist()
+    if (columns.acknowledged[a:b] == LEADER).any() and not leader_may_lose(columns.traces[trace]):
+        yield UNKEPT
 
 
 _NO_KEYS = np.empty((0, 3), np.int64)

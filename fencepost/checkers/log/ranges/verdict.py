@@ -36,6 +36,14 @@ def reasons_of(
     return tuple(dict.fromkeys(reasons))
 
 
+def unread(summaries: Iterable[RangeSummary]) -> Array:
+    """The offsets of acknowledged records that no read returned, and that no strong read followed, in order."""
+    found = list(summaries)
+    latest = max((one.ended for one in found), default=LONG_AGO)
+    every = np.concatenate([np.empty((2, 0), np.int64), *(one.unread for one in found)], axis=1)
+    return np.sort(every[0, every[1] > latest])
+
+
 def twice(summaries: Iterable[RangeSummary], soft: Soft) -> Array:
     """The offsets at which appends stand that stand at more than one."""
     placed = np.unique(

@@ -4,7 +4,8 @@ Owns the state that decides real time with one number: E, the largest end known 
 remembers `floor = E`; what it turns out to have done must not lie below. E is kept apart for acknowledgements, for reads, for log starts and
 for last stable offsets, so that the anomaly gets its right name. It is not the whole decision; what it leaves to the batch form: holes (step 5),
 torn batches, leader epochs, session order, a skip whose occupant is known only later or that could be excused by what was in flight, loss keyed
-by epoch, what transactions forbid, and `lost_write` (which it calls stale_read: the later reads have not happened yet). A value that nobody
+by epoch, what transactions forbid, that transactions of unknown outcome have committed, whether the history is strong enough to
+mean anything (`accounts`: a stream has not ended), and `lost_write` (which it calls stale_read: the later reads have not happened yet). A value that nobody
 sent yet is deferred until it is sent, or the stream ends, or it leaves the horizon. What the horizon dropped makes the verdict Unknown. It never
 finds what the batch form does not.
 """
@@ -334,7 +335,8 @@ class StreamingLogCheck:
         self.forgotten += bool(sent.stands)
 
     def _failed_visible(self, sent: Sent, value: int, slot: Slot | None) -> None:
-        hidden = slot is not None and slot.by.isolation != ISOLATIONS[READ_UNCOMMITTED]
+        shown = slot is not None and slot.value == value  # else who showed the record is not remembered
+        hidden = shown and slot is not None and slot.by.isolation != ISOLATIONS[READ_UNCOMMITTED]
         if slot is not None and (hidden or not sent.transactional):
             offset = self.offset_of.get(value, NONE)
             operations = (slot.by, sent.operation)

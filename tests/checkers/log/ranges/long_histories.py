@@ -53,7 +53,9 @@ def long_trace(rng: Random, *, appends: int = 60, reads: int = 60) -> Trace:
     operations.sort(key=lambda op: op.invoke_time + rng.choice((0, 0, 5)))
     told = [evolve(op, op_id=7 + i, clock_id=op.process % clocks) for i, op in enumerate(operations)]
     claims = {"clock_uncertainty_ns": rng.choice((0, 0, 1, 4))} if clocks > 1 else {}
-    return trace(*told, dense=dense, concurrent=True, check=rng.choice(PROFILES), **claims)
+    return trace(
+        *told, dense=dense, concurrent=True, check=rng.choice(PROFILES), acks_1_may_lose=True, **claims
+    )
 
 
 def _bent(rng: Random, op: Operation, others: list[Operation], epochs: bool) -> Operation:

@@ -9,10 +9,10 @@ from attrs import evolve
 from fencepost.checkers.log.appends_and_reads import log_columns
 from fencepost.checkers.log.ranges.around import Wanted, beside, concerning, in_question
 from fencepost.checkers.log.ranges.closer import Looked, Source, look_closer
-from fencepost.checkers.log.ranges.decide import decide, ranges_of, soft_of
+from fencepost.checkers.log.ranges.decide import RangeSummary, decide, ranges_of, soft_of
 from fencepost.checkers.log.ranges.holes import bounding
 from fencepost.checkers.log.ranges.partial import NOT_OF_SLOTS, TWICE, partial_of, rows_of_group, slots_of
-from fencepost.checkers.log.ranges.verdict import reasons_of, sessions_in_question, twice
+from fencepost.checkers.log.ranges.verdict import reasons_of, sessions_in_question, twice, unread
 from fencepost.checkers.log.rules import Profile, rules_of
 from fencepost.checkers.operation_columns import columns_of_traces
 from fencepost.traces.trace import Trace
@@ -20,13 +20,19 @@ from fencepost.traces.trace import Trace
 
 def reasons_by_log(trace: Trace, rng: Random, *, width: int) -> dict[tuple[str, int], tuple[str, ...]]:
     """Why each log of the trace needs a closer look, () where it does not. The operations are cut into batches at random, in their order."""
-    return {log: reasons for log, (reasons, _) in looked_at(trace, rng, width=width).items()}
+    return {log: reasons for log, (reasons, *_) in looked_at(trace, rng, width=width).items()}
+
+
+def unread_by_log(trace: Trace, rng: Random, *, width: int) -> list[tuple[tuple[str, ...], int]]:
+    """Of each log, why it needs a closer look, and how many acknowledged records nobody read."""
+    found = looked_at(trace, rng, width=width)
+    return [(reasons, len(unread(summaries))) for reasons, _, summaries in found.values()]
 
 
 def looked_at(
     trace: Trace, rng: Random, *, width: int, closer: bool = False
-) -> dict[tuple[str, int], tuple[tuple[str, ...], Looked]]:
-    """Of each log, why it needs a closer look, and what that finds (if `closer`)."""
+) -> dict[tuple[str, int], tuple[tuple[str, ...], Looked, list[RangeSummary]]]:
+    """Of each log, why it needs a closer look, what that finds (if `closer`), and what its ranges said."""
     cuts = sorted(rng.randrange(len(trace.operations) + 1) for _ in range(rng.randrange(4)))
     partials, pieces, rules_seen, batches = defaultdict(list), defaultdict(list), {}, defaultdict(list)
     for start, stop in zip([0, *cuts], [*cuts, len(trace.operations)], strict=True):
@@ -85,7 +91,7 @@ def looked_at(
                 sessions=np.unique(np.concatenate([sessions_in_question(sessions), *regressed]), axis=0),
             )
             looked = look_closer(source, log, wanted)
-        found[log] = reasons, looked
+        found[log] = reasons, looked, summaries
     return found
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from log_histories import append, read, trace
+from log_histories import append, judge_trace, read, trace
 from long_histories import long_trace
 from ranges_twin import looked_at
 from test_ranges import made_of
 
-from fencepost.checkers.log import judge_trace, log_columns
+from fencepost.checkers.log import log_columns
 from fencepost.checkers.log.ranges import around, closer, holes
 from fencepost.checkers.log.ranges.around import Moments
 from fencepost.checkers.log.ranges.partial import NOT_OF_SLOTS
@@ -24,12 +24,12 @@ WIDTHS = (1, 2, 3, 8, 64)
 def difference(made: Trace, rng: Random) -> str:
     """What the closer look says and what the plain check says of a history, cut at random, where these differ; "" if they do not, or slots cannot tell."""
     looked = looked_at(made, rng, width=rng.choice(WIDTHS), closer=True)
-    ordinary = not any(NOT_OF_SLOTS.intersection(reasons) for reasons, _ in looked.values())
+    ordinary = not any(NOT_OF_SLOTS.intersection(reasons) for reasons, *_ in looked.values())
     if log_columns(columns_of_traces([made])).broken or not ordinary:
         return ""
-    told = tuple(finding for _, one in looked.values() for finding in one.findings)
-    told += tuple(finding for _, one in looked.values() for finding in one.sessions)
-    undecided = "; ".join(one.undecided for _, one in looked.values() if one.undecided)
+    told = tuple(finding for _, one, _ in looked.values() for finding in one.findings)
+    told += tuple(finding for _, one, _ in looked.values() for finding in one.sessions)
+    undecided = "; ".join(one.undecided for _, one, _ in looked.values() if one.undecided)
     plain = judge_trace(made)
     same = told == plain.findings and (bool(told) or undecided == plain.reason)
     return "" if same else f"{told} {undecided!r} instead of {plain}"
@@ -133,7 +133,7 @@ def test_too_many_in_question_are_looked_at_in_part(monkeypatch) -> None:
     for seed in range(25):
         made = long_trace(Random(seed), appends=100, reads=100)
         plain = {finding.anomaly for finding in judge_trace(made).findings}
-        for _, looked in looked_at(made, Random(seed), width=8, closer=True).values():
+        for _, looked, _ in looked_at(made, Random(seed), width=8, closer=True).values():
             partly += bool(looked.undecided and looked.findings)
             if looked.undecided:
                 assert {finding.anomaly for finding in looked.findings} <= plain

@@ -1,0 +1,323 @@
+"""What became of the records that a history acknowledged: how many were read, lost, placed twice; and
+whether that is enough to mean anything.
+
+Owns the counts that a verdict on a log reports, and the rule that an Ok must not be vacuous. Must not know
+the rules of judgement: what convicts is in the other modules. A record is *read* if a poll returned its
+value; *lost* if nobody returned it although a read went past its offset, or a trusted read that began
+after its acknowledgement ended at or below it; otherwise *unread*. A poll that does not say where it began
+is taken to go on from the beginning of the log.
+
+A history is too weak to be called Ok if hardly anything was appended, acknowledged or read; or if a record
+acknowledged with acks=all is in no read, and no trusted read began after its acknowledgement either:
+whether it is still there, nobody knows. A record that only its leader acknowledged must have been read,
+unless the claims say that it may be lost. What is excused (loss, retention, compaction, transactions that
+nobody knows to have committed) does not count. Only histories without a plan are asked: whoever ran a plan
+knows what it deleted and when it was too weak, and says so in the claims (`assumption_broken`).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+from attrs import Factory, define, frozen
+
+from fencepost.checkers.log.appends_and_reads import ALL, LEADER, NOBODY, NOT_ACKNOWLEDGED, Kind, LogColumns
+from fencepost.checkers.log.extras import LONG_AGO, Fate
+from fencepost.checkers.log.group import PartitionLog, group_of
+from fencepost.checkers.log.rules import Profile, Rules, rules_of
+from fencepost.checkers.log.skips import replaceable
+from fencepost.checkers.operation_columns import NEVER, Array
+from fencepost.traces.trace import Trace
+
+FEW_ACKNOWLEDGED, OF_APPENDS = 20, 20
+"""From this many appends on, one in this many must have been acknowledged: below that the cluster was
+hardly up, and a healthy one acknowledges nearly all. Of 257 campaign runs under faults with so many appends,
+each acknowledged at least 48 % of them."""
+FOREIGN = "foreign"
+"""The target of an imported history: it is about a log even if it is empty."""
+ACKS = {ALL: "all", LEADER: "1", NOBODY: "0"}
+
+
+@frozen(kw_only=True)
+class LostRecord:
+    """An acknowledged record that is lost. allowed: the claims allow it."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: int
+    acks: str
+    allowed: bool
+
+
+@frozen(kw_only=True)
+class Totals:
+    """Of one history: its appends, those that were acknowledged, its answered reads; asked: whether any
+    operation is about logs."""
+
+    appends: int
+    acknowledged: int
+    reads: int
+    asked: bool
+
+
+@define(kw_only=True)
+class LogCounts:
+    """Of one history, in records. acknowledged: by acks; lost: of them, by acks, those that the claims
+    allow and those that they do not; unread: acknowledged with an offset, but neither read nor known to
+    be lost; duplicated: values that stand at several offsets of one log; unknown_present: of appends of
+    unknown outcome, but read; lost_values: all that are lost, in order."""
+
+    acknowledged: Counter[str] = Factory(Counter)
+    lost_allowed: Counter[str] = Factory(Counter)
+    lost_not_allowed: Counter[str] = Factory(Counter)
+    unread: int = 0
+    duplicated: int = 0
+    unknown_present: int = 0
+    lost_values: list[LostRecord] = Factory(list)
+
+
+@frozen(kw_only=True, eq=False)
+class _Records:
+    """The acknowledged records of one log that were told an offset, in order of appends. append: row;
+    read, lost, excused: as above."""
+
+    append: Array
+    acks: Array
+    offset: Array
+    value: Array
+    read: Array
+    lost: Array
+    excused: Array
+    covered: Array
+    """A trusted read began after the acknowledgement."""
+
+
+def counts_of(columns: LogColumns) -> dict[int, LogCounts]:
+    """The counts of every trace, by its index in the columns."""
+    rules = rules_of(columns)
+    counts: dict[int, LogCounts] = {index: LogCounts() for index in range(len(columns.traces))}
+    for g in range(columns.groups):
+        a, b = columns.appends.first[g : g + 2].tolist()
+        index = int(columns.trace[g])
+        may_lose = leader_may_lose(columns.traces[index])
+        _add(counts[index], group_of(columns, rules, g), columns.acknowledged[a:b], may_lose)
+    return counts
+
+
+def _add(counts: LogCounts, group: PartitionLog, acknowledged: Array, leader_may_lose: bool) -> None:
+    size = np.diff(group.appends.start)
+    for code, acks in ACKS.items():
+        counts.acknowledged[acks] += int(size[acknowledged == code].sum())
+    records = _records(group, acknowledged, leader_may_lose=leader_may_lose)
+    lost = np.flatnonzero(records.lost)
+    for i in lost[np.argsort(records.offset[lost], kind="stable")].tolist():
+        acks, allowed = ACKS[int(records.acks[i])], bool(records.excused[i])
+        (counts.lost_allowed if allowed else counts.lost_not_allowed)[acks] += 1
+        counts.lost_values.append(
+            LostRecord(
+                topic=group.topic,
+                partition=group.partition,
+                offset=int(records.offset[i]),
+                value=int(records.value[i]),
+                acks=acks,
+                allowed=allowed,
+            )
+        )
+    counts.unread += int((~records.read & ~records.lost).sum())
+    if group.unique:
+        seen = group.evidence
+        pairs = np.unique(np.array((seen.value[~seen.soft], seen.offset[~seen.soft])), axis=1)
+        counts.duplicated += int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+        open_ = (group.appends.kind != Kind.FAILED) & (acknowledged == NOT_ACKNOWLEDGED)
+        sent = group.appends.value[open_[group.append_of_value]]
+        counts.unknown_present += int(np.isin(sent, group.reads.value).sum())
+
+
+def _records(group: PartitionLog, acknowledged: Array, *, leader_may_lose: bool) -> _Records:
+    appends, reads = group.appends, group.reads
+    counted = np.isin(acknowledged, (ALL, LEADER)) & (appends.base >= 0)
+    flat = np.flatnonzero(counted[group.append_of_value])
+    append = group.append_of_value[flat]
+    offset = appends.base[append] + flat - appends.start[append]
+    value = appends.value[flat]
+    read = np.isin(value, reads.value)
+    if not group.unique:
+        shown = set(zip(reads.offset.tolist(), reads.value.tolist(), strict=True))
+        told = zip(offset.tolist(), value.tolist(), strict=True)
+        read = np.array([pair in shown for pair in told], np.bool_)
+    done = appends.completion[append]
+    strong = np.flatnonzero(group.strong)
+    lost = ~read & (
+        _passed(group, offset) | _ended_below(reads.end[strong], reads.invoke[strong], offset, done)
+    )
+    fate = group.extras.fate[append]
+    excused = group.loss_allowed(offset) | (offset < int(group.extras.licence)) | replaceable(group)[append]
+    excused |= (fate == Fate.OPEN) | (fate == Fate.ABORTED)
+    excused |= (acknowledged[append] == LEADER) & leader_may_lose
+    return _Records(
+        append=append,
+        acks=acknowledged[append],
+        offset=offset,
+        value=value,
+        read=read,
+        lost=lost,
+        excused=excused,
+        covered=int(reads.invoke[strong].max(initial=LONG_AGO)) >= done,
+    )
+
+
+def _passed(group: PartitionLog, offset: Array) -> Array:
+    """Which offsets some read went past, or showed."""
+    reads = group.reads
+    row = np.flatnonzero(np.diff(reads.start) > 0)
+    if not len(row):
+        return np.zeros(len(offset), np.bool_)
+    begin = np.maximum(reads.position[row], 0)
+    last = np.maximum.reduceat(reads.offset, reads.start[row])
+    order = np.argsort(begin, kind="stable")
+    reach = np.concatenate(([-1], np.maximum.accumulate(last[order])))
+    passed: Array = reach[np.searchsorted(begin[order], offset, side="right")] >= offset
+    return passed
+
+
+def _ended_below(end: Array, invoke: Array, offset: Array, done: Array) -> Array:
+    """For each record, whether a trusted read that began at or after its acknowledgement ended at or
+    below it."""
+    order = np.argsort(end, kind="stable")
+    latest = np.concatenate(([LONG_AGO], np.maximum.accumulate(invoke[order])))
+    ended: Array = latest[np.searchsorted(end[order], offset, side="right")] >= done
+    ended &= done != NEVER
+    return ended
+
+
+def weaknesses(columns: LogColumns, rules: Rules) -> dict[int, str]:
+    """For each trace whose Ok would mean nothing, why, by its index in the columns."""
+    weak: dict[int, list[str]] = defaultdict(list)
+    for index, reason in _thin(columns):
+        weak[index].append(reason)
+    for index, reason in _unread(columns, rules):
+        weak[index].append(reason)
+    return {index: "; ".join(reasons) for index, reasons in weak.items()}
+
+
+def _thin(columns: LogColumns) -> Iterator[tuple[int, str]]:
+    """Histories without a plan in which hardly anything was appended, acknowledged or read."""
+    traces = len(columns.traces)
+    of_append = np.repeat(columns.trace, np.diff(columns.appends.first))
+    of_read = np.repeat(columns.trace, np.diff(columns.reads.first))
+    appends = np.bincount(of_append, minlength=traces)
+    acked = np.bincount(of_append, weights=columns.acknowledged != NOT_ACKNOWLEDGED, minlength=traces)
+    reads = np.bincount(of_read, minlength=traces)
+    for index, trace in enumerate(columns.traces):
+        totals = Totals(
+            appends=int(appends[index]),
+            acknowledged=int(acked[index]),
+            reads=int(reads[index]),
+            asked=bool(columns.asked[index]),
+        )
+        reason = _thinness(trace, totals)
+        if reason:
+            yield index, reason
+
+
+def _thinness(trace: Trace, totals: Totals) -> str:
+    """Why a history has too little in it to say anything of a log; "" if it has enough."""
+    if trace.plan or not (totals.asked or trace.target == FOREIGN):
+        return ""
+    appends, acknowledged, reads = totals.appends, totals.acknowledged, totals.reads
+    if not appends:
+        return "the history has no append to a log"
+    if not reads:
+        return f"nobody read: the history has {_many(appends, 'append')} and no answered read"
+    if not acknowledged:
+        return f"none of {_many(appends, 'append')} was acknowledged"
+    if appends >= FEW_ACKNOWLEDGED and acknowledged * OF_APPENDS < appends:
+        return f"only {acknowledged} of {appends} appends were acknowledged"
+    return ""
+
+
+def weakness(trace: Trace, totals: Totals, missing: list[tuple[str, int, int, int]], *, later: bool) -> str:
+    """Why an Ok of this trace would mean nothing, in the words of `weaknesses`; "" if it would mean
+    something.
+
+    missing: topic and partition of each log that holds records acknowledged with acks=all and unread, how
+    many, the lowest offset; later: some read of one of them is marked strong. Nothing is excused, and
+    acks=1 may lose or is not there.
+    """
+    thin = _thinness(trace, totals)
+    unseen = unread(ACKS[ALL], missing, later) if missing and not trace.plan else ""
+    return "; ".join(reason for reason in (thin, unseen) if reason)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _unread(columns: LogColumns, rules: Rules) -> Iterator[tuple[int, str]]:
+    missing: dict[tuple[int, str], list[tuple[str, int, int, int]]] = defaultdict(list)
+    later: set[int] = set()
+    for g in _in_question(columns, rules).tolist():
+        group, index = group_of(columns, rules, g), int(columns.trace[g])
+        a, b = columns.appends.first[g : g + 2].tolist()
+        may_lose = leader_may_lose(columns.traces[index])
+        records = _records(group, columns.acknowledged[a:b], leader_may_lose=may_lose)
+        open_ = ~records.read & ~records.excused
+        for code, wanted in ((ALL, ~records.covered), (LEADER, True)):
+            rows = np.flatnonzero(open_ & (records.acks == code) & wanted)
+            if len(rows):
+                first = int(records.offset[rows].min())
+                missing[index, ACKS[code]].append((group.topic, group.partition, len(rows), first))
+                if group.strong.any():
+                    later.add(index)
+    for (index, acks), logs in sorted(missing.items(), key=lambda item: (item[0][0], item[0][1] != "all")):
+        yield index, unread(acks, logs, index in later)
+
+
+def unread(acks: str, logs: list[tuple[str, int, int, int]], later: bool) -> str:
+    """Why unread records make a history weak. logs: topic, partition, how many, the lowest offset of
+    them; later: some read is marked strong, but too early."""
+    count = sum(many for _, _, many, _ in logs)
+    topic, partition, _, offset = min(logs)
+    records = f"{count} acknowledged records are" if count != 1 else "1 acknowledged record is"
+    where = f"({topic}-{partition} from offset {offset} on)"
+    if acks == ACKS[LEADER]:
+        which = records.replace("acknowledged", "acks=1")
+        return f"{which} in no read {where}, and nothing says that acks=1 may lose them"
+    return f"{records} in no last read {where}, and no {'later ' if later else ''}read is marked strong"
+
+
+def _in_question(columns: LogColumns, rules: Rules) -> Array:
+    """The groups that may hold such a record: one whose value nobody read, that no trusted read followed."""
+    appends, reads = columns.appends, columns.reads
+    of_append = np.repeat(np.arange(columns.groups), np.diff(appends.first))
+    of_read = np.repeat(np.arange(columns.groups), np.diff(reads.first))
+    strong = np.flatnonzero((reads.end >= 0) & (reads.strong | (rules.profile[of_read] == Profile.STRONG)))
+    latest = np.full(columns.groups, LONG_AGO)
+    np.maximum.at(latest, of_read[strong], reads.invoke[strong])
+    planned = np.array([bool(trace.plan) for trace in columns.traces], np.bool_)[columns.trace]
+    if planned.all():
+        return np.empty(0, np.int64)
+    by_leader = np.array([not leader_may_lose(trace) for trace in columns.traces], np.bool_)[columns.trace]
+    latest[planned] = NEVER
+    asked = (columns.acknowledged == ALL) & (latest[of_append] < appends.completion)
+    asked |= (columns.acknowledged == LEADER) & by_leader[of_append]
+    asked &= appends.base >= 0
+    if not asked.any():
+        return np.empty(0, np.int64)
+    record_of = np.repeat(np.arange(len(appends.kind)), np.diff(appends.start))
+    wanted = np.flatnonzero(asked[record_of])
+    group = of_append[record_of[wanted]]
+    reader = np.repeat(of_read, np.diff(reads.start))
+    values, code = np.unique(np.concatenate((reads.value, appends.value[wanted])), return_inverse=True)
+    code = code.reshape(-1)
+    shown = np.unique(reader * len(values) + code[: len(reader)])
+    read = np.isin(group * len(values) + code[len(reader) :], shown)
+    loose = ~np.array([trace.unique_values for trace in columns.traces], np.bool_)[columns.trace]
+    return np.unique(group[~read | loose[group]])
+
+
+def leader_may_lose(trace: Trace) -> bool:
+    """Whether what only the leader acknowledged may be gone: claimed, or the run's plan has taken it
+    into account."""
+    return bool(trace.plan) or trace.claims.acks_1_may_lose

@@ -1,0 +1,246 @@
+"""Claims from outside: what a trace may be held to, as whoever runs `fencepost check` knows it.
+
+Owns: the options, the file of claims, what settings of topics allow, and how all that replaces the claims
+of a trace. Must not know: judges.
+
+What the file states replaces what the trace claims, field by field; options and settings of topics only
+ever allow more.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import msgspec
+import rich_click as click
+from attrs import evolve, frozen
+
+from fencepost.console.options import Decorator
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.trace import Claims, LossRange, Trace
+
+LARGEST_FILE = 1 << 20
+"""Bytes; ten thousand ranges of loss take less."""
+LAST_OFFSET = 2**63 - 1
+EVERY = "*"
+"""Instead of a topic's name: every topic."""
+CLEANUP, UNCLEAN = "cleanup.policy", "unclean.leader.election.enable"
+LIMITS = ("retention.ms", "retention.bytes")
+SETTINGS = (CLEANUP, *LIMITS, UNCLEAN)
+"""The settings of Kafka's topics that allow something of a log; no other one bears on a verdict."""
+
+Settings = dict[str, dict[str, str]]
+"""By topic: values by the names of settings."""
+
+
+@frozen(kw_only=True)
+class OutsideClaims:
+    """fields: of Claims, as values of JSON, to be taken instead of the trace's; topics: as above; the
+    two others: as the options say."""
+
+    fields: dict[str, Any] = {}  # noqa: RUF008 (frozen, never written)
+    topics: Settings = {}  # noqa: RUF008 (frozen, never written)
+    allow_duplicates: bool = False
+    acks_1_may_lose: bool = False
+
+    def __bool__(self) -> bool:
+        return self != OutsideClaims()
+
+
+def claims_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say what may be claimed."""
+    options: tuple[Decorator, ...] = (
+        click.option(
+            "--claims",
+            "claims_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="A JSON object with fields of docs/claims.md, to be taken instead of those of each trace.",
+        ),
+        click.option(
+            "--allow-duplicates",
+            is_flag=True,
+            help="A record may stand twice: the producers retried without idempotence.",
+        ),
+        click.option(
+            "--acks-1-may-lose",
+            is_flag=True,
+            help="A record that only its leader acknowledged (acks=1) may be lost.",
+        ),
+        click.option(
+            "--topic-setting",
+            "topic_settings",
+            multiple=True,
+            metavar="TOPIC:NAME=VALUE",
+            help=f"How a topic was configured, * for all: {', '.join(SETTINGS)}. May be repeated.",
+        ),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def outside_claims(
+    *,
+    claims_file: Path | None,
+    allow_duplicates: bool,
+    acks_1_may_lose: bool,
+    topic_settings: tuple[str, ...],
+) -> OutsideClaims:
+    """What the options say. Raises FencepostError for a file or a setting that is not understood."""
+    fields = {} if claims_file is None else _read(claims_file)
+    topics = fields.pop("topics", {})
+    merged: Settings = {topic: dict(settings) for topic, settings in topics.items()}
+    for text in topic_settings:
+        topic, name, value = _setting(text)
+        merged.setdefault(topic, {})[name] = value
+    return OutsideClaims(
+        fields=fields,
+        topics=merged,
+        allow_duplicates=allow_duplicates,
+        acks_1_may_lose=acks_1_may_lose,
+    )
+
+
+def under_claims(trace: Trace, outside: OutsideClaims | None) -> Trace:
+    """The trace with these claims."""
+    if not outside:
+        return trace
+    stated = msgspec.convert({name: outside.fields[name] for name in outside.fields}, Claims)
+    claims = evolve(trace.claims, **{name: getattr(stated, name) for name in outside.fields})
+    claims = evolve(
+        claims,
+        duplicates=claims.duplicates or outside.allow_duplicates,
+        acks_1_may_lose=claims.acks_1_may_lose or outside.acks_1_may_lose,
+    )
+    return evolve(trace, claims=_configured(claims, trace, outside.topics))
+
+
+def _configured(claims: Claims, trace: Trace, topics: Settings) -> Claims:
+    """What the settings of the topics that the trace names allow."""
+    logs = sorted(_logs(trace))
+    compacted, loss, retention = set(claims.compacted), list(claims.loss), claims.retention
+    for topic in sorted({topic for topic, _ in logs}):
+        settings = {**topics.get(EVERY, {}), **topics.get(topic, {})}
+        policies = settings.get(CLEANUP, "delete").split(",")
+        if "compact" in policies:
+            compacted.add(topic)
+        limited = any(settings.get(name, "-1") != "-1" for name in LIMITS)
+        retention |= "delete" in policies and limited
+        if settings.get(UNCLEAN) == "true":
+            loss += [
+                LossRange(
+                    topic=topic, partition=partition, start=0, end=LAST_OFFSET, reason=f"{UNCLEAN}=true"
+                )
+                for name, partition in logs
+                if name == topic
+            ]
+    changed = evolve(claims, compacted=tuple(sorted(compacted)), loss=tuple(loss), retention=retention)
+    weaker = (changed.compacted, changed.loss, changed.retention) != (
+        claims.compacted,
+        claims.loss,
+        claims.retention,
+    )
+    return evolve(changed, dense=False) if weaker else changed
+
+
+def _logs(trace: Trace) -> set[tuple[str, int]]:
+    """The logs that operations name."""
+    named = {(o.topic, o.partition) for o in trace.operations}
+    named |= {(record.topic, record.partition) for o in trace.operations for record in o.records}
+    named |= {(place.topic, place.partition) for o in trace.operations for place in o.positions}
+    return {(topic, partition) for topic, partition in named if topic is not None and partition is not None}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The fields that a file states, checked. Raises FencepostError."""
+    where = f"--claims {path}"
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise FencepostError(
+            expected="a readable JSON file", seen=error.strerror or str(error), where=where
+        ) from None
+    if len(data) > LARGEST_FILE:
+        raise FencepostError(expected=f"at most {LARGEST_FILE:,} bytes", seen="more", where=where)
+    try:
+        stated = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise FencepostError(expected="a JSON object of claims", seen=str(error), where=where) from None
+    if not isinstance(stated, dict):
+        raise FencepostError(
+            expected="a JSON object of claims", seen=f"a value of type {type(stated).__name__}", where=where
+        )
+    known = [field.name for field in attrs.fields(Claims)]
+    unknown = sorted(set(stated) - {*known, "topics"})
+    if unknown:
+        raise FencepostError(
+            expected=f"claims out of {', '.join(known)}, topics", seen=repr(unknown[0]), where=where
+        )
+    topics = stated.get("topics", {})
+    if not isinstance(topics, dict) or not all(isinstance(one, dict) for one in topics.values()):
+        raise FencepostError(
+            expected="topics as an object of objects",
+            seen=msgspec.json.encode(topics).decode()[:80],
+            where=where,
+        )
+    for topic, settings in topics.items():
+        for name, value in settings.items():
+            settings[name] = _checked(name, _text(value), f"{where}, topic {topic}")
+    try:
+        msgspec.convert({name: stated[name] for name in stated if name != "topics"}, Claims)
+    except msgspec.ValidationError as error:
+        raise FencepostError(
+            expected="claims of the documented types", seen=str(error), where=where
+        ) from None
+    from fencepost.checkers.judges import check_profile
+
+    check_profile(stated.get("check"))
+    _check_loss(stated.get("loss", []), where)
+    return stated
+
+
+def _check_loss(loss: list[dict[str, Any]], where: str) -> None:
+    known = {field.name for field in attrs.fields(LossRange)}
+    unknown = sorted({name for one in loss for name in one} - known)
+    if unknown:
+        raise FencepostError(
+            expected=f"ranges of loss with {', '.join(sorted(known))}", seen=repr(unknown[0]), where=where
+        )
+
+
+def _text(value: Any) -> str:
+    """A value of a setting as Kafka writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _setting(text: str) -> tuple[str, str, str]:
+    where = "--topic-setting"
+    topic, colon, rest = text.partition(":")
+    name, equals, value = rest.partition("=")
+    if not (topic and colon and name and equals and value):
+        raise FencepostError(expected="TOPIC:NAME=VALUE", seen=repr(text), where=where)
+    return topic, name, _checked(name, value, where)
+
+
+def _checked(name: str, value: str, where: str) -> str:
+    if name not in SETTINGS:
+        raise FencepostError(
+            expected=f"a topic setting out of {', '.join(SETTINGS)}", seen=repr(name), where=where
+        )
+    if name == CLEANUP:
+        policies = [policy.strip() for policy in value.split(",")]
+        if not set(policies) <= {"compact", "delete"}:
+            raise FencepostError(
+                expected=f"{CLEANUP} as compact, delete or both", seen=repr(value), where=where
+            )
+        return ",".join(policies)
+    if name == UNCLEAN and value not in ("true", "false"):
+        raise FencepostError(expected=f"{UNCLEAN} as true or false", seen=repr(value), where=where)
+    if name in LIMITS and not value.removeprefix("-").isdecimal():
+        raise FencepostError(expected=f"{name} as an integer", seen=repr(value), where=where)
+    return value

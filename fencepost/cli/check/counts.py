@@ -1,0 +1,133 @@
+"""The counts of records that `fencepost check` reports of logs: of one history, and of all of them.
+
+Owns: adding counts up, and how they are shown. Must not know how records are counted.
+"""
+
+from collections import Counter
+from typing import Any
+
+from attrs import define, field, frozen
+
+from fencepost.checkers.log.accounts import LogCounts, LostRecord
+from fencepost.console.output import Output
+
+MOST_LOST = 100
+"""Lost records that are listed without --json."""
+
+
+@frozen(kw_only=True)
+class LogReport:
+    """The counts of one history in a form that can be sent. lost: the first `listed` of its lost records."""
+
+    acknowledged: dict[str, int]
+    lost_allowed: dict[str, int]
+    lost_not_allowed: dict[str, int]
+    unread: int
+    duplicated: int
+    unknown_present: int
+    lost: tuple[LostRecord, ...]
+
+    @classmethod
+    def of(cls, counts: LogCounts, listed: int | None) -> "LogReport":
+        """These counts. listed: None lists all lost records."""
+        return cls(
+            acknowledged=dict(counts.acknowledged),
+            lost_allowed=dict(counts.lost_allowed),
+            lost_not_allowed=dict(counts.lost_not_allowed),
+            unread=counts.unread,
+            duplicated=counts.duplicated,
+            unknown_present=counts.unknown_present,
+            lost=tuple(counts.lost_values[:listed]),
+        )
+
+    @property
+    def lost_in_all(self) -> int:
+        """How many records are lost."""
+        return sum(self.lost_allowed.values()) + sum(self.lost_not_allowed.values())
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values, without the list."""
+        return _as_dict(
+            Counter(self.acknowledged),
+            Counter(self.lost_allowed),
+            Counter(self.lost_not_allowed),
+            (self.unread, self.duplicated, self.unknown_present),
+        )
+
+
+def _as_dict(
+    acknowledged: Counter[str], allowed: Counter[str], not_allowed: Counter[str], others: tuple[int, int, int]
+) -> dict[str, Any]:
+    unread, duplicated, unknown_present = others
+    return {
+        "acknowledged": {acks: acknowledged[acks] for acks in ("all", "1", "0")},
+        "lost": {acks: {"allowed": allowed[acks], "not_allowed": not_allowed[acks]} for acks in ("all", "1")},
+        "unread": unread,
+        "duplicated": duplicated,
+        "unknown_but_present": unknown_present,
+    }
+
+
+@define
+class LogTotals:
+    """All histories together. lost: (source, trace id, record) of those that are listed; found: how
+    many are lost at all."""
+
+    acknowledged: Counter[str] = field(factory=Counter)
+    allowed: Counter[str] = field(factory=Counter)
+    not_allowed: Counter[str] = field(factory=Counter)
+    unread: int = 0
+    duplicated: int = 0
+    unknown_present: int = 0
+    histories: int = 0
+    lost: list[tuple[str, int, LostRecord]] = field(factory=list)
+
+    def add(self, source: str, trace_id: int, report: LogReport, most: int | None) -> None:
+        """One history. most: lost records to keep, None for all."""
+        self.histories += 1
+        self.acknowledged.update(report.acknowledged)
+        self.allowed.update(report.lost_allowed)
+        self.not_allowed.update(report.lost_not_allowed)
+        self.unread += report.unread
+        self.duplicated += report.duplicated
+        self.unknown_present += report.unknown_present
+        room = len(report.lost) if most is None else max(most - len(self.lost), 0)
+        self.lost += [(source, trace_id, one) for one in report.lost[:room]]
+
+    @property
+    def lost_in_all(self) -> int:
+        """How many records are lost."""
+        return self.allowed.total() + self.not_allowed.total()
+
+    def show(self, output: Output) -> None:
+        """A line of counts, and the lost records, for a person."""
+        if not self.acknowledged.total() + self.unknown_present:
+            return
+        by_acks = ", ".join(f"{count} with acks={acks}" for acks, count in self.acknowledged.items() if count)
+        allowed = f" ({self.allowed.total()} of them allowed)" if self.allowed.total() else ""
+        acks_1 = self.allowed["1"] + self.not_allowed["1"]
+        leader = f", {acks_1} with acks=1" if acks_1 else ""
+        output.say(
+            f"records: {self.acknowledged.total()} acknowledged ({by_acks or 'none'});"
+            f" {self.lost_in_all} lost{leader}{allowed}; {self.unread} read by nobody;"
+            f" {self.duplicated} duplicated; {self.unknown_present} unknown but present"
+        )
+        for source, trace_id, one in self.lost[:MOST_LOST]:
+            allowed = ", allowed" if one.allowed else ""
+            place = f"{one.topic}-{one.partition} offset {one.offset}"
+            output.say(f"  lost: {source} {trace_id}: {place}, value {one.value}, acks={one.acks}{allowed}")
+        more = self.lost_in_all - min(len(self.lost), MOST_LOST)
+        if more > 0:
+            output.say(f"  and {more} more (all of them: --json)")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON values, with every lost record that was kept."""
+        others = self.unread, self.duplicated, self.unknown_present
+        return {
+            **_as_dict(self.acknowledged, self.allowed, self.not_allowed, others),
+            "lost_values": [
+                {"source": source, "trace_id": trace_id, "topic": one.topic, "partition": one.partition,
+                 "offset": one.offset, "value": one.value, "acks": one.acks, "allowed": one.allowed}
+                for source, trace_id, one in self.lost
+            ],
+        }  # fmt: skip

@@ -1,0 +1,356 @@
+"""The situations of the unit tests of Jepsen's Kafka checker as histories of ours, each with what
+Jepsen asserts of it.
+
+A line is an entry: process, type, function, and micro-operations between bars. `x=1` sends 1 to the key x,
+`x=1@0` was told the offset 0; `poll` asks, `poll x:1@0,2@1` got these; assign and subscribe name keys.
+Times are the numbers of the lines.
+"""
+
+import json
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.traces.importers import import_text
+from fencepost.traces.trace import Trace
+
+
+@frozen(kw_only=True)
+class Situation:
+    """name: what it is about; asserts: Jepsen's names of the errors that it expects (of `asked`, or of
+    any if that is empty); asked: the only errors that Jepsen's test looks at; ours: where we differ on
+    purpose, the names that we find instead, and why."""
+
+    name: str
+    lines: str
+    asserts: frozenset[str] = frozenset()
+    asked: frozenset[str] = frozenset()
+    ours: frozenset[str] | None = None
+    why: str = ""
+
+    @property
+    def trace(self) -> Trace:
+        """The history as a trace."""
+        rows = [_row(number, line) for number, line in enumerate(self.lines.split("\n")) if line]
+        return import_text("\n".join(map(json.dumps, rows)), where=self.name, format="jepsen-kafka")
+
+
+def _row(number: int, line: str) -> dict[str, Any]:
+    process, kind, function, *rest = line.split(maxsplit=3)
+    body = rest[0] if rest else ""
+    if function in ("assign", "subscribe"):
+        value: Any = body.split()
+    else:
+        value = [_micro(text.strip()) for text in body.split("|")]
+    return {"process": int(process), "type": kind, "f": function, "value": value, "time": number}
+
+
+def _micro(text: str) -> list[Any]:
+    if not text.startswith("poll"):
+        key, _, what = text.partition("=")
+        sent, at, offset = what.partition("@")
+        return ["send", key, [int(offset), int(sent)] if at else int(sent)]
+    got = text.removeprefix("poll").split()
+    if text == "poll":
+        return ["poll"]
+    return [
+        "poll",
+        {key: _records(found) for key, _, found in (one.partition(":") for one in got if one != "-")},
+    ]
+
+
+def _records(found: str) -> list[list[int]]:
+    pairs = (one.split("@") for one in found.split(",") if one)
+    return [[int(offset), int(value)] for value, offset in pairs]
+
+
+def situation(
+    name: str, lines: str, *asserts: str, only: str = "", ours: tuple[str, ...] | None = None, why: str = ""
+) -> Situation:
+    """One of them. only: the error that Jepsen's test looks at."""
+    return Situation(
+        name=name, lines=lines, asserts=frozenset(asserts), asked=frozenset(only.split()),
+        ours=None if ours is None else frozenset(ours), why=why,
+    )  # fmt: skip
+
+
+SUBSCRIBED = "after subscribe a rebalance may lie between, which was not recorded: it is counted"
+CYCLES = "cycles among transactions are not looked for"
+
+CONFLICT = """
+0 invoke send x=1 | y=1
+0 info send x=1@0 | y=1
+1 invoke send x=2
+1 ok send x=2@0
+"""
+ATOMIC = """
+0 invoke send x=1 | y=2
+0 info send x=1 | y=2@0
+1 invoke send y=3
+1 info send y=3
+"""
+SKIP_A = """
+0 invoke poll poll
+0 ok poll poll x:1@1,2@2
+1 invoke poll poll
+1 ok poll poll x:3@3
+"""
+SKIP_B = """
+0 invoke poll poll
+0 ok poll poll x:4@4
+"""
+SKIP_C = """
+2 invoke send x=6
+2 ok send x=6@6
+0 invoke poll poll
+0 ok poll poll x:7@7
+3 invoke send x=1 | x=2 | x=3 | x=4 | x=7
+3 info send x=1 | x=2 | x=3 | x=4 | x=7
+"""
+THREE_SENT = """
+0 invoke send x=100 | x=101 | x=102
+0 ok send x=100@0 | x=101@1 | x=102@2
+1 invoke txn poll
+1 ok txn poll x:100@0
+"""
+SIX_SENT = """
+0 invoke send x=100 | x=101 | x=102 | x=103 | x=104 | x=105
+0 ok send x=100@0 | x=101@1 | x=102@2 | x=103@3 | x=104@4 | x=105@5
+1 invoke txn poll
+1 ok txn poll x:100@0
+1 invoke txn poll
+1 fail txn poll x:101@1,102@2
+"""
+BACK_A = """
+0 invoke send x=1 | x=2 | x=3 | x=4
+0 ok send x=1 | x=2 | x=3 | x=4
+0 invoke poll poll
+0 ok poll poll x:1@1,2@2,3@3
+"""
+BACK_B = """
+0 invoke poll poll
+0 ok poll poll x:2@2,3@3,4@4
+"""
+SEND_A = """
+0 invoke send x=3 | x=4
+0 ok send x=3@3 | x=4@4
+"""
+SEND_B = """
+0 invoke send x=1 | x=2
+0 ok send x=1@1 | x=2@2
+"""
+WITHIN_SENDS = """
+1 invoke send x=1 | x=2 | x=4
+1 info send x=1 | x=2 | x=4
+"""
+WITHIN_ONE = """
+0 invoke poll poll
+0 ok poll poll x:1@1,4@4
+"""
+WITHIN_TWO = """
+0 invoke txn poll | poll
+0 ok txn poll x:1@1 | poll x:4@4
+"""
+WITHIN_LAST = """
+5 invoke poll poll
+5 ok poll poll x:2@2
+"""
+BACKWARDS_SENDS = """
+1 invoke send x=1 | x=2 | x=3
+1 info send x=1 | x=2 | x=3
+"""
+BACKWARDS_ONE = """
+0 invoke poll poll
+0 ok poll poll x:3@3,1@1
+"""
+BACKWARDS_TWO = """
+2 invoke txn poll | poll
+2 ok txn poll x:2@2,3@3 | poll x:3@3
+"""
+OWN_ORDER = """
+0 invoke send x=3 | x=1
+0 ok send x=3@3 | x=1@1
+"""
+SHOWN_ORDER = """
+2 invoke send y=4 | y=2
+2 info send y=4 | y=2
+1 invoke send y=3
+1 info send y=3
+3 invoke poll poll
+3 ok poll poll y:2@2,3@3,4@4
+"""
+
+
+def moving(kind: str, keys: str, completes: str = "ok") -> str:
+    """Process 0 assigns or subscribes."""
+    return f"0 invoke {kind} {keys}\n0 {completes} {kind} {keys}\n"
+
+
+SITUATIONS: tuple[Situation, ...] = (
+    situation("an unknown send of which one record is read conflicts at another's offset", """
+0 invoke txn poll
+0 ok txn poll x:1@0,2@1
+1 invoke txn x=3 | x=2 | x=4
+1 info txn x=3@1 | x=2@3 | x=4@4
+""", "inconsistent-offsets", only="inconsistent-offsets"),
+    situation("two acknowledged sends of one offset", """
+379 invoke send 11=641
+379 ok send 11=641@537
+363 invoke send 11=645
+363 ok send 11=645@537
+""", "inconsistent-offsets", only="inconsistent-offsets"),
+    situation("an unknown send conflicts with an acknowledged one", CONFLICT, only="inconsistent-offsets"),
+    situation("the same once another of its records is read", CONFLICT + "2 invoke poll poll\n2 ok poll poll y:1@5\n",
+              "inconsistent-offsets", only="inconsistent-offsets"),
+    situation("a failed send is read", """
+0 invoke send x=2 | y=3
+0 fail send x=2 | y=3
+1 invoke poll poll
+1 ok poll poll x:2@0
+""", "G1a", only="G1a"),
+    situation("lost: a later offset is read", """
+0 invoke send x=1
+0 ok send x=1@0
+0 invoke send x=2 | x=4
+0 ok send x=2@1 | x=4@3
+1 invoke send x=3
+1 info send x=3
+0 invoke poll poll
+0 ok poll poll x:3@2
+""", "lost-write", only="lost-write"),
+    situation("lost: another value replaced it", """
+0 invoke send x=1
+0 ok send x=1@0
+0 invoke send x=2 | x=3
+0 ok send x=2@0 | x=3@2
+0 invoke poll poll
+0 ok poll poll x:2@0,3@2
+""", "lost-write", only="lost-write"),
+    situation("lost: an unknown send of which nothing was read", ATOMIC + "3 invoke poll poll\n3 ok poll poll y:3@1\n",
+              only="lost-write"),
+    situation("lost: an unknown send of which another record was read",
+              ATOMIC + "2 invoke poll poll\n2 ok poll poll x:1@0\n3 invoke poll poll\n3 ok poll poll y:3@1\n",
+              "lost-write", only="lost-write"),
+    situation("a consumer skips", SKIP_A + SKIP_B + SKIP_C, "poll-skip", only="poll-skip"),
+    situation("a consumer skips what it had given up",
+              SKIP_A + moving("subscribe", "y") + SKIP_B + moving("assign", "y", "info") + SKIP_C, only="poll-skip"),
+    situation("a consumer skips what it kept",
+              SKIP_A + moving("subscribe", "x y") + SKIP_B + moving("assign", "x y") + SKIP_C, "poll-skip", only="poll-skip"),
+    situation("polls of aborted and unknown transactions do not move the consumer", THREE_SENT + """
+1 invoke txn poll
+1 fail txn poll x:101@1,102@2
+1 invoke txn poll
+1 info txn poll x:101@1,102@2
+1 invoke txn poll
+1 ok txn poll x:101@1,102@2
+"""),
+    situation("the consumer does not go back after an abort", SIX_SENT + """
+1 invoke txn poll
+1 fail txn poll x:103@3,104@4
+1 invoke txn poll
+1 ok txn poll x:105@5
+""", "poll-skip", only="poll-skip"),
+    situation("nor in a transaction of unknown outcome", SIX_SENT + """
+1 invoke txn poll
+1 info txn poll x:103@3,104@4
+""", "poll-skip", only="poll-skip"),
+    situation("a consumer goes back", BACK_A + BACK_B, "nonmonotonic-poll", only="nonmonotonic-poll"),
+    situation("a consumer goes back after it subscribed elsewhere", BACK_A + moving("subscribe", "y") + BACK_B, only="nonmonotonic-poll"),
+    situation("a consumer goes back after it was assigned elsewhere", BACK_A + moving("assign", "y") + BACK_B, only="nonmonotonic-poll"),
+    situation("a consumer goes back where it stayed subscribed", BACK_A + moving("subscribe", "x y") + BACK_B,
+              "nonmonotonic-poll", only="nonmonotonic-poll", ours=(), why=SUBSCRIBED),
+    situation("a consumer goes back where it stayed assigned", BACK_A + moving("assign", "x y") + BACK_B,
+              "nonmonotonic-poll", only="nonmonotonic-poll"),
+    situation("a producer's later sends stand lower", SEND_A + SEND_B, "nonmonotonic-send", only="nonmonotonic-send"),
+    situation("the same after it subscribed elsewhere", SEND_A + moving("subscribe", "y") + SEND_B, only="nonmonotonic-send",
+              ours=("nonmonotonic-send",), why="what was acknowledged stands lower than what is sent later, whatever the process consumes"),
+    situation("the same after it was assigned elsewhere", SEND_A + moving("assign", "y", "info") + SEND_B, only="nonmonotonic-send",
+              ours=("nonmonotonic-send",), why="what was acknowledged stands lower than what is sent later, whatever the process consumes"),
+    situation("the same where it stayed subscribed", SEND_A + moving("subscribe", "x y") + SEND_B, "nonmonotonic-send", only="nonmonotonic-send"),
+    situation("the same where it stayed assigned", SEND_A + moving("assign", "x y") + SEND_B, "nonmonotonic-send", only="nonmonotonic-send"),
+    situation("one poll skips", WITHIN_SENDS + WITHIN_ONE + WITHIN_LAST, "int-poll-skip", only="int-poll-skip"),
+    situation("the polls of one transaction skip", WITHIN_SENDS + WITHIN_TWO + WITHIN_LAST, "int-poll-skip", only="int-poll-skip"),
+    situation("both skip", WITHIN_SENDS + WITHIN_ONE + WITHIN_TWO + WITHIN_LAST, "int-poll-skip", only="int-poll-skip"),
+    situation("another's record between two of one transaction", """
+0 invoke send x=1 | x=3
+0 ok send x=1@1 | x=3
+1 invoke send x=2
+1 info send x=2
+2 invoke poll poll
+2 ok poll poll x:2@2,3@3
+""", "int-send-skip", only="int-send-skip", ours=(), why="transactions of Kafka interleave: it is counted"),
+    situation("one poll goes back", BACKWARDS_SENDS + BACKWARDS_ONE, "int-nonmonotonic-poll", only="int-nonmonotonic-poll"),
+    situation("the polls of one transaction go back", BACKWARDS_SENDS + BACKWARDS_TWO, "int-nonmonotonic-poll", only="int-nonmonotonic-poll"),
+    situation("both go back", BACKWARDS_SENDS + BACKWARDS_ONE + BACKWARDS_TWO, "int-nonmonotonic-poll", only="int-nonmonotonic-poll"),
+    situation("a transaction was told its sends in the wrong order", OWN_ORDER, "int-nonmonotonic-send", only="int-nonmonotonic-send"),
+    situation("a transaction's sends are read in the wrong order", SHOWN_ORDER, "int-nonmonotonic-send", only="int-nonmonotonic-send"),
+    situation("both orders are wrong", OWN_ORDER + SHOWN_ORDER, "int-nonmonotonic-send", only="int-nonmonotonic-send"),
+    situation("a value at its own offset and at another", """
+0 invoke send x=1
+0 ok send x=1@1
+1 invoke send x=2
+1 info send x=2
+2 invoke poll poll
+2 ok poll poll x:2@2,1@3
+""", "duplicate", only="duplicate"),
+    situation("ten values at the same two offsets", "".join(
+        f"0 invoke send x={n}\n0 ok send x={n}@0\n1 invoke poll poll\n1 ok poll poll x:{n}@1\n" for n in range(10)
+    ), "duplicate", "inconsistent-offsets", only="duplicate inconsistent-offsets"),
+    situation("a failed poll shows a value elsewhere", """
+0 invoke send x=10
+0 ok send x=10@1
+0 invoke send x=11
+0 fail send x=11@2
+1 invoke poll poll
+1 fail poll poll x:10@11,11@12
+""", "duplicate", only="duplicate"),
+    situation("what polls lag behind", """
+0 invoke assign x
+0 ok assign x
+0 invoke poll poll
+0 ok poll poll x:
+0 invoke send x=1
+0 ok send x=1@0
+0 invoke poll poll
+0 ok poll poll x:
+1 invoke send x=3 | x=4
+1 ok send x=3@2 | x=4@3
+0 invoke poll poll
+0 ok poll poll -
+0 invoke poll poll
+0 ok poll poll x:1@0,2@1
+""", only="realtime-lag"),
+    situation("an assignment and nothing else", "0 invoke assign x\n0 ok assign x\n", "invalid", only="invalid"),
+    situation("records that are read one after the other", """
+0 invoke poll poll
+0 ok poll poll -
+0 invoke send x=1 | x=2
+0 ok send x=1@0 | x=2@1
+0 invoke poll poll
+0 ok poll poll x:1@0
+0 invoke poll poll
+0 ok poll poll x:2@1
+""", only="unseen"),
+    situation("two transactions write two keys in two orders", """
+0 invoke send x=1 | y=1
+1 invoke send x=2 | y=2
+0 ok send x=1@0 | y=1@1
+1 ok send x=2@1 | y=2@0
+""", "G0", only="G0", ours=(), why=CYCLES),
+    situation("two transactions read each other", """
+0 invoke txn x=1 | poll
+1 invoke txn y=2 | poll
+0 ok txn x=1@0 | poll y:2@0
+1 ok txn y=2@0 | poll x:1@0
+""", "G1c", only="G1c", ours=(), why=CYCLES),
+    situation("one reads the other and stands before it", """
+0 invoke txn x=1 | y=3
+1 invoke txn poll | y=2
+0 ok txn x=1@0 | y=3@2
+1 ok txn poll x:1@0 | y=2@1
+""", "G1c", only="G1c", ours=(), why=CYCLES),
+    situation("a transaction reads what it sends", """
+0 invoke txn x=1 | poll
+0 ok txn x=1@0 | poll x:1@0
+""", "precommitted-read", only="precommitted-read"),
+)  # fmt: skip
