@@ -74,7 +74,7 @@ def test_z_a_compacted_topic_refuses_records_without_a_key() -> None:
     fill(lab)
     assert produce(lab, 21) is ErrorCode.NONE
     alter(lab, cleanup_policy="compact")
-    assert produce(lab, 22) is ErrorCode.CORRUPT_MESSAGE and produce(lab, 23, "d") is ErrorCode.NONE
+    assert produce(lab, 22) is ErrorCode.INVALID_RECORD and produce(lab, 23, "d") is ErrorCode.NONE
     alter(lab)
     assert produce(lab, 24) is ErrorCode.NONE
 

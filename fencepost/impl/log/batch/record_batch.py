@@ -34,7 +34,7 @@ from fencepost.impl.log.batch.header import (
     read_headers,
 )
 from fencepost.impl.log.batch.varint import decode_varint, encode_varint
-from fencepost.impl.log.record_walk import SMALLEST_RECORD, walk
+from fencepost.impl.log.batch.record_walk import SMALLEST_RECORD, walk
 
 __all__ = [
     "CODECS",

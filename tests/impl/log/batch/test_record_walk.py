@@ -13,7 +13,7 @@ from fencepost.impl.log.batch.record_batch import (
     read_records,
 )
 from fencepost.impl.log.batch.varint import encode_varint
-from fencepost.impl.log.record_walk import SCREENED_RECORDS, examine, screen, walk
+from fencepost.impl.log.batch.record_walk import SCREENED_RECORDS, examine, screen, walk
 
 BODY = 61
 
