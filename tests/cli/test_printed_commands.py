@@ -263,30 +263,30 @@ def test_the_demo_explains_what_names_the_run(
 
 
 def test_commands_of_a_campaign(fencepost, tmp_path: Path) -> None:
-    """Rule: what a campaign prints (replay_stored, shrink_stored) shows and shrinks its first finding, by the
-    judges that were asked; what shrinking prints shows the same."""
-    for checks in ((), ("--checks", "log")):
-        folder = tmp_path / f"asked {len(checks)}"
-        asked = [
-            "campaign",
-            "--seeds",
-            f"{SEED}:{SEED + 1}",
-            "--bug",
-            BUG,
-            "--jobs",
-            1,
-            "--out",
-            folder,
-            *checks,
-        ]
-        told = fencepost(*asked).out
-        again = fencepost(*asked, "--resume", "--json").json
-        if again["failing"]:
-            replay = re.search(r"See the first one: (.*)", told)[1]
-            assert named(fencepost, replay) == again["failing"][0]["anomaly"]
-            shrink = shlex.split(re.search(r"Shrink it: (.*)", told)[1])
-            small = fencepost(*shrink[1:], "--out", tmp_path / "small.json", "--seconds", "1", "--jobs", 1, "--json").json  # fmt: skip
-            assert named(fencepost, small["replay"]) == small["anomaly"]
+    """Rule: what a campaign prints (replay_stored, shrink_stored) shows and shrinks its first finding, by the judges that
+    were asked; what shrinking prints shows the same."""
+    seeds = f"{SEED}:{SEED + 1}"
+    asked = [
+        "campaign",
+        "--seeds",
+        seeds,
+        "--bug",
+        BUG,
+        "--jobs",
+        1,
+        "--out",
+        tmp_path / "c",
+        "--checks",
+        "log",
+    ]
+    told = fencepost(*asked).out
+    (failing,) = fencepost(*asked, "--resume", "--json").json["failing"]
+    replay = re.search(r"See the first one: (.*)", told)[1]
+    assert replay.endswith(" --checks log") and named(fencepost, replay) == failing["anomaly"]
+    shrink = shlex.split(re.search(r"Shrink it: (.*)", told)[1])
+    more = ["--out", tmp_path / "small.json", "--seconds", "1", "--jobs", 1, "--json"]
+    small = fencepost(*shrink[1:], *more).json
+    assert named(fencepost, small["replay"]) == small["anomaly"]
 
 
 def test_commands_of_a_seed_and_a_plan(fencepost, trace: Trace, tmp_path: Path) -> None:
