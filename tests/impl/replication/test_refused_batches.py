@@ -14,6 +14,7 @@ from fencepost.impl.log.validation import MOST_PRODUCED_RECORDS
 from fencepost.impl.log.values import batch_of
 from fencepost.impl.messages import broker_api as kafka
 from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.replication import leader
 from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.traces.plan import TopicOptions
@@ -189,3 +190,19 @@ def test_names_at_the_bound_are_legal() -> None:
     assert TopicPartition("x" * 249, 99_999).is_legal and not TopicPartition("x" * 249, 100_000).is_legal
     assert TopicPartition("x" * 244, (1 << 31) - 1).is_legal
     assert batch_of((1,))
+
+
+def test_an_answer_to_a_fetch_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a client asks for: a partition named 50 times, with all bytes there are."""
+    monkeypatch.setattr(leader, "MOST_FETCHED_BYTES", 500)
+    lab = Lab()
+    lab.lead(1, 0, isr=(1,))
+    for number in range(20):
+        lab.produce(1, number + 1, acks=1)
+    wanted = kafka.FetchPartition(partition=T0, offset=0)
+    request = kafka.FetchRequest(
+        correlation_id=-5, replica_id=-1, max_wait=0, max_bytes=(1 << 31) - 1, partitions=(wanted,) * 50
+    )
+    answer = lab.ask(1, request)
+    sizes = [len(each.records) for each in answer.partitions]
+    assert len(sizes) == 50 and 500 <= sum(sizes) < 500 + 100 and sizes[-1] == 0  # the last batch comes whole

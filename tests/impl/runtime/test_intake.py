@@ -4,11 +4,20 @@ import asyncio
 import struct
 import tracemalloc
 
-from fencepost.impl.messages.broker_api import MetadataRequest
+import pytest
+
+from fencepost.impl.messages.broker_api import (
+    FetchedPartition,
+    FetchResponse,
+    MetadataRequest,
+    TopicPartition,
+)
+from fencepost.impl.runtime import network as network_module
 from fencepost.impl.runtime.codec import encode
 from fencepost.impl.runtime.frames import framed, greeting
 from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME, MEBIBYTE, MOST_UNFINISHED_BYTES, Intake
 from fencepost.impl.runtime.network import Network
+from fencepost.traces.outcomes import ErrorCode
 
 HOST, SOON_S = "127.0.0.1", 20
 
@@ -117,3 +126,38 @@ def test_frames_arrive_in_pieces_of_any_size() -> None:
 
     desk.run(story)
     assert MOST_UNFINISHED_BYTES == 32 * MAXIMUM_CLIENT_FRAME
+
+
+def test_clients_that_do_not_read_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers wait for a client up to a bound, and for all of them up to another; the connection with most of them goes."""
+    monkeypatch.setattr(network_module, "MOST_BUFFERED_BYTES", 24 * MEBIBYTE)
+    desk = Desk()
+    part = FetchedPartition(
+        partition=TopicPartition("t", 0), error=ErrorCode.NONE, records=bytes(8 * MEBIBYTE)
+    )
+    answer = FetchResponse(correlation_id=1, partitions=(part,))
+
+    async def story() -> None:
+        for _ in range(2):
+            await desk.open(100, 1)
+        await desk.until(lambda: len(desk.network._clients) == 2)
+        slow, slower = sorted(desk.network._clients)
+        desk.network.send(slow, answer)
+        for _ in range(3):
+            desk.network.send(slower, answer)
+        await desk.until(lambda: set(desk.network._clients) == {slow})
+
+    desk.run(story)
+
+
+def test_who_does_not_greet_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection says who it is within a bounded time, or ends."""
+    monkeypatch.setattr(network_module, "GREETING_S", 0.05)
+    desk = Desk()
+
+    async def story() -> None:
+        reader, writer = await asyncio.open_connection(HOST, desk.port)
+        assert await reader.read() == b""
+        writer.close()
+
+    desk.run(story)
