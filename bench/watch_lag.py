@@ -14,6 +14,7 @@ processor seconds nearly do.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -146,6 +147,7 @@ def main() -> None:
     if asked.write is not None:
         write_at(asked.write, asked.rate, asked.seconds, asked.every, asked.partitions)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended
     with tempfile.TemporaryDirectory() as temporary:
         folder, out = Path(temporary) / "in", Path(temporary) / "out"
         folder.mkdir()
@@ -171,45 +173,50 @@ def _measure(asked: argparse.Namespace, folder: Path, out: Path) -> None:
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    seen = {"operations": 0, "judged": 0, "lag_s": 0.0, "batches": 0, "findings": 0}
-    wrote = {"written": 0, "processor": 0.0}
-    threading.Thread(target=_hear, args=(watch, seen), daemon=True).start()
-    while not seen["operations"]:
-        time.sleep(0.2)
-    writer = subprocess.Popen(
-        [sys.executable, "-m", "bench.watch_lag", "--write", str(folder), "--rate", str(asked.rate),
-         "--seconds", str(asked.seconds), "--every", str(asked.every), "--partitions", str(asked.partitions)],
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    threading.Thread(target=_hear, args=(writer, wrote), daemon=True).start()
-    before, start, most, worst = _used(watch.pid), time.monotonic(), [0, 0], 0.0
-    print("   s    written     judged     behind   lag s  python s   JVM s  python MB  JVM MB   load")
-    while writer.poll() is None or seen["operations"] - 1 < wrote["written"]:
-        time.sleep(1)
-        now = _used(watch.pid)
-        most = [max(most[0], now.python_bytes), max(most[1], now.jvm_bytes)]
-        worst = max(worst, seen["lag_s"])
+    started = [watch]
+    try:
+        seen = {"operations": 0, "judged": 0, "lag_s": 0.0, "batches": 0, "findings": 0}
+        wrote = {"written": 0, "processor": 0.0}
+        threading.Thread(target=_hear, args=(watch, seen), daemon=True).start()
+        while not seen["operations"]:
+            time.sleep(0.2)
+        seen["lag_s"] = 0.0  # of the first file: Spark's start
+        writer = subprocess.Popen(
+            [sys.executable, "-m", "bench.watch_lag", "--write", str(folder), "--rate", str(asked.rate),
+             "--seconds", str(asked.seconds), "--every", str(asked.every), "--partitions", str(asked.partitions)],
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        started.append(writer)
+        threading.Thread(target=_hear, args=(writer, wrote), daemon=True).start()
+        before, start, most, worst = _used(watch.pid), time.monotonic(), [0, 0], 0.0
+        print("   s    written     judged     behind   lag s  python s   JVM s  python MB  JVM MB   load")
+        while writer.poll() is None or seen["operations"] - 1 < wrote["written"]:
+            time.sleep(1)
+            now = _used(watch.pid)
+            most = [max(most[0], now.python_bytes), max(most[1], now.jvm_bytes)]
+            worst = max(worst, seen["lag_s"])
+            print(
+                f"{time.monotonic() - start:4.0f} {wrote['written']:10,} {seen['operations'] - 1:10,}"
+                f" {wrote['written'] - seen['operations'] + 1:10,} {seen['lag_s']:7.1f}"
+                f" {now.python - before.python:9.1f} {now.jvm - before.jvm:7.1f} {now.python_bytes >> 20:10,}"
+                f" {now.jvm_bytes >> 20:7,} {os.getloadavg()[0]:6.1f}",
+                flush=True,
+            )
+            if time.monotonic() - start > 10 * asked.seconds + 60 or watch.poll() is not None:
+                break
+        now, done = _used(watch.pid), max(1, seen["operations"] - 1)
+        python, jvm = ((used / done * 1e6) for used in (now.python - before.python, now.jvm - before.jvm))
+        writing = wrote["processor"] / max(1, wrote["written"]) * 1e6
         print(
-            f"{time.monotonic() - start:4.0f} {wrote['written']:10,} {seen['operations'] - 1:10,}"
-            f" {wrote['written'] - seen['operations'] + 1:10,} {seen['lag_s']:7.1f}"
-            f" {now.python - before.python:9.1f} {now.jvm - before.jvm:7.1f} {now.python_bytes >> 20:10,}"
-            f" {now.jvm_bytes >> 20:7,} {os.getloadavg()[0]:6.1f}",
-            flush=True,
+            f"{done:,} operations in {seen['batches']} micro-batches; the most lag {worst:.1f} s; processor seconds"
+            f" per million operations: watch {python + jvm:.1f} (Python {python:.1f}, JVM {jvm:.1f}), writer"
+            f" {writing:.1f}; the most memory: Python {most[0] >> 20:,} MB, JVM {most[1] >> 20:,} MB;"
+            f" findings {seen['findings']}"
         )
-        if time.monotonic() - start > 10 * asked.seconds + 60 or watch.poll() is not None:
-            break
-    now, done = _used(watch.pid), max(1, seen["operations"] - 1)
-    python, jvm = ((used / done * 1e6) for used in (now.python - before.python, now.jvm - before.jvm))
-    writing = wrote["processor"] / max(1, wrote["written"]) * 1e6
-    print(
-        f"{done:,} operations in {seen['batches']} micro-batches; the most lag {worst:.1f} s; processor seconds"
-        f" per million operations: watch {python + jvm:.1f} (Python {python:.1f}, JVM {jvm:.1f}), writer"
-        f" {writing:.1f}; the most memory: Python {most[0] >> 20:,} MB, JVM {most[1] >> 20:,} MB;"
-        f" findings {seen['findings']}"
-    )
-    writer.kill()
-    watch.terminate()
-    watch.wait()
+    finally:
+        for process in started:
+            process.terminate()
+            process.wait()
 
 
 def _hear(process: "subprocess.Popen[str]", into: dict[str, float]) -> None:
