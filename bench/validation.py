@@ -23,8 +23,8 @@ from fencepost.impl.log.batch.record_batch import (
     read_header,
     read_records,
 )
-from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.batch.record_walk import SCREENED_RECORDS, screen, walk
+from fencepost.impl.log.log_options import LogOptions
 from fencepost.impl.log.validation import validated
 
 COUNTS = (1, 10, SCREENED_RECORDS, 150, 1_000, 8_000)

@@ -19,9 +19,9 @@ from fencepost.impl.log.batch.header import (
     read_header,
 )
 from fencepost.impl.log.batch.record_batch import HEADER_SIZE
+from fencepost.impl.log.batch.record_walk import Walked, examine
 from fencepost.impl.log.batch.stamping import with_max_timestamp
 from fencepost.impl.log.log_options import LogOptions
-from fencepost.impl.log.batch.record_walk import Walked, examine
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.outcomes import ErrorCode
 

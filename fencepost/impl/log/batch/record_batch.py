@@ -33,8 +33,8 @@ from fencepost.impl.log.batch.header import (
     read_header,
     read_headers,
 )
-from fencepost.impl.log.batch.varint import decode_varint, encode_varint
 from fencepost.impl.log.batch.record_walk import SMALLEST_RECORD, walk
+from fencepost.impl.log.batch.varint import decode_varint, encode_varint
 
 __all__ = [
     "CODECS",

@@ -12,8 +12,8 @@ from fencepost.impl.log.batch.record_batch import (
     read_header,
     read_records,
 )
-from fencepost.impl.log.batch.varint import encode_varint
 from fencepost.impl.log.batch.record_walk import SCREENED_RECORDS, examine, screen, walk
+from fencepost.impl.log.batch.varint import encode_varint
 
 BODY = 61
 
