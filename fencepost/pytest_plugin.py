@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fencepost.history import History
 
 CAMPAIGN, CLUSTER, HISTORY = "fencepost_campaign", "fencepost_cluster", "fencepost_history"
+KAFKA = "fencepost_kafka"
 """The fixtures."""
 FIXTURES = (CAMPAIGN, CLUSTER, HISTORY)
 CHUNK = 10
@@ -70,6 +71,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "fencepost_cluster(brokers=3, partitions=1, replication_factor=3, seed=0, bug=None, real=False, plan=None):"
         " the cluster of the fixture of that name.",
+    )
+    config.addinivalue_line(
+        "markers",
+        "fencepost_kafka(brokers=3, topics=('t',), judged=True, seed=0, process=False, **options of a cluster):"
+        " the Kafka of the fixtures fencepost_kafka and fencepost_kafka_shared; topics may be a dict of partitions.",
     )
 
 
@@ -158,6 +164,67 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
     _remove_unless_failed(request.node)
 
 
+# ---- a Kafka for tests
+
+
+@pytest.fixture
+def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it (docs/embedded.md).
+
+    Options come from `@pytest.mark.fencepost_kafka(...)`. When the test's own assertions hold, the cluster is healed, has to make progress, and what was
+    recorded is judged: only Ok passes. A test in which no operation of a client met a fault warns.
+    """
+    marker = request.node.get_closest_marker(KAFKA)
+    options: dict[str, Any] = {**(marker.kwargs if marker else {}), **getattr(request, "param", {})}
+    options.pop("judged", None)
+    seed = request.config.getoption("fencepost_seed")
+    if seed is not None:
+        options["seed"] = seed
+    with _kafka(options) as kafka:
+        yield kafka
+        folder = _folder(request.node)
+        if request.node.stash.get(_FAILED, False) and not folder.exists():
+            folder.mkdir(parents=True)
+            kafka.save_trace(folder / "trace.jsonl")
+    _remove_unless_failed(request.node)
+
+
+@pytest.fixture(scope="module")
+def fencepost_kafka_shared(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """One embedded Kafka for all tests of a module; options from a marker of the module (`pytestmark`). It is not judged: what one test breaks, it heals."""
+    marker = request.node.get_closest_marker(KAFKA)
+    options = dict(marker.kwargs) if marker else {}
+    options.pop("judged", None)
+    with _kafka(options) as kafka:
+        yield kafka
+
+
+@contextmanager
+def _kafka(options: dict[str, Any]) -> Iterator[Any]:
+    import fencepost.kafka
+
+    topics = options.pop("topics", ("t",))
+    with ExitStack() as stack:
+        with _mistakes_in_a_sentence():
+            kafka = stack.enter_context(fencepost.kafka.cluster(**options))
+            for name in topics:
+                kafka.create_topic(name, partitions=topics[name] if isinstance(topics, dict) else 1)
+        yield kafka
+
+
+def _judge_kafka(item: pytest.Function) -> None:
+    from fencepost.kafka.judgement import faults_met
+
+    marker = item.get_closest_marker(KAFKA)
+    if marker is not None and not marker.kwargs.get("judged", True):
+        return
+    kafka: Any = item.funcargs[KAFKA]
+    exercised = kafka.assert_ok(_folder(item))
+    item.add_report_section("call", "fencepost", exercised)
+    if not faults_met(kafka.end())[1]:
+        item.warn(pytest.PytestWarning(f"no operation of a client met a fault: {exercised}"))
+
+
 # ---- histories
 
 
@@ -176,7 +243,7 @@ def fencepost_history(request: pytest.FixtureRequest) -> "Iterator[History]":
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
     """What a marked campaign and a cluster that was used are judged for; their reports stand for themselves, without a traceback."""
-    if CAMPAIGN not in pyfuncitem.fixturenames and CLUSTER not in pyfuncitem.fixturenames:
+    if not {CAMPAIGN, CLUSTER, KAFKA} & set(pyfuncitem.fixturenames):
         return (yield)
     from fencepost.campaign.failure import RunFailedError
 
@@ -187,6 +254,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
         result = yield
         if CLUSTER in pyfuncitem.funcargs:
             _judge_cluster(pyfuncitem)
+        if KAFKA in pyfuncitem.funcargs:
+            _judge_kafka(pyfuncitem)
         return result
     except RunFailedError as error:
         report = str(error)

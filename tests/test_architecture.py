@@ -20,8 +20,8 @@ LAYERS: dict[str, set[str]] = {
     "report": {"traces", "model", "checkers"},
     "viewer": {"traces", "model", "checkers", "report"},
     "impl": {"traces"},
-    "sim": {"traces", "impl"},
     "wire": {"traces", "impl"},
+    "sim": {"traces", "impl"},
     "proxy": {"traces", "impl", "wire"},
     "systems": {"traces", "impl", "sim", "wire", "proxy"},
     "audit": {"traces", "model", "checkers", "impl.log"},
@@ -40,18 +40,21 @@ LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli"}
 ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyspark": ("mining",),
     "kazoo": ("impl.runtime",),
+    "kio": ("wire",),
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
-    "kio": ("wire",),
     "numba": ("checkers", "model.explore"),
 }
 
 # The deterministic parts, and what is exempt from them because it is where the real world begins.
-PURE = ("model", "impl", "sim", "wire", "proxy")
-IMPURE_INSIDE = ("model.explore", "model.tlc", "impl.runtime", "wire.server", "wire.client", "proxy.server")
+PURE = ("model", "impl", "sim")
+IMPURE_INSIDE = ("model.explore", "model.tlc", "impl.runtime")
 FORBIDDEN = {
     "time", "random", "socket", "threading", "os", "subprocess", "asyncio", "multiprocessing", "uuid", "secrets", "datetime", "tempfile",
 }  # fmt: skip
+SANS_IO = ("wire", "proxy")
+SOCKETS_INSIDE = ("wire.server", "wire.client", "proxy.server")
+FORBIDDEN_IN_SANS_IO = FORBIDDEN - {"datetime", "uuid"}  # values of kio are timedeltas and UUIDs
 FORBIDDEN_IN_SIM = {"math", "cmath", "statistics"}  # a float from libm would tie a seed to a machine
 FORBIDDEN_EVERYWHERE = {"pickle", "marshal", "shelve"}
 FORBIDDEN_CALLS = {"hash", "id"}
@@ -60,7 +63,7 @@ LINKS = {"traces", "model", "checkers", "impl"}  # the links at the repository's
 
 
 def module_name(path: Path) -> str:
-    """fencepost/impl/core/core_interface.py -> impl.interface; a package's __init__ is the package."""
+    """fencepost/impl/core/core_interface.py -> impl.core.core_interface; a package's __init__ is the package."""
     parts = path.relative_to(PACKAGE).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -94,6 +97,13 @@ def is_pure(module: str) -> bool:
     """Whether a module belongs to a deterministic part."""
     return any(inside(module, part) for part in PURE) and not any(
         inside(module, part) for part in IMPURE_INSIDE
+    )
+
+
+def is_sans_io(module: str) -> bool:
+    """Whether a module speaks a protocol without sockets and clocks."""
+    return any(inside(module, part) for part in SANS_IO) and not any(
+        inside(module, part) for part in SOCKETS_INSIDE
     )
 
 
@@ -138,6 +148,8 @@ def purity_breaches(module: str, tree: ast.AST, imported: list[str]) -> list[str
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     breaches += [f"{module} calls {name}()" for name in sorted(called & {"eval", "exec"})]
+    if is_sans_io(module):
+        breaches += [f"{module} imports {name}" for name in sorted(packages & FORBIDDEN_IN_SANS_IO)]
     if is_pure(module):
         forbidden = FORBIDDEN | (FORBIDDEN_IN_SIM if inside(module, "sim") else set())
         breaches += [f"{module} imports {name}" for name in sorted(packages & forbidden)]
@@ -188,6 +200,9 @@ LAYER_BAD = [
     ("impl.broker", "from fencepost.sim import world"),
     ("impl.broker", "from fencepost.campaign import run"),
     ("impl.broker", "from fencepost.impl.runtime import driver"),
+    ("impl.broker", "from fencepost.wire.server import Server"),
+    ("wire.connection", "from fencepost.sim.world import World"),
+    ("wire.connection", "from fencepost.systems.embedded import Embedded"),
     ("impl.broker", "from ..sim import world"),
     ("impl.broker", "from .runtime import driver"),
     ("impl.broker", "from fencepost import sim"),
@@ -203,6 +218,11 @@ LAYER_BAD = [
     ("sim.world", "from fencepost.impl.runtime import files"),
     ("campaign.run", "from fencepost.mining import mine"),
     ("campaign.run", "from fencepost.cli import main"),
+    ("systems.embedded", "from fencepost.campaign.faults.table import FAULTS"),
+    ("systems.embedded", "from fencepost.checkers.verdict import Verdict"),
+    ("sim.world", "from fencepost.systems.pace import Pace"),
+    ("campaign.run", "from fencepost.kafka import cluster"),
+    ("kafka.handle", "from fencepost.cli import main"),
     ("audit.read", "from fencepost.impl.broker.broker import Broker"),
     ("audit.read", "from fencepost.campaign import run"),
     ("mining.mine", "from fencepost.cli import main"),
@@ -213,6 +233,8 @@ THIRD_PARTY_BAD = [
     ("cli.main", "from pyspark.sql import SparkSession"),
     ("impl.broker", "from kazoo.client import KazooClient"),
     ("sim.zookeeper", "import kazoo"),
+    ("systems.embedded", "from kio.schema.errors import ErrorCode"),
+    ("impl.messages", "import kio"),
     ("campaign.swarm", "from hypothesis import given"),
     ("impl.log.batch", "import pyarrow"),
     ("report.text", "import pyarrow.parquet as pq"),
@@ -228,6 +250,7 @@ THIRD_PARTY_BAD = [
 PURITY_BAD = [
     *((f"{part}.x", f"import {name}") for part in PURE for name in sorted(FORBIDDEN)),
     *(("sim.x", f"import {name}") for name in sorted(FORBIDDEN_IN_SIM)),
+    *(("wire.x", f"import {name}") for name in sorted(FORBIDDEN_IN_SANS_IO)),
     ("impl.x", "from time import monotonic"),
     ("impl.x", "def f():\n    import os.path"),
     ("sim.x", "key = hash((1, 2))"),
@@ -241,6 +264,11 @@ GOOD = [
     ("checkers.log", "from fencepost.model import log\nimport numba, pyarrow, time"),
     ("campaign.run", "from fencepost.sim.world import World\nfrom fencepost.impl import core\nimport os"),
     ("campaign.machines.log", "import hypothesis"),
+    ("campaign.real", "from fencepost.systems.system import System"),
+    ("systems.embedded", "import asyncio, threading, time\nfrom fencepost.sim.world import World\nfrom fencepost.impl.runtime import files"),
+    ("kafka.hosted", "from fencepost.campaign.run.run import Run\nfrom fencepost.systems.embedded import Embedded"),
+    ("wire.connection", "from fencepost.impl.messages.broker_api import Request\nimport kio, logging\nfrom datetime import timedelta"),
+    ("wire.server", "import asyncio, ssl"),
     ("audit.read", "from fencepost.impl.log.batch import Batch"),
     ("impl.runtime.files", "import os, time, socket, kazoo\nfrom fencepost.impl import files"),
     ("impl.messages.topic_partition", "key = hash((1, 2))"),

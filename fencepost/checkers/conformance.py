@@ -9,7 +9,7 @@ states cannot be mapped: Assumption broken.
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.model.refinement import ACTIONS, Mismatch, Refinement
 from fencepost.traces.errors import PlanError
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
 
@@ -64,14 +64,19 @@ def why_undecided(trace: Trace) -> str:
 
 
 def unclean_topics(trace: Trace) -> frozenset[str]:
-    """From the plan's cluster options, and from what brokers applied later; none for a foreign trace. Reading a plan costs as much as judging a trace, so it
-    waits until it matters."""
+    """From the plan's cluster options, from what brokers applied later, and from what somebody asked for by name; none for a foreign trace.
+    Reading a plan costs as much as judging a trace, so it waits until it matters."""
     if not trace.plan:
         return frozenset()
     plan = plan_from_json(trace.plan, where=f"plan of trace {trace.trace_id}")
     planned = {topic.name for topic in plan.cluster.topics if topic.unclean_leader_election}
-    applied = (event for event in trace.events if event.name is Name.TOPIC_CONFIGURED)
-    return frozenset(planned | {event.topic or "" for event in applied if UNCLEAN in event.detail})
+    allowed = (
+        event.topic or ""
+        for event in trace.events
+        if (event.name is Name.TOPIC_CONFIGURED and UNCLEAN in event.detail)
+        or (event.name is Name.MARK and event.cause == UNCLEAN_REQUESTED)
+    )
+    return frozenset(planned.union(allowed))
 
 
 def _finding(mismatch: Mismatch, event: Event) -> Finding:

@@ -39,7 +39,7 @@ SUB_COMMANDS = {
 }
 """What each sub-command is for, in the words of `fencepost --help`, which therefore imports none of them."""
 
-FOLDERS = frozenset({"check", "log", "tlc"})
+FOLDERS = frozenset({"check", "cluster", "log", "model", "tlc"})
 """Sub-commands of several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import rich_click as click
 
-from fencepost.cli.client.clients import directory_option, partition_option, record_option, target
+from fencepost.cli.client.clients import (
+    Bootstrap,
+    bootstrap_option,
+    ca_option,
+    directory_option,
+    partition_option,
+    record_option,
+    target,
+    user_option,
+)
 from fencepost.cli.client.consumers import Alone, Lines, Member, nameable
 from fencepost.console.output import Output
 from fencepost.report.commands import check_traces
@@ -15,6 +24,9 @@ from fencepost.traces.errors import ExitCode
 @click.command("consume")
 @click.argument("topic")
 @directory_option
+@bootstrap_option
+@ca_option
+@user_option
 @partition_option
 @click.option("--group", metavar="G", help="As a member of this consumer group.")
 @click.option(
@@ -46,6 +58,9 @@ from fencepost.traces.errors import ExitCode
 def command(
     topic: str,
     directory: Path,
+    bootstrap: tuple[tuple[str, int], ...],
+    tls_ca: Path | None,
+    user: str | None,
     partition: int | None,
     group: str | None,
     commit: str,
@@ -56,14 +71,16 @@ def command(
     record: Path | None,
     as_json: bool,
 ) -> ExitCode:
-    """Print the records of TOPIC of a running `fencepost cluster`, each value on a line, in the order of each partition.
+    """Print the records of TOPIC of a running `fencepost cluster` (or of any Kafka), each value on a line, in
+    the order of each partition.
 
-    Without a group it reads by itself, every partition or the one that is named. With --group it shares the partitions
-    with the other members, goes on where the group has committed, and commits what it has printed.
+    Without a group it reads by itself, every partition or the one that is named. With --group it shares the
+    partitions with the other members, goes on where the group has committed, and commits what it has printed.
 
     \b
     Examples
       fencepost consume orders --from-beginning --timeout-ms 2000
+      fencepost consume orders --from-beginning --timeout-ms 2000 --bootstrap 127.0.0.1:9092
       fencepost consume orders --partition 0 --max 10 --json
       fencepost consume orders --from-beginning --max 1000 --record out/orders.jsonl
       # two of these share the work
@@ -76,7 +93,7 @@ def command(
     output = Output(as_json)
     if record is not None:
         check_record(record)
-    where = target(directory, topic)
+    where = target(directory, topic, Bootstrap(servers=bootstrap, ca=tls_ca, user=user))
     lines = Lines(most, key_separator, as_json)
     run: Alone | Member = Alone(where, where.chosen(partition), lines, from_beginning, timeout_ms)
     if group is not None:

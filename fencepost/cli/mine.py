@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import rich_click as click
 
-from fencepost.cli.model_parameters import parameter_options, parameters_of
+from fencepost.cli.model.parameters import parameter_options, parameters_of
 from fencepost.console.options import Decorator, checks_option, json_option, out_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode

@@ -14,11 +14,15 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.cli.client.clients import (
     REQUEST_TIMEOUT_MS,
+    Bootstrap,
     Target,
+    bootstrap_option,
+    ca_option,
     directory_option,
     partition_option,
     record_option,
     target,
+    user_option,
 )
 from fencepost.console.options import json_option
 from fencepost.console.output import Output
@@ -60,6 +64,9 @@ class Options:
 @click.command("produce")
 @click.argument("topic")
 @directory_option
+@bootstrap_option
+@ca_option
+@user_option
 @click.option("--key-separator", metavar="TEXT", help="What stands before it in a line is the record's key.")
 @click.option(
     "--partitioner",
@@ -89,6 +96,9 @@ class Options:
 def command(
     topic: str,
     directory: Path,
+    bootstrap: tuple[tuple[str, int], ...],
+    tls_ca: Path | None,
+    user: str | None,
     key_separator: str | None,
     partitioner: str,
     partition: int | None,
@@ -101,13 +111,16 @@ def command(
     record: Path | None,
     as_json: bool,
 ) -> ExitCode:
-    """Send each line of standard input to TOPIC of a running `fencepost cluster`, and wait until every one is decided.
+    """Send each line of standard input to TOPIC of a running `fencepost cluster`, or of any Kafka with
+    --bootstrap, and wait until every one is decided.
 
-    Exit code 0 means that the cluster acknowledged all of them; 3 that it did not: some failed, or nobody knows.
+    Exit code 0 means that the cluster acknowledged all of them; 3 that it did not: some failed, or nobody
+    knows.
 
     \b
     Examples
       seq 1000 | fencepost produce orders
+      seq 1000 | fencepost produce orders --bootstrap 127.0.0.1:9092
       printf 'alice:5\\nbob:7\\n' | fencepost produce orders --key-separator : --record out/orders.jsonl
       fencepost produce orders --acks 1 --no-idempotent --partitioner round_robin < lines.txt
     """
@@ -129,7 +142,7 @@ def command(
     output = Output(as_json)
     if record is not None:
         check_record(record)
-    where = target(directory, topic)
+    where = target(directory, topic, Bootstrap(servers=bootstrap, ca=tls_ca, user=user))
     where.chosen(partition)
     run = _Run(where, options)
     if record is not None:
@@ -168,7 +181,7 @@ class _Run:
 
         producer = self._producer = self._make()
         core = producer if self.recorded is None else _WrittenAhead(producer, self, self.recorded)
-        async with running(core, self.where.addresses, self._completed) as client:
+        async with running(core, self.where.connect, self._completed) as client:
             clock, number = client.driver.clock, 0
             async for line in _lines(stream):
                 append = self._append(number, line)
@@ -203,7 +216,7 @@ class _Run:
             ),
         )
         partitioner = make_partitioner(options.partitioner, secrets.randbits(31))
-        return make_producer(0, client, ClientMetadata(tuple(self.where.addresses)), partitioner)
+        return make_producer(0, client, ClientMetadata(self.where.brokers), partitioner)
 
     def _append(self, number: int, line: bytes) -> "Produce | None":
         from fencepost.impl.core.core_interface import Produce

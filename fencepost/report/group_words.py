@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fencepost.traces.decoding import from_json
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import OFFSET_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 
 MOST_NAMED = 8
@@ -33,7 +33,10 @@ def _phase(event: Event) -> str:
 
 def _expired(event: Event) -> str:
     told = _detail(event)
-    return f"lets the offset of {told.get('topic')}-{told.get('partition')} expire, group {told.get('group')} is {event.cause}"
+    offset = f"the offset of {told.get('topic')}-{told.get('partition')}"
+    if event.cause == OFFSET_DELETED:
+        return f"deletes {offset} of group {told.get('group')}, as somebody asked"
+    return f"lets {offset} expire, group {told.get('group')} is {event.cause}"
 
 
 GROUP_EVENT_WORDS: dict[Name, Callable[[Event], str]] = {

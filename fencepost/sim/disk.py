@@ -237,6 +237,19 @@ class Disk:
         """No more of those faults; what they did stays done."""
         self._faults = None
 
+    def write_back(self) -> None:
+        """The kernel writes old dirty pages and journals names by itself (vm.dirty_expire_centisecs): what was written so far is durable, at no cost to a
+        process. Nothing happens while syncs lie."""
+        if self._faults is not None and self._faults.lies != 0:
+            return
+        for _, file in self._names.files():
+            file.sync()
+        self._names.sync_all()
+
+    def size(self) -> int:
+        """Bytes of all files together."""
+        return sum(len(file.content) for _, file in self._names.files())
+
     def rot_bit(self, path: str = "") -> RottenBit | None:
         """Turn over one durable bit, of a file or (empty) of any; answers which. None if nothing is durable there."""
         files = [(name, file) for name, file in self._names.files() if path in ("", name)]

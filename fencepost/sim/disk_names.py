@@ -150,6 +150,12 @@ class Names(Generic[F]):
         else:
             self.unsynced = [step for step in self.unsynced if step not in durable]
 
+    def sync_all(self) -> None:
+        """Make the steps of all directories durable."""
+        for step in self.unsynced:
+            self._make_durable(step)
+        self.unsynced = []
+
     def settle(self, draw: Callable[[str, int], int]) -> int:
         """The power is gone: of each directory's n unsynced steps keep the first draw(made_as, n). Returns how many steps are lost."""
         for directory in self._changed():

@@ -10,7 +10,7 @@ inputs wait, timers fire late, the process does not know. Final.
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Protocol
 
 from fencepost.impl.core.core_interface import (
     AskZooKeeper,
@@ -34,7 +34,6 @@ from fencepost.impl.core.core_interface import (
 from fencepost.impl.core.files import FileSystem
 from fencepost.sim.clock import Clock
 from fencepost.sim.disk import Disk, PowerLoss, PowerLossReport
-from fencepost.sim.network import Network
 from fencepost.sim.scheduler import Scheduler
 from fencepost.sim.zookeeper_client import ZooKeeperClient
 from fencepost.traces.events import Event
@@ -45,6 +44,15 @@ the sender's time-out would tell). Timers and ZooKeeper's words are never lost."
 
 CoreFactory = Callable[[FileSystem, int], Core]
 """make_core(files, now): a new process on what the disk kept; now: the host's clock."""
+
+
+class Sender(Protocol):
+    """What a host sends by: the world's network, or something in front of it."""
+
+    def send(self, source: int, target: int, message: Any, cause: tuple[int, ...] = ()) -> None:
+        """Send one message."""
+        ...
+
 
 Invocation = Callable[[Any, int], list[Effect]]
 """call(core, now) -> effects: something that the harness asks of a core beside the interface's inputs."""
@@ -78,7 +86,7 @@ class Host:
         *,
         node: int,
         scheduler: Scheduler,
-        network: Network,
+        network: Sender,
         disk: Disk,
         clock: Clock,
         make_core: CoreFactory,

@@ -179,6 +179,11 @@ class Network:
             self._apply_faults(link)
         return link
 
+    def forget_causes(self) -> None:
+        """Forget which causes were met, so that a world without end needs no memory for them: a cause that comes again draws what it drew first."""
+        for link in self._links.values():
+            link.streams.clear()
+
     # ---- messages
 
     def send(self, source: int, target: int, message: Any, cause: tuple[int, ...] = ()) -> None:
@@ -274,6 +279,12 @@ class Channel:
         self._waiting.append((due, frame))
         if not self._armed:
             self._arm(due)
+
+    @property
+    def clear(self) -> bool:
+        """Whether nothing is on its way and nothing holds the next frame up: it may be handed over at once."""
+        link = self._link
+        return self.open and not (self._waiting or link.blocked or link.delay or link.loss_ppm)
 
     def close(self) -> None:
         """No frame arrives any more."""

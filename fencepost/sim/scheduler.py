@@ -17,8 +17,10 @@ from fencepost.traces.errors import FencepostError
 MAXIMUM_EVENTS = 20_000_000
 """Most events of one run: about a hundred times what a long run of a large cluster needs; beyond it something talks to itself without end."""
 
-_NUMBER_BITS = 32
+_NUMBER_BITS = 40
 """Of a handle, below the time: far more events than a run may have."""
+NO_BOUND = (1 << _NUMBER_BITS) - 1
+"""Events of a world that follows the wall clock and ends when its user says so: handles can number that many, 100,000 a second for 127 days."""
 
 MICROSECOND = 1_000
 MILLISECOND = 1_000_000

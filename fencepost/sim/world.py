@@ -17,7 +17,7 @@ from fencepost.impl.zookeeper.interface import Reply, ZooKeeperRequest
 from fencepost.sim.clock import TRUE_SPEED, Clock
 from fencepost.sim.disk import Disk, PowerLossReport
 from fencepost.sim.disk_faults import DiskCall
-from fencepost.sim.host import CoreFactory, Host, Observer
+from fencepost.sim.host import CoreFactory, Host, Observer, Sender
 from fencepost.sim.network import LinkFault, Network, Pair
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MAXIMUM_EVENTS, MICROSECOND, MILLISECOND, Scheduler
@@ -86,14 +86,24 @@ class World:
 
     # ---- building and running
 
-    def add_host(self, node: int, make_core: CoreFactory, *, zookeeper: bool, clock_offset: int = 0) -> Host:
-        """A host that is down until `start`. zookeeper: its core talks to ZooKeeper."""
+    def add_host(
+        self,
+        node: int,
+        make_core: CoreFactory,
+        *,
+        zookeeper: bool,
+        clock_offset: int = 0,
+        disk: Disk | None = None,
+        sender: Sender | None = None,
+    ) -> Host:
+        """A host that is down until `start`. zookeeper: its core talks to ZooKeeper. clock_offset: of its time of day, nanoseconds. disk: its own, a new one
+        by default. sender: what it sends by, the network by default."""
         assert node != ZOOKEEPER_NODE and node not in self.hosts, f"node id {node} is taken"
         host = Host(
             node=node,
             scheduler=self.scheduler,
-            network=self.network,
-            disk=Disk(node=node, randomness=self.randomness, options=self._disk_options),
+            network=sender or self.network,
+            disk=disk or Disk(node=node, randomness=self.randomness, options=self._disk_options),
             clock=Clock(self.scheduler, clock_offset),
             make_core=make_core,
             observer=self.observer,

@@ -1,1 +1,1 @@
-"""What is being broken: one file for each system. A system starts, stops and breaks brokers; it judges nothing."""
+"""What is being broken: one file for each system, all with the interface of system.py. Systems judge nothing."""

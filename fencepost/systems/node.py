@@ -11,7 +11,8 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
@@ -55,6 +56,8 @@ class NodeOptions:
     directory: Path
     cluster: ClusterOptions
     grouping: Grouping = GROUPED
+    listeners: Path | None = None
+    """The file that says how brokers listen for clients of Kafka's protocol; None: they do not."""
     credentials: Credentials | None = None
 
 
@@ -74,11 +77,22 @@ class EventFile:
             self.stream.flush()
 
 
+Front = Callable[[NodeOptions, Broker, Driver, Network], AbstractAsyncContextManager[None]]
+"""What else listens while the process serves, for example for clients of Kafka's protocol."""
+
+
+def _no_front(
+    options: NodeOptions, core: Broker, driver: Driver, network: Network
+) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
+
+
 @define
 class Node:
     """The parts of a running broker process. reason: why it halted, empty while it did not. stopping: whether it was asked to stop."""
 
     options: NodeOptions
+    front: Front = _no_front
     reason: str = ""
     stopping: bool = False
     _ended: asyncio.Event = field(factory=asyncio.Event)
@@ -106,9 +120,8 @@ class Node:
 
     async def _serve(self, driver: Driver, core: Broker) -> None:
         options = self.options
-        network = driver.network = Network(
-            options.broker, options.addresses, driver.receive, options.credentials
-        )
+        network = Network(options.broker, options.addresses, driver.receive, options.credentials)
+        driver.network = network
         zookeeper = driver.zookeeper = ZooKeeperSession(
             options.zookeeper, options.cluster.zookeeper_session_timeout_ms, driver.accept_from_any_thread
         )
@@ -123,8 +136,9 @@ class Node:
                 core.broker_context.port,
                 inter_broker_port,
             )
-            zookeeper.start()
-            await self._ended.wait()
+            async with self.front(options, core, driver, network):
+                zookeeper.start()
+                await self._ended.wait()
         finally:
             driver.stop()
             zookeeper.stop()
@@ -151,7 +165,7 @@ def _peer(text: str) -> tuple[int, Address]:
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m fencepost.systems.node", description="Run one broker.")
+    parser = argparse.ArgumentParser(description="Run one broker.")
     parser.add_argument("--broker", type=int, required=True, help="its id")
     parser.add_argument(
         "--peer",
@@ -177,6 +191,9 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
         help="the largest request that the ZooKeeper server takes (its jute.maxbuffer)",
     )
     parser.add_argument("--options", type=Path, help="a JSON file of cluster options")
+    parser.add_argument(
+        "--listeners", type=Path, help="a JSON file of listeners for clients of Kafka's protocol"
+    )
     parsed = parser.parse_args(arguments)
     addresses = dict(parsed.peer)
     if parsed.broker not in addresses:
@@ -198,20 +215,21 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> NodeOptions:
         directory=parsed.directory,
         cluster=cluster,
         grouping=Grouping(maximum_bytes=parsed.jute_maxbuffer),
+        listeners=parsed.listeners,
     )
 
 
-async def _run(options: NodeOptions) -> int:
-    return await Node(options).run()
+async def _run(options: NodeOptions, front: Front) -> int:
+    return await Node(options, front).run()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The process."""
+def main(arguments: Sequence[str] | None = None, front: Front = _no_front) -> int:
+    """The process. front: what listens in it in addition to the broker itself."""
     gc.set_threshold(*COLLECT_AFTER)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("fencepost.kazoo").setLevel(logging.WARNING)
     try:
-        return asyncio.run(_run(parse_arguments(arguments)))
+        return asyncio.run(_run(parse_arguments(arguments), front))
     except (FencepostError, OSError) as error:
         LOG.error("%s", error)
         return HALTED

@@ -1,9 +1,11 @@
 """A cluster of real processes in one directory: a ZooKeeper server (or somebody else's) and the brokers.
 
-Owns what runs where (cluster.json) and its beginning and end. Must not know what a broker does. The file is rewritten as each
-process begins, so that another command, or the next one after a crash of this one, finds and ends all of them.
+Owns what runs where (cluster.json) and its beginning and end. Must not know what a broker does. The file is
+rewritten as each process begins, so that another command, or the next one after a crash of this one, finds
+and ends all of them.
 
-    DIR/cluster.json, options.json, credentials.json, zookeeper/ (data, zookeeper.log), broker-N/ (files/, events.jsonl, broker.log)
+    DIR/cluster.json, options.json, credentials.json, listeners.json, zookeeper/ (data, zookeeper.log),
+    broker-N/ (files/, events.jsonl, broker.log)
 """
 
 import signal
@@ -13,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from fencepost.impl.runtime.addresses import parse_address
 from fencepost.impl.runtime.cluster_view import ClusterView, view
@@ -23,7 +25,9 @@ from fencepost.impl.runtime.zookeeper.server import HOST, ZooKeeperServer, answe
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 from fencepost.traces.plan import ClusterOptions
 
-STATE, OPTIONS = "cluster.json", "options.json"
+STATE, OPTIONS, LISTENERS = "cluster.json", "options.json", "listeners.json"
+NODE = "fencepost.systems.node"
+"""The program of a broker process that only our own clients talk to."""
 HEALTHY_S = 60.0
 SHUTDOWN_S = 30.0
 """Patience with a controlled shutdown: above the broker's own, three requests five seconds apart and its last words."""
@@ -34,29 +38,58 @@ class ClusterError(FencepostError, ValueError):
     """A command that does not fit the cluster as it is."""
 
 
+@frozen(kw_only=True)
+class ListenerOptions:
+    """How the brokers listen for clients of Kafka's protocol: what listeners.json holds, which only its owner
+    may read."""
+
+    host: str = HOST
+    """That they bind, and advertise."""
+    ports: dict[int, int] = field(factory=dict)
+    """By broker."""
+    certificate: str = ""
+    """File of a TLS certificate chain, PEM; empty: no TLS."""
+    key: str = ""
+    """File of its private key, PEM."""
+    users: dict[str, str] | None = field(default=None, repr=False)
+    """Name -> password of SASL/PLAIN; None: nobody is asked."""
+
+    @property
+    def security_protocol(self) -> str:
+        """Kafka's name for it."""
+        return ("SASL_" if self.users is not None else "") + ("SSL" if self.certificate else "PLAINTEXT")
+
+
 @define
 class BrokerProcess:
-    """A broker's ports, and its process: the last one, whether it still runs or not."""
+    """A broker's ports, and its process: the last one, whether it still runs or not. kafka: HOST:PORT for
+    clients of Kafka's protocol, empty if it does not speak it."""
 
     port: int
     """Where clients come."""
     process: ProcessId
     inter_broker_port: int
     """Where only brokers of this cluster come."""
+    kafka: str = ""
 
 
 @define
 class ClusterState:
-    """What cluster.json holds. zookeeper: HOST:PORT; zookeeper_process: None if the server is somebody else's."""
+    """What cluster.json holds. zookeeper: HOST:PORT; zookeeper_process: None if the server is somebody
+    else's. program: the module that each broker process runs. security_protocol: of the brokers' Kafka
+    listeners."""
 
     zookeeper: str = ""
     zookeeper_process: ProcessId | None = None
     brokers: dict[int, BrokerProcess] = field(factory=dict)
+    program: str = NODE
+    security_protocol: str = ""
 
 
 @frozen
 class BrokerStatus:
-    """process: running, paused or dead. registered: its node stands in ZooKeeper. leads: partitions. port, pid: as begun."""
+    """process: running, paused or dead. registered: its node stands in ZooKeeper. leads: partitions. port,
+    pid: as begun. kafka: as in BrokerProcess."""
 
     broker: int
     process: str
@@ -64,6 +97,7 @@ class BrokerStatus:
     port: int
     registered: bool
     leads: int
+    kafka: str = ""
 
 
 @frozen(kw_only=True)
@@ -76,6 +110,13 @@ class ClusterStatus:
     partitions: int
     leaderless: int
     brokers: tuple[BrokerStatus, ...]
+    security_protocol: str = ""
+    """How clients talk to the Kafka listeners; empty if there are none."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The Kafka listeners, as clients want them; empty if there are none."""
+        return ",".join(broker.kafka for broker in self.brokers if broker.kafka)
 
     @property
     def healthy(self) -> bool:
@@ -112,8 +153,19 @@ class ProcessCluster:
     # ---- the beginning and the end
 
     @classmethod
-    def up(cls, directory: Path, options: ClusterOptions, zookeeper: str | None = None) -> "ProcessCluster":
-        """Start everything and wait until it is healthy. Whatever interrupts that, no process is left."""
+    def up(
+        cls,
+        directory: Path,
+        options: ClusterOptions,
+        zookeeper: str | None = None,
+        program: str = NODE,
+        listeners: ListenerOptions | None = None,
+    ) -> "ProcessCluster":
+        """Start everything and wait until it is healthy. Whatever interrupts that, no process is left.
+
+        program: the module that each broker process runs. listeners: for clients of Kafka's protocol, if that
+        program listens for them; a broker that `ports` does not name gets a free one.
+        """
         if (directory / STATE).exists() and cls.load(directory).alive():
             raise ClusterError(
                 expected="a directory without a running cluster",
@@ -127,9 +179,12 @@ class ProcessCluster:
             cluster._start_zookeeper(zookeeper)
             (directory / OPTIONS).write_bytes(msgspec.json.encode(options))
             make_credentials(directory)
-            ports = free_ports(2 * options.brokers)
-            for broker, (port, inter_broker) in enumerate(zip(ports[::2], ports[1::2], strict=True), 1):
+            cluster.state.program = program
+            ports = free_ports(3 * options.brokers)
+            for broker, (port, inter_broker) in enumerate(zip(ports[::3], ports[1::3], strict=True), 1):
                 cluster.state.brokers[broker] = BrokerProcess(port, ProcessId(0), inter_broker)
+            if listeners is not None:
+                cluster._keep_listeners(listeners, ports[2::3])
             for broker in cluster.state.brokers:
                 cluster._start_broker(broker)
             cluster.wait_until(lambda status: status.healthy, "every broker registered, and a controller")
@@ -137,6 +192,17 @@ class ProcessCluster:
             cluster.stop()
             raise
         return cluster
+
+    def _keep_listeners(self, listeners: ListenerOptions, free: list[int]) -> None:
+        """Write listeners.json, which may hold passwords, for its owner only."""
+        ports = {broker: listeners.ports.get(broker, free[broker - 1]) for broker in self.state.brokers}
+        for broker, port in ports.items():
+            self.state.brokers[broker].kafka = f"{listeners.host}:{port}"
+        self.state.security_protocol = listeners.security_protocol
+        path = self.directory / LISTENERS
+        path.unlink(missing_ok=True)
+        path.touch(mode=0o600)
+        path.write_bytes(msgspec.json.encode(evolve(listeners, ports=ports)))
 
     def stop(self) -> None:
         """End everything that was started here, the brokers first, all at once: nobody is left to take leaders over. Stopping again does nothing."""
@@ -215,9 +281,11 @@ class ProcessCluster:
                     broker.port,
                     number in seen.registered,
                     sum(leader == number for leader in seen.leaders.values()),
+                    broker.kafka,
                 )
                 for number, broker in self.state.brokers.items()
             ),
+            security_protocol=self.state.security_protocol,
         )
 
     def wait_until(
@@ -279,9 +347,11 @@ class ProcessCluster:
             f"--credentials={self.directory / CREDENTIALS}",
         ]
         command = [
-            sys.executable, "-m", "fencepost.systems.node", f"--broker={number}", *peers,
+            sys.executable, "-m", self.state.program, f"--broker={number}", *peers,
             f"--zookeeper={self.state.zookeeper}", f"--directory={directory}", f"--options={self.directory / OPTIONS}",
         ]  # fmt: skip
+        if self.state.security_protocol:
+            command.append(f"--listeners={self.directory / LISTENERS}")
         with uninterrupted(), (directory / "broker.log").open("ab") as log:
             self.state.brokers[number].process = spawn(command, log)
             self._save()

@@ -10,6 +10,11 @@ from attrs import frozen
 
 from fencepost.traces.making import maker_of
 
+UNCLEAN_REQUESTED = "unclean_election_requested"
+"""The cause of a mark: somebody asked for an unclean election of this topic by name, which its configuration need not allow (KIP-460)."""
+OFFSET_DELETED = "Deleted"
+"""The cause of a group_offset_expired that somebody asked for, with OffsetDelete or DeleteGroups."""
+
 
 class Name(StrEnum):
     """What an event is. Later work adds values, never columns."""
@@ -97,7 +102,7 @@ class Name(StrEnum):
     GROUP_PHASE = "group_phase"
     """A group came into another state, or was loaded in it. cause: Kafka's name of it; detail: JSON {group, generation, members, leader, why}."""
     GROUP_OFFSET_EXPIRED = "group_offset_expired"
-    """Its coordinator removes a committed offset. cause: the group's state; detail: JSON {group, topic, partition}."""
+    """Its coordinator removes a committed offset. cause: the group's state, or OFFSET_DELETED; detail: JSON {group, topic, partition}."""
     GROUP_REMOVED = "group_removed"
     """Nothing was left of a group, and its tombstone is durable; told again by a coordinator that finds the tombstone. detail: its name."""
     # --- the run

@@ -12,6 +12,7 @@ from attrs.validators import ge, in_, instance_of, le
 PLAN_VERSION = 1
 MILLION = 1_000_000
 GIBIBYTE = 1 << 30
+PEBIBYTE = 1 << 50
 DAY_MS = 86_400_000
 CENTURY_MS = 36_500 * DAY_MS
 UNLIMITED = -1
@@ -55,7 +56,7 @@ class TopicOptions:
     segment_ms: int = _bounded(1, CENTURY_MS, 7 * DAY_MS)
     """A segment is rolled when the batch that comes is so much later than its first one."""
     retention_ms: int = _bounded(UNLIMITED, CENTURY_MS, 7 * DAY_MS)
-    retention_bytes: int = _bounded(UNLIMITED, GIBIBYTE, UNLIMITED)
+    retention_bytes: int = _bounded(UNLIMITED, PEBIBYTE, UNLIMITED)
     cleanup_policy: str = field(default="delete", validator=in_(("delete", "compact", "compact,delete")))
     delete_retention_ms: int = _bounded(0, CENTURY_MS, DAY_MS)
     """How long a compacted topic keeps a tombstone."""
@@ -83,6 +84,8 @@ class GroupOptions:
     """How long each step of a load takes."""
     unload_ms: int = _bounded(0, 60_000, 0)
     """How long an unload waits for its turn."""
+    offsets_topic_replication_factor: int = _bounded(1, 16, 3, LATER)
+    """Of __consumer_offsets, or as many as brokers are alive."""
 
 
 @frozen(kw_only=True)
@@ -109,6 +112,12 @@ class ClusterOptions:
     """Between a broker's requests for a controlled shutdown."""
     groups: GroupOptions = GroupOptions()
     bugs: tuple[str, ...] = ()
+    auto_create_topics_enable: bool = field(default=True, metadata=LATER)
+    """Whether asking for the metadata of an unknown topic creates it. Only clients of Kafka's own protocol ask so."""
+    num_partitions: int = _bounded(1, 10_000, 1, LATER)
+    """Of a topic whose creator names no number."""
+    default_replication_factor: int = _bounded(1, 16, 3, LATER)
+    """Of a topic whose creator names none, or as many as brokers are alive. Kafka's own default is 1."""
 
 
 @frozen(kw_only=True)

@@ -6,7 +6,7 @@ from attrs import evolve
 from fencepost.checkers import conformance
 from fencepost.checkers.verdict import Decision
 from fencepost.model.refinement import ACTIONS, Refinement
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_to_json
 from tests.checkers.conformance_by_hand import FORKED, NEW_LEADER, START, accept, begins, convict
@@ -96,8 +96,12 @@ def test_brokers_tell_which_topics_allow_unclean_election() -> None:
     applied = event(
         Name.TOPIC_CONFIGURED, node=1, topic="t", detail='{"unclean.leader.election.enable":"true"}'
     )
+    asked_for = event(Name.MARK, node=1, topic="t", cause=UNCLEAN_REQUESTED)
     plan = plan_to_json(Plan(seed=1))
     for told, decision in (
+        (asked_for, Decision.OK),
+        (evolve(asked_for, topic="u"), Decision.ILLEGAL),
+        (evolve(asked_for, cause="started"), Decision.ILLEGAL),
         (applied, Decision.OK),
         (evolve(applied, topic="u"), Decision.ILLEGAL),
         (evolve(applied, detail='{"unclean.leader.election.enable":"false"}'), Decision.ILLEGAL),

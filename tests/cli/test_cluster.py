@@ -242,6 +242,37 @@ def stops_in_order(directory, fencepost, broker):
     ProcessCluster.load(directory).wait_until(lambda seen: seen.healthy, f"broker {broker} again")
 
 
+def kafka_clients_go_through(directory: Path, fencepost):
+    """librdkafka finds the cluster by what `cluster status` prints, produces idempotently, and reads all of
+    it back; so does the tool by --bootstrap."""
+    from confluent_kafka import Consumer, Producer
+
+    told = fencepost("cluster", "status", "--directory", directory, "--json").json
+    servers = told["bootstrap_servers"]
+    assert servers == ",".join(broker["kafka"] for broker in told["brokers"])
+    assert told["security_protocol"] == "PLAINTEXT"
+    failures = []
+    producer = Producer(
+        {"bootstrap.servers": servers, "enable.idempotence": True, "compression.codec": "lz4"}
+    )
+    for number in range(500):
+        producer.produce(TOPIC, b"%d" % number, on_delivery=lambda error, record: failures.append(error))
+    assert producer.flush(BOUND_S) == 0 and set(failures) == {None}
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "kafka", "auto.offset.reset": "earliest"})
+    consumer.subscribe([TOPIC])
+    read: list[bytes] = []
+
+    def all_read() -> bool:
+        read.extend(record.value() for record in consumer.consume(500, 1.0) if record.error() is None)
+        return len(read) >= 502
+
+    eventually(all_read)
+    consumer.close()
+    assert sorted(int(value) for value in read) == sorted([*range(500), 41, 42])
+    told = fencepost("consume", TOPIC, "--bootstrap", servers, "--from-beginning", "--max", 502)
+    assert (told.code, sorted(map(int, told.out.split()))) == (0, sorted([*range(500), 41, 42]))
+
+
 def the_tool_is_a_member(directory: Path, fencepost):
     """`consume --group` prints what nobody of the group has printed, commits it, and leaves; the whole history is judged Ok."""
     where, history = ("--directory", directory), directory.parent / "history.jsonl"
@@ -311,6 +342,7 @@ def test_three_brokers_elect_survive_their_leader_and_leave_nothing(directory, f
     a_killed_producer_is_recorded(directory, fencepost)
     a_group_goes_through(directory, fencepost)
     the_tool_is_a_member(directory, fencepost)
+    kafka_clients_go_through(directory, fencepost)
     assert fencepost("cluster", "stop", *where).out == "stopped\n"
     assert processes_of(directory) == []
     assert fencepost("cluster", "stop", *where).code == 0
@@ -368,6 +400,8 @@ MISTAKES = [
     (["status"], "expected a cluster that was brought up here, saw no cluster.json"),
     (["kill", "7"], "expected a cluster that was brought up here, saw no cluster.json"),
     (["up", "--brokers", "0"], "Invalid value for '--brokers'"),
+    (["up", "--kafka-port", "70000"], "Invalid value for '--kafka-port'"),
+    (["up", "--users", __file__], "expected NAME:PASSWORD"),
     (["up", "--zookeeper", "nowhere"], "expected HOST:PORT, saw 'nowhere'"),
     (["up", "--zookeeper", "127.0.0.1:1"], "expected a ZooKeeper server that answers `srvr`, saw no answer"),
 ]

@@ -316,3 +316,20 @@ def test_each_directory_keeps_its_synced_names_and_a_prefix_of_its_steps(steps, 
     assert after[0] in states[0] and after[1] in states[1]
     where.power_loss()
     assert look(where) == after, "what survived is durable"
+
+
+def test_the_kernel_writes_back_unless_syncs_lie():
+    """Rule: after write_back a power loss takes nothing, neither content nor names, and no call has cost a process anything; a lying disk keeps lying."""
+    where = disk()
+    write(where, "a", b"one", b"two", sync=False)
+    where.make_directory("d")
+    spent = where.take_cost()
+    where.lie_about_syncs()
+    where.write_back()
+    assert where._names.unsynced and spent > 0
+    where.heal()
+    where.write_back()
+    assert where.take_cost() == 0 and not where._names.unsynced
+    where.power_loss()
+    assert content(where, "a") == b"onetwo" and where.exists("d")
+    assert where.size() == 6

@@ -254,3 +254,37 @@ def test_a_frame_beside_the_protocol_holds_up_no_other(cause):
 
     assert len(arrivals(beside=True)) == 200
     assert (arrivals(beside=True) == arrivals(beside=False)) == (cause is None)
+
+
+def test_causes_are_forgotten_and_messages_go_on():
+    """Rule: a network that forgets its causes needs no memory for them, and a cause that comes again draws what it drew first."""
+    net = Net(latency_min_us=1, latency_tail_us=500, latency_max_us=5_000)
+    links = net.network._links.values()
+    for number in range(100):
+        net.network.send(1, 2, "hello", (number,))
+    assert sum(len(words) for link in links for _, words in link.streams.values()) == 100
+    net.network.forget_causes()
+    assert all(not link.streams for link in links)
+    net.network.send(1, 2, "hello", (0,))
+    assert sum(len(words) for link in links for _, words in link.streams.values()) == 1
+
+
+def test_a_stream_is_clear_while_nothing_holds_it_up():
+    """Rule: a frame may be handed over at once if nothing is on its way and the link is neither blocked, slowed nor lossy."""
+    net = Net(latency_min_us=1, latency_tail_us=0, latency_max_us=1)
+    channel = net.network.channel(1, 2, lambda frame: None)
+    assert channel.clear
+    channel.send("on its way")
+    assert not channel.clear
+    net.scheduler.run_until(SECOND)
+    assert channel.clear
+    for fault in (
+        LinkFault(links=frozenset({(1, 2)}), blocked=True),
+        LinkFault(links=frozenset({(1, 2)}), delay=1),
+        LinkFault(links=frozenset({(1, 2)}), loss_ppm=1),
+    ):
+        net.network.add_fault("fault", fault)
+        assert not channel.clear
+        net.network.heal("fault")
+    channel.close()
+    assert not channel.clear

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from fencepost.campaign.faults.kind import Breakable, FaultKind
 from fencepost.impl.admin.configuration import CHANGE_PARENTS, change_of
-from fencepost.impl.broker.topic_config import configured
+from fencepost.impl.core.topic_config import configured
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
 from fencepost.traces.plan import Fault, TopicOptions

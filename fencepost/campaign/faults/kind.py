@@ -23,6 +23,10 @@ class Breakable(Protocol):
     observed_state: ObservedState
     broker_ids: tuple[int, ...]
 
+    def client_nodes(self) -> list[int]:
+        """Nodes of all clients, of those too that begin later."""
+        ...
+
     def restart_later(self, node: int, delay_ms: int) -> None:
         """Start the host's process after so much virtual time, if it is down then."""
         ...

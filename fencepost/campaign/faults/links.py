@@ -5,7 +5,6 @@ between brokers only: what a client sends comes over one TCP connection, once an
 """
 
 from fencepost.campaign.faults.kind import Breakable, FaultKind
-from fencepost.sim.world import FIRST_CLIENT_NODE
 from fencepost.sim.zookeeper import ZOOKEEPER_NODE
 from fencepost.traces.plan import Fault
 
@@ -62,18 +61,13 @@ def _majority(cluster: Breakable, fault: Fault, node: int, other: int | None) ->
     if fault.parameter % 3 >= 1:
         majority = [*majority, ZOOKEEPER_NODE]
     if fault.parameter % 3 == 2:
-        majority += _clients(cluster)
+        majority += cluster.client_nodes()
     cluster.world.partition(name_of(fault), minority, majority)
 
 
-def _clients(cluster: Breakable) -> list[int]:
-    """Nodes of all clients of the plan, of those too that begin later."""
-    return [FIRST_CLIENT_NODE + process for process in sorted({o.process for o in cluster.plan.operations})]
-
-
 def _from_clients(cluster: Breakable, fault: Fault, node: int, other: int | None) -> None:
-    asked = [(client, node) for client in _clients(cluster)] if fault.parameter != 2 else []
-    answered = [(node, client) for client in _clients(cluster)] if fault.parameter != 1 else []
+    asked = [(client, node) for client in cluster.client_nodes()] if fault.parameter != 2 else []
+    answered = [(node, client) for client in cluster.client_nodes()] if fault.parameter != 1 else []
     cluster.world.block(name_of(fault), asked + answered)
 
 

@@ -6,7 +6,7 @@ Owns the facts that roles, budget, liveness and claims need. Must not look insid
 import msgspec
 from attrs import define, field
 
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
 
 Key = tuple[str, int]
 """Topic and partition number."""
@@ -219,6 +219,8 @@ class ObservedState:
     def _mark(self, event: Event) -> None:
         if event.cause == REPLICA_DELETED:
             self._of(event).replicas.pop(event.node, None)
+        elif event.cause == UNCLEAN_REQUESTED:
+            self.unclean_topics.add(event.topic or "")
 
     def _assignment(self, event: Event) -> None:
         assert event.topic is not None

@@ -3,14 +3,16 @@
 Owns the assembly of world and cores, and carries faults out within the budget. Must not know phases or claims.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from typing import ClassVar
 
 from attrs import define, field
 
 from fencepost.campaign.bugs import parts_with
 from fencepost.campaign.faults.budget import outside_budget
-from fencepost.campaign.faults.kind import Ask
+from fencepost.campaign.faults.kind import Ask, FaultKind
 from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.run.recorder import Recorder
@@ -41,9 +43,11 @@ RESTART_AFTER_HALT_MS = 500
 
 @define(eq=False)
 class FaultyCluster(Recorder):
-    """active: faults under way, with the broker hit. armed: power losses that wait for file calls, by broker. stopping: brokers asked to stop, and how
-    long they stay down, ms. halted_by_disk: brokers that wait for their disk to be healed. following: faults that wait for an event."""
+    """kinds: the table of faults. active: faults under way, with the broker hit. armed: power losses that wait for file calls, by broker.
+    stopping: brokers asked to stop, and how long they stay down, ms. halted_by_disk: brokers that wait for their disk to be healed.
+    following: faults that wait for an event."""
 
+    kinds: ClassVar[Mapping[str, FaultKind]] = FAULTS
     plan: Plan
     world: World = field(init=False)
     parts: Parts = field(init=False)
@@ -103,6 +107,10 @@ class FaultyCluster(Recorder):
         self.world.admin(Create(znodes.topic_path(topic), znodes.encode_topic(replicas)))
         return ""
 
+    def client_nodes(self) -> list[int]:
+        """Nodes of all clients of the plan, of those too that begin later."""
+        return [FIRST_CLIENT_NODE + process for process in sorted({o.process for o in self.plan.operations})]
+
     # ---- what stands
 
     def stopped(self) -> tuple[int, ...]:
@@ -149,7 +157,7 @@ class FaultyCluster(Recorder):
 
     def begin(self, fault: Fault) -> None:
         """Carry a fault out, if its target exists and the budget allows it."""
-        kind = FAULTS[fault.kind]
+        kind = self.kinds[fault.kind]
         if kind.ask is not None:
             self._request(fault, kind.ask)
             return
@@ -187,7 +195,7 @@ class FaultyCluster(Recorder):
         return "ZooKeeper is down" if asks_zookeeper and not self.world.zookeeper.up else ""
 
     def _why_not(self, fault: Fault, node: int | None) -> str:
-        kind = FAULTS[fault.kind]
+        kind = self.kinds[fault.kind]
         if reason := self._why_not_now(asks_zookeeper=kind.asks_zookeeper):
             return reason
         if node is None:
@@ -225,7 +233,7 @@ class FaultyCluster(Recorder):
         if entry is None:
             return
         fault, node = entry
-        FAULTS[fault.kind].end(self, fault, node)
+        self.kinds[fault.kind].end(self, fault, node)
         if self.armed.get(node) is fault:
             del self.armed[node]
             self.world.hosts[node].disk.disarm_power_loss()
@@ -261,7 +269,7 @@ class FaultyCluster(Recorder):
     # ---- stops and disks
 
     def _sick_disk(self, node: int) -> bool:
-        return any(hit == node and FAULTS[fault.kind].disk for fault, hit in self.active.values())
+        return any(hit == node and self.kinds[fault.kind].disk for fault, hit in self.active.values())
 
     def stop_cleanly(self, node: int, delay_ms: int) -> None:
         """Ask the process to stop; `halted` tells when it has."""

@@ -19,7 +19,7 @@ from attrs import define, evolve, field
 
 from fencepost.campaign.faults.clocks import TIME_FAULTS
 from fencepost.impl.coordinator.group import name_in
-from fencepost.traces.events import Event, Name
+from fencepost.traces.events import OFFSET_DELETED, Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.plan import Plan
 
@@ -73,7 +73,8 @@ class GroupFacts:
         told = msgspec.json.decode(event.detail)
         group = told["group"]
         waited = event.time - self.busy.get(group, (-1, 0))[1]
-        if event.cause != "Empty" or waited * 100 < self.retention * TOLERANCE_PERCENT:
+        in_time = event.cause == "Empty" and waited * 100 >= self.retention * TOLERANCE_PERCENT
+        if not in_time and event.cause != OFFSET_DELETED:
             return
         self.rows.append(
             Operation(

@@ -10,7 +10,8 @@ Owns the phases and their bounds. The story in order:
 5. final     one client reads every partition to its end; all replicas' logs are written into the trace
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from attrs import define, evolve, field
 
@@ -66,7 +67,7 @@ class Run:
     operations, once the plan is complete (a live one grows until it is healed). rows: the trace as canonical rows, when the run is over."""
 
     plan: Plan
-    cluster: FaultyCluster = field(init=False)
+    cluster: "WorkingCluster" = field(init=False)
     workload: Workload = field(init=False)
     reader: int = field(init=False)
     rows: Rows = field(init=False)
@@ -74,9 +75,11 @@ class Run:
     setup_failed: str = ""
 
     def __attrs_post_init__(self) -> None:
-        self.cluster = _WorkingCluster(plan=self.plan)
-        self.workload = Workload(self.cluster)
-        self.cluster.workload = self.workload
+        self.cluster = self._make_cluster()
+        self.workload = self.cluster.workload = Workload(self.cluster)
+
+    def _make_cluster(self) -> "WorkingCluster":
+        return WorkingCluster(plan=self.plan)
 
     # ---- the story
 
@@ -192,29 +195,9 @@ class Run:
 
     def _dump_logs(self) -> None:
         self.cluster.note(Name.PHASE, cause="end")
-        for broker in self.cluster.broker_ids:
-            core = self.cluster.world.hosts[broker].core
-            if core is None or core.shutdown.shutting_down:
-                continue  # its logs are closed
-            for key, partition in sorted(core.replicas.partitions.items()):
-                empty = (-1, partition.log.log_start_offset, ())
-                for epoch, base, values in list(runs_of(partition.log)) or [empty]:
-                    self.cluster.recorded(
-                        Event(
-                            time=self.cluster.now,
-                            name=Name.REPLICA_LOG,
-                            node=broker,
-                            topic=key.topic,
-                            partition=key.partition,
-                            leader_epoch=epoch,
-                            offset=base,
-                            values=values,
-                            end_offset=partition.log.log_end_offset,
-                            high_watermark=partition.high_watermark,
-                            log_start_offset=partition.log.log_start_offset,
-                            leader=partition.leader,
-                        )
-                    )
+        cores = {broker: self.cluster.world.hosts[broker].core for broker in self.cluster.broker_ids}
+        for event in replica_logs(cores, self.cluster.now):
+            self.cluster.recorded(event)
 
     def _trace(self) -> Trace:
         operations = self.cluster.finished_operations(self.workload.undecided())
@@ -325,7 +308,31 @@ class Run:
         )
 
 
-class _WorkingCluster(FaultyCluster):
+def replica_logs(cores: Mapping[int, Any], now: int) -> Iterator[Event]:
+    """The dump of every replica's log, as events of this time. cores: of the brokers, None of one that is down."""
+    for broker, core in cores.items():
+        if core is None or core.shutdown.shutting_down:
+            continue  # its logs are closed
+        for key, partition in sorted(core.replicas.partitions.items()):
+            empty = (-1, partition.log.log_start_offset, ())
+            for epoch, base, values in list(runs_of(partition.log)) or [empty]:
+                yield Event(
+                    time=now,
+                    name=Name.REPLICA_LOG,
+                    node=broker,
+                    topic=key.topic,
+                    partition=key.partition,
+                    leader_epoch=epoch,
+                    offset=base,
+                    values=values,
+                    end_offset=partition.log.log_end_offset,
+                    high_watermark=partition.high_watermark,
+                    log_start_offset=partition.log.log_start_offset,
+                    leader=partition.leader,
+                )
+
+
+class WorkingCluster(FaultyCluster):
     """A cluster whose clients go on working: the workload hears of every completion."""
 
     workload: Workload

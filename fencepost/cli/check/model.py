@@ -13,7 +13,7 @@ from attrs import define, field
 from rich.table import Table
 
 from fencepost.checkers.verdict import Decision
-from fencepost.cli.model_parameters import parameter_options, parameters_of
+from fencepost.cli.model.parameters import parameter_options, parameters_of
 from fencepost.console.options import Decorator
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, strongest

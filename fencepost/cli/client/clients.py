@@ -3,8 +3,11 @@
 Owns the look at cluster.json and at the topic in ZooKeeper before any work begins. Must not know what is sent or read.
 """
 
-from collections.abc import Mapping
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import rich_click as click
 from attrs import frozen
@@ -12,8 +15,27 @@ from attrs import frozen
 from fencepost.console.options import Decorator
 from fencepost.traces.errors import FencepostError
 
+if TYPE_CHECKING:
+    from fencepost.impl.runtime.addresses import Address
+    from fencepost.impl.runtime.client import Connect
+
 REQUEST_TIMEOUT_MS = 5_000
 """Of one attempt: a broker that died is noticed by it. Kafka's clients wait 30 s."""
+
+PASSWORD = "FENCEPOST_PASSWORD"
+"""The environment variable: a command line is seen by everybody on the machine."""
+
+
+def _bootstrap(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> tuple[tuple[str, int], ...]:
+    from fencepost.impl.runtime.addresses import parse_address
+
+    try:
+        return tuple(parse_address(part) for part in value.split(",")) if value else ()
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
 
 directory_option: Decorator = click.option(
     "--directory",
@@ -21,6 +43,23 @@ directory_option: Decorator = click.option(
     default=Path("out/cluster"),
     show_default=True,
     help="Of a running `fencepost cluster`.",
+)
+bootstrap_option: Decorator = click.option(
+    "--bootstrap",
+    metavar="HOST:PORT,...",
+    callback=_bootstrap,
+    help="Of any Kafka, instead of a cluster's directory: brokers to begin with.",
+)
+ca_option: Decorator = click.option(
+    "--tls-ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="With --bootstrap: talk TLS, and trust the certificates that this file (PEM) signs.",
+)
+user_option: Decorator = click.option(
+    "--user",
+    metavar="NAME",
+    help=f"With --bootstrap: come in by SASL/PLAIN under this name, with the password in ${PASSWORD}.",
 )
 record_option: Decorator = click.option(
     "--record",
@@ -35,10 +74,11 @@ partition_option: Decorator = click.option(
 
 @frozen(kw_only=True)
 class Target:
-    """addresses: of the brokers. partitions: of the topic, ascending."""
+    """brokers: their ids. connect: how a client core reaches them. partitions: of the topic, ascending."""
 
     topic: str
-    addresses: Mapping[int, tuple[str, int]]
+    brokers: tuple[int, ...]
+    connect: "Connect | Mapping[int, Address]"
     partitions: tuple[int, ...]
 
     def chosen(self, partition: int | None) -> tuple[int, ...]:
@@ -54,8 +94,58 @@ class Target:
         return (partition,)
 
 
-def target(directory: Path, topic: str) -> Target:
-    """The cluster of this directory and the topic in it. Raises FencepostError."""
+@frozen(kw_only=True)
+class Bootstrap:
+    """A Kafka that is somewhere: servers to begin with, and how to come in."""
+
+    servers: tuple[tuple[str, int], ...]
+    ca: Path | None
+    user: str | None
+
+
+def target(directory: Path, topic: str, bootstrap: Bootstrap) -> Target:
+    """The cluster that is meant, and the topic in it: the one of this directory, unless bootstrap servers are
+    named. Raises FencepostError."""
+    if bootstrap.servers:
+        return _anywhere(bootstrap, topic)
+    if bootstrap.ca or bootstrap.user:
+        raise click.UsageError("--tls-ca and --user say how to come in at --bootstrap, which is not given")
+    return _of_directory(directory, topic)
+
+
+def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
+    import ssl
+
+    from fencepost.wire.client import Access, KafkaNetwork, look_around
+
+    tls = None if bootstrap.ca is None else ssl.create_default_context(cafile=bootstrap.ca)
+    access = Access(tls=tls, user=bootstrap.user or "", password=os.environ.get(PASSWORD, ""))
+    addresses, metadata = asyncio.run(look_around(bootstrap.servers, access))
+    names = sorted({each.partition.topic for each in metadata.partitions})
+    where = ",".join(f"{host}:{port}" for host, port in bootstrap.servers)
+    partitions = tuple(
+        sorted(each.partition.partition for each in metadata.partitions if each.partition.topic == topic)
+    )
+    if not partitions:
+        raise _no_topic(topic, [name for name in names if not name.startswith("__")], where)
+    return Target(
+        topic=topic,
+        brokers=tuple(addresses),
+        connect=lambda node, receive: KafkaNetwork(dict(addresses), receive, access),
+        partitions=partitions,
+    )
+
+
+def _no_topic(topic: str, names: Sequence[str], where: str) -> FencepostError:
+    return FencepostError(
+        expected=f"one of the topics {', '.join(names)}" if names else "a topic of this cluster",
+        seen=topic if names else f"{topic}, and no topic at all",
+        where=where,
+        hint="`fencepost topics create` makes one",
+    )
+
+
+def _of_directory(directory: Path, topic: str) -> Target:
     from fencepost.impl.runtime.zookeeper.blocking import BlockingZooKeeper
     from fencepost.impl.runtime.zookeeper.server import HOST
     from fencepost.impl.zookeeper import znodes
@@ -67,15 +157,10 @@ def target(directory: Path, topic: str) -> Target:
         found = zookeeper.ask(GetData(znodes.topic_path(topic)))
         listed = zookeeper.ask(GetChildren(znodes.TOPICS))
     if not isinstance(found, Data):
-        names = listed.names if isinstance(listed, Children) else ()
-        raise FencepostError(
-            expected=f"one of the topics {', '.join(names)}" if names else "a topic of this cluster",
-            seen=topic if names else f"{topic}, and no topic at all",
-            where=str(directory),
-            hint="`fencepost topics create` makes one",
-        )
+        raise _no_topic(topic, listed.names if isinstance(listed, Children) else (), str(directory))
     return Target(
         topic=topic,
-        addresses={number: (HOST, broker.port) for number, broker in state.brokers.items()},
+        brokers=tuple(state.brokers),
+        connect={number: (HOST, broker.port) for number, broker in state.brokers.items()},
         partitions=tuple(sorted(znodes.decode_topic(found.data))),
     )

@@ -30,7 +30,8 @@ POLL_S = 0.1
 """How often a consumer without news looks whether its patience is over."""
 FAREWELL_S = 3.0
 """Most time that the last commit and the leave may take; the group notices the absence of a member by itself."""
-NO_VALUE = -1
+FOREIGN = 1 << 62
+"""Value ids from here on are of records that no workload wrote (impl/log/values.py), -1 is none."""
 
 
 @define
@@ -87,7 +88,7 @@ def nameable(rows: Sequence[Operation]) -> tuple[list[Operation], int]:
     """The rows without records that carry no value id, and how many those are. What was fetched and not printed counts as read."""
     kept, without = [], 0
     for row in rows:
-        known = tuple(record for record in row.records if record.value != NO_VALUE)
+        known = tuple(record for record in row.records if 0 <= record.value < FOREIGN)
         without += len(row.records) - len(known)
         kept.append(evolve(row, records=known))
     return kept, without
@@ -113,7 +114,7 @@ class Alone:
 
         reader, loop = self._make(), asyncio.get_running_loop()
         heard = loop.time()
-        async with running(reader, self.where.addresses, self.rows.append) as client:
+        async with running(reader, self.where.connect, self.rows.append) as client:
             while not self.lines.full:
                 try:
                     async with asyncio.timeout(POLL_S):
@@ -134,7 +135,7 @@ class Alone:
 
         return make_reader(
             ClientOptions(request_timeout_ms=REQUEST_TIMEOUT_MS, fetch_wait_max_ms=500),
-            ClientMetadata(tuple(self.where.addresses)),
+            ClientMetadata(self.where.brokers),
             tuple(TopicPartition(self.where.topic, number) for number in self.partitions),
             from_beginning=self.from_beginning,
         )
@@ -169,7 +170,7 @@ class Member:
         now = _clock()
         async with running(
             consumer,
-            self.where.addresses,
+            self.where.connect,
             lambda row: self._ended(row, now()),
             lambda row: self._begun(row, now()),
         ) as client:
@@ -207,7 +208,7 @@ class Member:
             auto_offset_reset="earliest" if self.from_beginning else "latest",
         )
         identity = ConsumerIdentity(process=0, group=self.group, topics=(self.where.topic,))
-        return Consumer(identity, options, ClientMetadata(tuple(self.where.addresses)), self)
+        return Consumer(identity, options, ClientMetadata(self.where.brokers), self)
 
     # ---- rows
 

@@ -15,13 +15,30 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
 from fencepost.impl.zookeeper.interface import Children, Create, Data, GetChildren, GetData, SetData
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.outcomes import ErrorCode
 
 Assignment = Mapping[int, tuple[int, ...]]
 Named = TypeVar("Named", bound=Hashable)
 
 
 class AdminError(FencepostError, ValueError):
-    """A request that the cluster cannot carry out as it is; nothing was written."""
+    """A request that the cluster cannot carry out as it is; nothing was written. code: what a broker answers that is asked for it."""
+
+    def __init__(
+        self,
+        *,
+        expected: str,
+        seen: str,
+        where: str,
+        hint: str = "",
+        code: ErrorCode = ErrorCode.INVALID_REQUEST,
+    ) -> None:
+        super().__init__(expected=expected, seen=seen, where=where, hint=hint)
+        self.code = code
+
+
+class ChangedMeanwhileError(AdminError):
+    """What was read had changed when the write came: somebody else was faster. Whoever asks again reads anew."""
 
 
 @frozen
@@ -57,10 +74,14 @@ class ClusterTopics:
                 seen=name,
                 where=where,
                 hint="fencepost topics list shows which do",
+                code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             )
         if name in self.deleting:
             raise AdminError(
-                expected="a topic that stays", seen=f"{name}, which is marked for deletion", where=where
+                expected="a topic that stays",
+                seen=f"{name}, which is marked for deletion",
+                where=where,
+                code=ErrorCode.INVALID_TOPIC_EXCEPTION,
             )
         return self.topics[name]
 
@@ -68,7 +89,11 @@ class ClusterTopics:
         """The brokers, of which there must be one at least."""
         if not self.brokers:
             raise AdminError(
-                expected="at least one live broker", seen="none", where=where, hint="start the cluster first"
+                expected="at least one live broker",
+                seen="none",
+                where=where,
+                hint="start the cluster first",
+                code=ErrorCode.INVALID_REPLICATION_FACTOR,
             )
         return self.brokers
 

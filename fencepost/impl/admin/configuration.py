@@ -1,15 +1,26 @@
 """The configuration of topics: check, alter, describe (SPEC.md Z). Owns the checks and the one write; brokers take it over when they are notified."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 
-from fencepost.impl.admin.cluster import AdminError, ClusterTopics, fitting, read_cluster, refuse_twice
-from fencepost.impl.broker.topic_config import SETTINGS
+from fencepost.impl.admin.cluster import (
+    AdminError,
+    ChangedMeanwhileError,
+    ClusterTopics,
+    fitting,
+    read_cluster,
+    refuse_twice,
+)
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Setting
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
+from fencepost.traces.outcomes import ErrorCode
 
+Change = Callable[[Mapping[str, str]], dict[str, str]]
+"""From the overrides that a topic has to those that it shall have. Raises AdminError."""
 CHANGE_PARENTS = (Create(znodes.CONFIG), Create(znodes.TOPIC_CONFIGS), Create(znodes.CONFIG_CHANGES))
 CONFIG_BYTES = 512
 """What a topic's configuration is believed to hold."""
@@ -23,49 +34,76 @@ def change_of(topic: str) -> Create:
 def check_config(topic: str, config: Mapping[str, str]) -> None:
     """Names that brokers know and values that they take. Raises AdminError."""
     for name, value in sorted(config.items()):
-        _check_name(topic, name)
-        setting = SETTINGS[name]
+        setting = setting_of(topic, name)
         try:
             setting.read(value)
         except ValueError:
             raise AdminError(
-                expected=setting.expected, seen=repr(value), where=f"topic {topic}: {name}"
+                expected=setting.expected,
+                seen=repr(value),
+                where=f"topic {topic}: {name}",
+                code=ErrorCode.INVALID_CONFIG,
             ) from None
 
 
-def _check_name(topic: str, name: str) -> None:
-    if name not in SETTINGS:
+def setting_of(topic: str, name: str) -> Setting:
+    """A setting that brokers know, be it without meaning to them. Raises AdminError."""
+    setting = SETTINGS.get(name) or ACCEPTED.get(name)
+    if setting is None:
         names = ", ".join(sorted(SETTINGS))
-        raise AdminError(expected=f"one of the settings {names}", seen=repr(name), where=f"topic {topic}")
+        raise AdminError(
+            expected=f"one of the settings {names}",
+            seen=repr(name),
+            where=f"topic {topic}",
+            code=ErrorCode.INVALID_CONFIG,
+        )
+    return setting
 
 
 def alter_config(topic: str, added: Mapping[str, str], removed: Collection[str]) -> ZooKeeperSteps:
     """Write the topic's configuration with these overrides and without those, and notify the brokers; returns it. Raises AdminError."""
-    where = f"topic {topic}"
     check_config(topic, added)
     if added.keys() | removed:
-        refuse_twice((*added, *removed), "setting", where)
+        refuse_twice((*added, *removed), "setting", f"topic {topic}")
+    config = yield from change_config(topic, partial(_altered, topic, added, removed))
+    return config
+
+
+def _altered(
+    topic: str, added: Mapping[str, str], removed: Collection[str], current: Mapping[str, str]
+) -> dict[str, str]:
+    absent = [name for name in removed if name not in current]
+    if absent:
+        raise AdminError(
+            expected="a setting that the topic has of its own", seen=repr(absent[0]), where=f"topic {topic}"
+        )
+    return {name: value for name, value in current.items() if name not in removed} | dict(added)
+
+
+def change_config(topic: str, change: Change, *, validate_only: bool = False) -> ZooKeeperSteps:
+    """Write what `change` makes of the topic's overrides and notify the brokers; returns it. validate_only: everything but the write. Raises
+    AdminError."""
+    where, path = f"topic {topic}", znodes.config_path(topic)
     cluster: ClusterTopics = yield from read_cluster({topic})
     cluster.topic(topic, "alter")
-    path = znodes.config_path(topic)
     current = yield GetData(path)
-    config = _decoded(current, where) if isinstance(current, Data) else {}
-    for name in removed:
-        if name not in config:
-            raise AdminError(expected="a setting that the topic has of its own", seen=repr(name), where=where)
-        del config[name]
-    config.update(added)
+    before = _decoded(current, where) if isinstance(current, Data) else {}
+    config = change(before)
+    check_config(topic, {name: value for name, value in config.items() if before.get(name) != value})
     data = znodes.encode_configuration(config)
     write = SetData(path, data, current.stat.version) if isinstance(current, Data) else Create(path, data)
     fitting(write, where)
+    if validate_only:
+        return config
     yield CHANGE_PARENTS
     reply = yield Multi((write, change_of(topic)))
     if isinstance(reply, Failed):
-        raise AdminError(
+        raise ChangedMeanwhileError(
             expected="a topic that nobody else changes",
             seen=f"that another was faster ({reply.error.value})",
             where=where,
             hint="ask again",
+            code=ErrorCode.REQUEST_TIMED_OUT,
         )
     return config
 

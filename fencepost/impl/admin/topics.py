@@ -1,6 +1,6 @@
 """Topics: create, delete, add partitions, describe (C14). Owns the checks and the one write of each; the controller does the rest."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 from attrs import frozen
@@ -8,7 +8,9 @@ from attrs import frozen
 from fencepost.impl.admin.cluster import (
     AdminError,
     Assignment,
+    ChangedMeanwhileError,
     ClusterTopics,
+    Topic,
     fitting,
     read_cluster,
     read_states,
@@ -18,9 +20,15 @@ from fencepost.impl.controller.placement import place_replicas
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.topic_partition import TopicPartition, is_legal_topic
 from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import JUTE_MAXBUFFER
 from fencepost.impl.zookeeper.interface import Create, Failed, Multi, SetData, ZooKeeperError
 from fencepost.impl.zookeeper.znodes import LeaderAndIsr
+from fencepost.traces.outcomes import ErrorCode
 
+MOST_PARTITIONS = JUTE_MAXBUFFER // len('"0":[1],')
+"""Of a topic: its node would fit no ZooKeeper request with more. Checked before the replicas are placed, so that a large number costs nothing."""
+MOST_SHOWN = 64
+"""Characters, or numbers, of a wrong value that an error shows."""
 Draw = Callable[[int], int]
 """A number from 0 up to, not including, this one: where the placement of replicas starts."""
 
@@ -49,14 +57,17 @@ def create_topic(
     draw: Draw,
     assignment: Assignment | None = None,
     config: Mapping[str, str] | None = None,
+    validate_only: bool = False,
 ) -> ZooKeeperSteps:
     """Place the replicas, or take an assignment, and create the topic's nodes; returns the assignment. config: overrides, which brokers are told of
-    before there is a replica. Raises AdminError, ReplicationFactorError."""
+    before there is a replica. validate_only: everything but the write. Raises AdminError, ReplicationFactorError."""
     config = config or {}
+    check_name(name)
     check_config(name, config)
     cluster: ClusterTopics = yield from read_cluster(())
     _may_be_created(name, cluster)
     if assignment is None:
+        check_count(partitions, f"topic {name}")
         brokers = cluster.live_brokers(f"topic {name}")
         assignment = place_replicas(
             brokers,
@@ -69,38 +80,70 @@ def create_topic(
         _may_be_assigned(name, assignment, cluster)
     create = Create(znodes.topic_path(name), znodes.encode_topic(dict(assignment)))
     fitting(create, f"topic {name}")
+    if validate_only:
+        return assignment
     yield CHANGE_PARENTS
     configuration = znodes.encode_configuration(config)
     rest = (change_of(name), create) if config else (create,)
     reply = yield Multi((Create(znodes.config_path(name), configuration), *rest))
     if isinstance(reply, Failed) and (reply.error, reply.index) == (ZooKeeperError.NODE_EXISTS, 0):
         reply = yield Multi((SetData(znodes.config_path(name), configuration), *rest))
-    _done(reply, f"topic {name}", "a topic that nobody else creates")
+    _done(reply, f"topic {name}", "a topic that nobody else creates", code=ErrorCode.TOPIC_ALREADY_EXISTS)
     return assignment
+
+
+def check_name(name: str) -> None:
+    """A name that a topic may have (Kafka's Topic.validate). Raises AdminError."""
+    if not is_legal_topic(name):
+        raise AdminError(
+            expected="a name of 1 to 249 letters, digits, dots, underscores and hyphens",
+            seen=repr(name[:MOST_SHOWN]),
+            where="topic",
+            code=ErrorCode.INVALID_TOPIC_EXCEPTION,
+        )
+
+
+def check_count(partitions: int, where: str) -> None:
+    """A number of partitions that a topic may have. Raises AdminError."""
+    if not 1 <= partitions <= MOST_PARTITIONS:
+        raise AdminError(
+            expected=f"from 1 to {MOST_PARTITIONS:,} partitions",
+            seen=str(partitions),
+            where=where,
+            code=ErrorCode.INVALID_PARTITIONS,
+        )
 
 
 def _may_be_created(name: str, cluster: ClusterTopics) -> None:
     where = f"topic {name}"
-    if not is_legal_topic(name):
-        raise AdminError(
-            expected="a name of 1 to 249 letters, digits, dots, underscores and hyphens",
-            seen=repr(name),
-            where="topic",
-        )
     if name in cluster.names:
         gone = ", which is marked for deletion" if name in cluster.deleting else ""
-        raise AdminError(expected="a new topic", seen=f"one that exists{gone}", where=where)
+        raise AdminError(
+            expected="a new topic",
+            seen=f"one that exists{gone}",
+            where=where,
+            code=ErrorCode.TOPIC_ALREADY_EXISTS,
+        )
     collides = [other for other in cluster.names if other.replace(".", "_") == name.replace(".", "_")]
     if collides:
         raise AdminError(
             expected="a name that differs in more than dots and underscores from those of other topics",
             seen=f"topic {collides[0]}",
             where=where,
+            code=ErrorCode.INVALID_TOPIC_EXCEPTION,
         )
 
 
-def _may_be_assigned(name: str, assignment: Assignment, cluster: ClusterTopics) -> None:
-    factors = {len(replicas) for replicas in assignment.values()}
+def _may_be_assigned(name: str, assignment: Assignment, cluster: ClusterTopics, first: int = 0) -> None:
+    """first: the number that the partitions count from."""
+    numbers, factors = sorted(assignment), {len(replicas) for replicas in assignment.values()}
+    if not numbers or numbers != list(range(first, first + len(numbers))):
+        raise AdminError(
+            expected=f"partitions numbered from {first} on without a gap",
+            seen=", ".join(map(str, numbers[:MOST_SHOWN])) or "none",
+            where=f"topic {name}",
+            code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        )
     for number, replicas in assignment.items():
         check_replicas(TopicPartition(name, number), replicas, cluster)
     if len(factors) > 1:
@@ -108,6 +151,7 @@ def _may_be_assigned(name: str, assignment: Assignment, cluster: ClusterTopics) 
             expected="as many replicas for every partition",
             seen=" and ".join(str(factor) for factor in sorted(factors)),
             where=f"topic {name}",
+            code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
         )
 
 
@@ -116,23 +160,25 @@ def check_replicas(
 ) -> None:
     """Replicas that a partition may be given: at least one, none twice, all on live brokers."""
     where = f"{where}: partition {key}" if where else f"partition {key}"
-    listed = ", ".join(str(broker) for broker in replicas)
+    wrong = _wrong_with(replicas, cluster)
+    if wrong is not None:
+        expected, seen = wrong
+        raise AdminError(expected=expected, seen=seen, where=where, code=ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+
+
+def _wrong_with(replicas: tuple[int, ...], cluster: ClusterTopics) -> tuple[str, str] | None:
+    """Expected and seen; None if nothing is wrong."""
     if not replicas:
-        raise AdminError(expected="at least one replica", seen="none", where=where)
+        return "at least one replica", "none"
     if len(replicas) > len(cluster.brokers):
-        raise AdminError(
-            expected=f"at most {len(cluster.brokers)} replicas, the number of brokers",
-            seen=str(len(replicas)),
-            where=where,
-        )
+        return f"at most {len(cluster.brokers)} replicas, the number of brokers", str(len(replicas))
     if len(set(replicas)) < len(replicas):
-        raise AdminError(expected="each broker once", seen=f"replicas {listed}", where=where)
+        return "each broker once", f"replicas {', '.join(str(broker) for broker in replicas)}"
     dead = [broker for broker in replicas if broker not in cluster.brokers]
     if dead:
         alive = ", ".join(str(broker) for broker in cluster.brokers)
-        raise AdminError(
-            expected=f"replicas on live brokers ({alive})", seen=f"broker {dead[0]}", where=where
-        )
+        return f"replicas on live brokers ({alive})", f"broker {dead[0]}"
+    return None
 
 
 def delete_topic(name: str) -> ZooKeeperSteps:
@@ -143,8 +189,15 @@ def delete_topic(name: str) -> ZooKeeperSteps:
     _done(reply, f"topic {name}", "a topic that is not marked for deletion yet")
 
 
-def add_partitions(name: str, partitions: int) -> ZooKeeperSteps:
-    """Let the topic have so many; replicas are placed as if all had been placed at once. Returns the assignment."""
+def add_partitions(
+    name: str,
+    partitions: int,
+    assignment: Sequence[tuple[int, ...]] | None = None,
+    *,
+    validate_only: bool = False,
+) -> ZooKeeperSteps:
+    """Let the topic have so many; replicas are placed as if all had been placed at once. assignment: replicas of each new partition. validate_only:
+    everything but the write. Returns the whole assignment. Raises AdminError, ReplicationFactorError."""
     cluster: ClusterTopics = yield from read_cluster({name})
     topic = cluster.topic(name, "alter")
     where, count = f"topic {name}", len(topic.assignment)
@@ -153,17 +206,33 @@ def add_partitions(name: str, partitions: int) -> ZooKeeperSteps:
             expected=f"more than its {count} partitions: their number can only be increased",
             seen=str(partitions),
             where=where,
+            code=ErrorCode.INVALID_PARTITIONS,
         )
+    check_count(partitions, where)
     if any(key.topic == name for key in cluster.reassigning):
         raise AdminError(
             expected="a topic whose partitions stay where they are",
             seen="a reassignment in progress",
             where=where,
             hint="wait until fencepost reassign --verify says that it is completed",
+            code=ErrorCode.REASSIGNMENT_IN_PROGRESS,
         )
-    brokers = cluster.live_brokers(where)
-    start = _start(brokers, topic.assignment)
-    added = place_replicas(
+    if assignment is None:
+        added = _place_more(topic, partitions, cluster.live_brokers(where))
+    else:
+        added = dict(enumerate(assignment, count))
+        _may_be_added(name, topic, partitions, added, cluster)
+    everything = {**topic.assignment, **added}
+    write = SetData(znodes.topic_path(name), znodes.encode_topic(everything), topic.version)
+    fitting(write, where)
+    if not validate_only:
+        _done((yield write), where, "a topic that nobody else changes")
+    return everything
+
+
+def _place_more(topic: Topic, partitions: int, brokers: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+    count, start = len(topic.assignment), _start(brokers, topic.assignment)
+    return place_replicas(
         brokers,
         partitions=partitions - count,
         replication_factor=topic.replication_factor,
@@ -171,11 +240,28 @@ def add_partitions(name: str, partitions: int) -> ZooKeeperSteps:
         shift=start,
         first_partition=count,
     )
-    assignment = {**topic.assignment, **added}
-    write = SetData(znodes.topic_path(name), znodes.encode_topic(assignment), topic.version)
-    reply = yield fitting(write, where)
-    _done(reply, where, "a topic that nobody else changes")
-    return assignment
+
+
+def _may_be_added(
+    name: str, topic: Topic, partitions: int, added: Assignment, cluster: ClusterTopics
+) -> None:
+    where, more = f"topic {name}", partitions - len(topic.assignment)
+    if len(added) != more:
+        raise AdminError(
+            expected=f"replicas for {more} more partitions",
+            seen=f"for {len(added)}",
+            where=where,
+            code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        )
+    _may_be_assigned(name, added, cluster, len(topic.assignment))
+    factor = len(next(iter(added.values())))
+    if factor != topic.replication_factor:
+        raise AdminError(
+            expected=f"{topic.replication_factor} replicas, as partition 0 has",
+            seen=str(factor),
+            where=where,
+            code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        )
 
 
 def _start(brokers: tuple[int, ...], assignment: Assignment) -> int:
@@ -204,12 +290,13 @@ def describe_topics(names: Collection[str] | None = None) -> ZooKeeperSteps:
     ]
 
 
-def _done(reply: object, where: str, expected: str) -> None:
-    """A write that another one came before."""
+def _done(reply: object, where: str, expected: str, code: ErrorCode = ErrorCode.REQUEST_TIMED_OUT) -> None:
+    """A write that another one came before. code: retriable unless it says more."""
     if isinstance(reply, Failed):
-        raise AdminError(
+        raise ChangedMeanwhileError(
             expected=expected,
             seen=f"that another was faster ({reply.error.value})",
             where=where,
             hint="ask again",
+            code=code,
         )

@@ -8,7 +8,9 @@ from functools import partial
 from typing import Any
 
 from attrs import define, field
+from msgspec import structs
 
+from fencepost.impl.administration.administration import Administration, make_administration
 from fencepost.impl.broker.control_gate import ControlGate
 from fencepost.impl.broker.controlled_shutdown import TIMER as SHUTDOWN_TIMER
 from fencepost.impl.broker.controlled_shutdown import ControlledShutdown
@@ -73,6 +75,7 @@ class Broker:
     shutdown: ControlledShutdown
     groups: GroupCoordinator
     config: DynamicConfig
+    administration: Administration
     _handlers: dict[type, Callable[[int, Any], None]] = field(factory=dict)
     _inputs: dict[type, Callable[[Any], None]] = field(factory=dict)
     _timers: dict[str | int, Callable[..., None]] = field(factory=dict)
@@ -86,6 +89,8 @@ class Broker:
             controller = self.controller
             if controller.queue or controller.beside is not None:
                 controller.pump()
+            if self.administration.desk.looking:
+                self.administration.desk.look()
         except (LogOfflineError, OSError) as error:
             self._log_directory_failed(error)
         return broker_context.outbox
@@ -176,7 +181,11 @@ class Broker:
             self.broker_context.record(Name.LIVE_BROKERS, replicas=self.metadata.live_brokers)
 
     def _on_metadata(self, source: int, request: kafka.MetadataRequest) -> None:
-        self.broker_context.reply(source, self.metadata.answer(request), request.correlation_id)
+        answer = self.metadata.answer(request)
+        if request.allow_auto_topic_creation and answer.errors:
+            created = self.administration.topics.auto_create([name for name, _ in answer.errors])
+            answer = structs.replace(answer, errors=tuple(created.items()))
+        self.broker_context.reply(source, answer, request.correlation_id)
 
 
 def make_broker(
@@ -221,6 +230,7 @@ def make_broker(
             log_manager.begin_cleaning()
 
     isr.on_settled.append(settled)
+    groups = make_groups(parts, leader, metadata, procedures)
     broker = Broker(
         broker_context,
         procedures,
@@ -231,13 +241,16 @@ def make_broker(
         controller,
         registration,
         shutdown,
-        make_groups(parts, leader, metadata, procedures),
+        groups,
         DynamicConfig(
             broker_context,
             Procedures(broker_context),
             configured,
             replicas.all_configured,
             controller.on_unclean_enabled,
+        ),
+        make_administration(
+            broker_context, procedures, controller, metadata, partitions, groups.create_topic
         ),
     )
     _connect(broker, parts)
@@ -292,6 +305,7 @@ def _connect(broker: Broker, parts: Parts) -> None:
         kafka.ControlledShutdownResponse: shutdown.on_response,
     }
     broker._handlers.update(broker.groups.handlers)
+    broker._handlers.update(broker.administration.handlers)
     broker._timers = {
         PURGATORY_TIMER: leader.expire,
         TIMEOUT_TIMER: partial(fetcher.on_timer, TIMEOUT_TIMER),
@@ -306,6 +320,7 @@ def _connect(broker: Broker, parts: Parts) -> None:
         SHUTDOWN_TIMER[0]: shutdown.on_timer,
         BALANCE_TIMER[0]: controller.on_balance_timer,
         **broker.groups.timers,
+        **broker.administration.timers,
     }
 
 

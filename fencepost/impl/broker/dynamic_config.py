@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection
 import msgspec
 from attrs import define, field
 
-from fencepost.impl.broker.topic_config import configured
 from fencepost.impl.controller.grouped_reads import read_nodes
 from fencepost.impl.core.broker_context import MILLISECOND, BrokerContext
 from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
+from fencepost.impl.core.topic_config import configured
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import (

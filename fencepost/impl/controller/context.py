@@ -32,6 +32,8 @@ class ControllerContext:
     assignments: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
     states: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
+    origins: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
+    """The replicas that each of them began with, where they are known."""
     stopping: dict[TopicPartition, dict[int, None]] = field(factory=dict)
     deleting: dict[str, None] = field(factory=dict)
     out_of_service: dict[str, None] = field(factory=dict)

@@ -132,6 +132,27 @@ class Controller:
         """A broker wants to stop."""
         self.queue.append(lambda: self._shut_down(source, request))
 
+    def ask(
+        self, procedure: Callable[[ControllerState], ZooKeeperSteps], refused: Callable[[], None]
+    ) -> None:
+        """Queue what somebody asks of the controller. refused: called instead if this broker is not the controller, or resigns on the way."""
+        if not self.state.active:
+            refused()
+            return
+        self.queue.append(lambda: self._answer(procedure, refused))
+
+    def _answer(
+        self, procedure: Callable[[ControllerState], ZooKeeperSteps], refused: Callable[[], None]
+    ) -> ZooKeeperSteps:
+        if not self.state.active:
+            refused()
+            return
+        try:
+            yield from procedure(self.state)
+        except (ControllerMovedError, GeneratorExit):
+            refused()
+            raise
+
     # ---- the queue
 
     def pump(self) -> None:

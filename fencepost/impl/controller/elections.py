@@ -124,7 +124,7 @@ def re_elect(controller: ControllerState, keys: Collection[TopicPartition]) -> Z
 
 
 def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
-    """Move leaderships to the preferred replicas, where they may lead."""
+    """Move leaderships to the preferred replicas, where they may lead. Returns the partitions written."""
     context = controller.context
     electable = context.electable()
 
@@ -132,7 +132,21 @@ def elect_preferred(controller: ControllerState, keys: Collection[TopicPartition
         choice = controller.election.preferred(context.assignments[key], state.isr, electable)
         return choice if choice and choice[0] != state.leader else None
 
-    yield from elect_together(controller, keys, strategy)
+    return (yield from elect_together(controller, keys, strategy))
+
+
+def elect_unclean(controller: ControllerState, keys: Collection[TopicPartition]) -> ZooKeeperSteps:
+    """Find leaders for partitions without a live one, in sync or not, whatever their topics allow: somebody asked for it (KIP-460). Returns the partitions
+    written."""
+    context = controller.context
+    electable = context.electable()
+
+    def strategy(key: TopicPartition, state: LeaderAndIsr) -> Choice | None:
+        if state.leader in context.live_brokers:
+            return None
+        return controller.election.offline(context.assignments[key], state.isr, electable, unclean=True)
+
+    return (yield from elect_together(controller, keys, strategy))
 
 
 def remove_from_isrs(

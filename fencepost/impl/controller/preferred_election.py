@@ -38,10 +38,10 @@ def _asked_for(controller: ControllerState, data: bytes) -> list[TopicPartition]
     except (ValueError, KeyError, TypeError) as error:
         controller.broker_context.record(Name.MARK, cause="preferred_election_refused", detail=repr(error))
         return []
-    return [key for key in keys if _eligible(controller, key)]
+    return [key for key in keys if eligible(controller, key)]
 
 
-def _eligible(controller: ControllerState, key: TopicPartition) -> bool:
+def eligible(controller: ControllerState, key: TopicPartition) -> bool:
     """Not while its replicas change, nor while its topic goes."""
     context = controller.context
     return key in context.states and context.in_service(key) and key not in context.reassigning
@@ -53,7 +53,7 @@ def balance_leaders(controller: ControllerState) -> ZooKeeperSteps:
     for broker in sorted(context.live_brokers):
         preferred = sorted(key for key, replicas in context.assignments.items() if replicas[0] == broker)
         moved = [
-            key for key in preferred if _eligible(controller, key) and context.states[key].leader != broker
+            key for key in preferred if eligible(controller, key) and context.states[key].leader != broker
         ]
         if len(moved) * 100 > len(preferred) * IMBALANCE_PERCENT:
             yield from elections.elect_preferred(controller, moved)

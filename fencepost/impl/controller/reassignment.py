@@ -25,7 +25,9 @@ from fencepost.impl.controller.strategies import Choice
 from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.grouping import JUTE_MAXBUFFER, REQUEST_BYTES, write_size
 from fencepost.impl.zookeeper.interface import (
+    Create,
     Data,
     Delete,
     Exists,
@@ -40,7 +42,9 @@ from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 ATTEMPTS = 16
-"""Rounds of removing entries: each is lost to an admin tool that writes the node."""
+"""Rounds of changing entries: each is lost to an admin tool that writes the node."""
+FENCE_BYTES = 256
+"""More than the fence of a write takes of a request."""
 
 # ---- step 1
 
@@ -53,15 +57,21 @@ def reassignments_requested(controller: ControllerState, *, resuming: bool = Fal
         return
     context = controller.context
     refused: Targets = {}
-    for key, target in _decode(controller, reply.data).items():
+    targets = _decode(controller, reply.data)
+    origins = znodes.decode_origins(reply.data) if targets else {}
+    for key, target in targets.items():
         if key in context.reassigning:
             continue
-        reason = why_not(controller, key, target, resuming=resuming)
+        accepted = resuming and key in origins
+        reason = why_not(controller, key, target, resuming=resuming, accepted=accepted)
         if reason:
             refused[key] = target
             controller.broker_context.record(Name.MARK, key, cause="reassignment_refused", detail=reason)
         else:
             context.reassigning[key] = target
+            origin = origins.get(key) if resuming else context.assignments[key]
+            if origin is not None:
+                context.origins[key] = origin
     if refused or _asks_for_nothing(reply.data):
         yield from remove_entries(controller, refused)
     yield from begin(controller, [key for key in sorted(context.reassigning) if key not in context.stopping])
@@ -85,11 +95,18 @@ def _decode(controller: ControllerState, data: bytes) -> Targets:
 
 
 def why_not(
-    controller: ControllerState, key: TopicPartition, target: tuple[int, ...], *, resuming: bool
+    controller: ControllerState,
+    key: TopicPartition,
+    target: tuple[int, ...],
+    *,
+    resuming: bool,
+    accepted: bool = False,
 ) -> str:
     """Why a reassignment cannot be done; empty if it can. One that the predecessor may have begun (AR holds the target) survives the death of a
     target broker. If AR *is* the target, the predecessor may have died between steps 1 and 2 of one that only adds replicas: no leader knows of them yet, and
-    they would never be in sync (found by the swarm, profile chaos, seed 408)."""
+    they would never be in sync (found by the swarm, profile chaos, seed 408).
+    accepted: the predecessor wrote the entry itself, after these checks; its target may be another than that which AR was grown for, so that to refuse it
+    now would leave AR grown."""
     context = controller.context
     if key not in context.assignments:
         return "the partition does not exist"
@@ -102,7 +119,7 @@ def why_not(
     in_sync = state is not None and set(target) <= set(state.isr)
     if assigned == target and (in_sync or not resuming):
         return "these are its replicas already"
-    begun = resuming and set(target) <= set(assigned)
+    begun = accepted or (resuming and set(target) <= set(assigned))
     dead = [broker for broker in target if broker not in context.live_brokers]
     return f"brokers {dead} are not alive" if dead and not begun else ""
 
@@ -127,13 +144,49 @@ def remove_entries(controller: ControllerState, done: Targets) -> ZooKeeperSteps
         pending = controller.guards.keep_pending(entries, removed)
         version = reply.stat.version
         remove = not pending and version > 0
-        change: SetData | Delete = SetData(znodes.REASSIGN, znodes.encode_reassignments(pending), version)
+        origins = znodes.decode_origins(reply.data) if pending else {}
+        data = znodes.encode_reassignments(pending, origins)
+        change: SetData | Delete = SetData(znodes.REASSIGN, data, version)
         if remove:
             change = Delete(znodes.REASSIGN, version)
         written = yield from controller.writer.write(context, change)
         gone = isinstance(written, Failed) and written.error is ZooKeeperError.NO_NODE
         if gone or (isinstance(written, MultiDone) and (pending or remove)):
             return
+
+
+def reassign(controller: ControllerState, targets: Targets) -> ZooKeeperSteps:
+    """Ask for these targets, as the admin tool does, or for others than before: a reassignment under way goes on to its new target from where it is. To
+    cancel one is to ask for the replicas that it began with. Returns why it could not be written; empty if it was."""
+    context = controller.context
+    moved = [key for key in targets if key in context.reassigning]
+    for _ in range(ATTEMPTS):
+        reply = yield GetData(znodes.REASSIGN)
+        entries: Targets = {}
+        origins: Targets = {}
+        if isinstance(reply, Data):
+            entries = _decode(controller, reply.data)
+            origins = znodes.decode_origins(reply.data) if entries else {}
+        origins |= {
+            key: context.origins[key] if key in context.origins else context.assignments[key]
+            for key in targets
+            if key in context.origins or key not in context.reassigning
+        }
+        data = znodes.encode_reassignments(entries | targets, origins)
+        write: Create | SetData = Create(znodes.REASSIGN, data)
+        if isinstance(reply, Data):
+            write = SetData(znodes.REASSIGN, data, reply.stat.version)
+        if write_size(write)[0] + REQUEST_BYTES > JUTE_MAXBUFFER - FENCE_BYTES:
+            return f"{len(entries | targets)} partitions are too many for one ZooKeeper node; ask for fewer at a time"
+        written = yield from controller.writer.write(context, write)
+        if isinstance(written, MultiDone):
+            break
+    else:
+        return "somebody else changes the reassignments all the time; ask again"
+    for key in moved:
+        context.reassigning[key] = targets[key]
+    yield from reassignments_requested(controller)
+    return ""
 
 
 # ---- steps 2 to 4
@@ -261,6 +314,7 @@ def retire_stopped(controller: ControllerState) -> ZooKeeperSteps:
     for key, target in targets.items():
         context.assignments[key] = target
         del context.reassigning[key], context.stopping[key]
+        context.origins.pop(key, None)
         controller.channels.add_metadata((key,))
         controller.broker_context.record(
             Name.MARK, key, controller_epoch=context.epoch, isr=target, cause="reassigned"

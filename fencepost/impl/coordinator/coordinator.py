@@ -8,6 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
+from fencepost.impl.coordinator.deletion import GroupDeletion
 from fencepost.impl.coordinator.group_log import APPEND_TIMER, GroupLog
 from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER, GroupLoading
 from fencepost.impl.coordinator.membership import GroupMembership
@@ -24,9 +25,6 @@ from fencepost.impl.replication.partition import Partition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
-
-REPLICAS = 3
-"""offsets.topic.replication.factor, or as many brokers as there are."""
 
 
 @define
@@ -48,6 +46,7 @@ class GroupCoordinator:
     def __attrs_post_init__(self) -> None:
         self.loading.on_loaded.append(self.membership.loaded)
         self.loading.on_unload.append(self.membership.unloaded)
+        deletion = GroupDeletion(self.table, self.log, self.offsets, self.metadata)
         self.handlers = {
             kafka.FindCoordinatorRequest: self.find,
             kafka.JoinGroupRequest: self.membership.join,
@@ -58,6 +57,8 @@ class GroupCoordinator:
             kafka.OffsetFetchRequest: self.offsets.fetch,
             kafka.ListGroupsRequest: self.list_groups,
             kafka.DescribeGroupRequest: self.describe,
+            kafka.DeleteGroupRequest: deletion.delete_group,
+            kafka.OffsetDeleteRequest: deletion.delete_offsets,
         }
         self.timers = {
             APPEND_TIMER: self.log.expire,
@@ -87,7 +88,7 @@ class GroupCoordinator:
         leader, _ = self.metadata.leaders.get(key, (-1, -1))
         error = NO_ERROR if self.table.count and leader >= 0 else ErrorCode.COORDINATOR_NOT_AVAILABLE
         if not any(known.topic == OFFSETS_TOPIC for known in self.metadata.leaders):
-            self._create_topic()
+            self.create_topic()
         response = kafka.FindCoordinatorResponse(
             correlation_id=request.correlation_id,
             error=error,
@@ -95,7 +96,8 @@ class GroupCoordinator:
         )
         self.table.broker_context.reply(source, response, request.correlation_id)
 
-    def _create_topic(self) -> None:
+    def create_topic(self) -> None:
+        """Create __consumer_offsets, unless it is under way, or may not be."""
         named = any(topic.name == OFFSETS_TOPIC for topic in self.table.broker_context.options.topics)
         if self.creating or named or not self.table.count or not self.metadata.live_brokers:
             return
@@ -105,10 +107,11 @@ class GroupCoordinator:
     def _creation(self) -> Procedure:
         """As the first broker that is asked does it (KafkaApis.createGroupMetadataTopic); that another one was quicker does no harm."""
         brokers = self.metadata.live_brokers
+        replicas = min(
+            self.table.broker_context.options.groups.offsets_topic_replication_factor, len(brokers)
+        )
         assignment = {
-            number: tuple(
-                brokers[(number + place) % len(brokers)] for place in range(min(REPLICAS, len(brokers)))
-            )
+            number: tuple(brokers[(number + place) % len(brokers)] for place in range(replicas))
             for number in range(self.table.count)
         }
         yield Create(znodes.topic_path(OFFSETS_TOPIC), znodes.encode_topic(assignment))
@@ -156,6 +159,8 @@ class GroupCoordinator:
                     group_instance_id=member.group_instance_id,
                     client_id=member.client_id,
                     assignment=member.assignment if stable else b"",
+                    subscription=member.subscription(group.protocol or "") if stable else b"",
+                    client_host=member.client_host,
                 )
                 for member in group.members.values()
             ),

@@ -43,6 +43,7 @@ class Member:
     session_timeout_ms: int
     protocols: Protocols
     assignment: bytes = b""
+    client_host: str = ""
     join: Waiting | None = None
     sync: Waiting | None = None
 
@@ -199,7 +200,7 @@ class Group:
                     member_id=member.member_id,
                     group_instance_id=member.group_instance_id,
                     client_id=member.client_id,
-                    client_host="",
+                    client_host=member.client_host,
                     rebalance_timeout_ms=member.rebalance_timeout_ms,
                     session_timeout_ms=member.session_timeout_ms,
                     subscription=member.subscription(self.protocol or ""),
@@ -231,6 +232,7 @@ def group_of(group_id: str, number: int, value: GroupValue) -> Group:
                 member.session_timeout_ms,
                 ((value.protocol or "", member.subscription),),
                 assignment=member.assignment,
+                client_host=member.client_host,
             )
         )
     group.leader = value.leader

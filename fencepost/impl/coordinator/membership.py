@@ -12,6 +12,7 @@ Must not know offsets, nor how a phase ends: rebalance.py does.
 from functools import partial
 
 from attrs import define
+from msgspec import structs
 
 from fencepost.impl.coordinator.group import Group, Member, Waiting, member_id_of
 from fencepost.impl.coordinator.rebalance import STORE_ERRORS, Rebalances
@@ -107,6 +108,7 @@ class GroupMembership(Rebalances):
             request.rebalance_timeout_ms,
             request.session_timeout_ms,
             request.protocols,
+            client_host=request.client_host,
             join=waiting,
         )
         if not group.members:
@@ -223,8 +225,13 @@ class GroupMembership(Rebalances):
         self.table.broker_context.reply(source, response, request.correlation_id)
 
     def leave(self, source: int, request: kafka.LeaveGroupRequest) -> None:
-        """A member goes; the others need not wait for its session."""
+        """A member goes; the others need not wait for its session. An instance id without a member id means
+        whoever has it (KIP-345: an operator removes a static member)."""
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
+        if group is not None and request.group_instance_id is not None and not request.member_id:
+            known = group.static.get(request.group_instance_id)
+            if known is not None:
+                request, error = structs.replace(request, member_id=known), NO_ERROR
         response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=error)
         if group is not None and request.member_id in group.pending:
             response = kafka.LeaveGroupResponse(correlation_id=request.correlation_id, error=NO_ERROR)

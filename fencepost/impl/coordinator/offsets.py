@@ -4,13 +4,14 @@ Owns whose commits count, what is read back, and what expires when. Must not kno
 and never before; of two commits the one that stands later in the log counts, whichever was answered first.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 from attrs import define
 
 from fencepost.impl.coordinator.group import Group, StoredOffset
-from fencepost.impl.coordinator.group_log import GroupLog
+from fencepost.impl.coordinator.group_log import Done, GroupLog, nobody_waits
 from fencepost.impl.coordinator.membership import GroupMembership
 from fencepost.impl.coordinator.records import (
     NO_EXPIRY,
@@ -205,35 +206,45 @@ class GroupOffsets:
     def _expire(self, group: Group) -> None:
         keys = [key for key in self.expired(group) if key not in group.expiring]
         if keys:
-            group.expiring.update(dict.fromkeys(keys))
-            for key in keys:
-                self._tell(group, key)
-            records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in keys]
-            self.log.append(
-                group.number, self.table.epoch_of(group), records, partial(self._expired, group, keys)
-            )
+            self.forget(group, keys, group.phase.value)
         elif group.phase is GroupPhase.DEAD:
-            self._remove(group)  # the tombstone was not written at the last time
+            self.remove(group)  # the tombstone was not written at the last time
         elif group.phase is GroupPhase.EMPTY and not group.offsets and not group.pending:
             self.table.move(group, GroupPhase.DEAD, "nothing is left of it")
-            self._remove(group)
+            self.remove(group)
 
-    def _remove(self, group: Group) -> None:
-        """Nobody joins a dead group; when its tombstone is durable it is gone, and another one may have its name."""
+    def remove(self, group: Group, done: Done = nobody_waits) -> None:
+        """Nobody joins a dead group; when its tombstones are durable it is gone, and another one may have its name."""
+        records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in sorted(group.offsets)]
         if group.generation:
-            tombstone = (encode_key(GroupKey(group.group_id)), None)
-            done = partial(self._removed, group)
-            self.log.append(group.number, self.table.epoch_of(group), (tombstone,), done)
+            records.append((encode_key(GroupKey(group.group_id)), None))
+        if records:
+            removed = partial(self._removed, group, done)
+            self.log.append(group.number, self.table.epoch_of(group), records, removed)
         else:
             del self.table.groups[group.group_id]
+            done(NO_ERROR, -1)
 
-    def _removed(self, group: Group, error: ErrorCode, _: int) -> None:
+    def _removed(self, group: Group, done: Done, error: ErrorCode, base_offset: int) -> None:
         if error is NO_ERROR and self.table.groups.get(group.group_id) is group:
             del self.table.groups[group.group_id]
             key = TopicPartition(OFFSETS_TOPIC, group.number)
-            self.table.broker_context.record(
-                Name.GROUP_REMOVED, key, leader_epoch=self.table.epoch_of(group), detail=group.group_id
-            )
+            if group.generation:
+                self.table.broker_context.record(
+                    Name.GROUP_REMOVED, key, leader_epoch=self.table.epoch_of(group), detail=group.group_id
+                )
+        done(error, base_offset)
+
+    def forget(
+        self, group: Group, keys: Sequence[TopicPartition], why: str, done: Done = nobody_waits
+    ) -> None:
+        """Write that these offsets are no more, and forget them once it is durable, unless they are committed anew meanwhile."""
+        group.expiring.update(dict.fromkeys(keys))
+        for key in keys:
+            self.tell(group, key, why)
+        records = [(encode_key(OffsetKey(group.group_id, key)), None) for key in keys]
+        forgotten = partial(self._forgotten, group, keys, done)
+        self.log.append(group.number, self.table.epoch_of(group), records, forgotten)
 
     def expired(self, group: Group) -> list[TopicPartition]:
         """Which offsets may go (KIP-211): of an empty group all, of a stable one those of topics that it does not consume."""
@@ -261,19 +272,23 @@ class GroupOffsets:
         begins = since_ms if since_ms >= 0 else value.commit_timestamp_ms
         return begins + self.table.broker_context.options.groups.offsets_retention_ms
 
-    def _expired(self, group: Group, keys: list[TopicPartition], error: ErrorCode, base_offset: int) -> None:
+    def _forgotten(
+        self, group: Group, keys: Sequence[TopicPartition], done: Done, error: ErrorCode, base_offset: int
+    ) -> None:
         for nth, key in enumerate(keys):
             group.expiring.pop(key, None)
             known = group.offsets.get(key)
             if error is NO_ERROR and known is not None and known.stands_at < base_offset + nth:
                 del group.offsets[key]
+        done(error, base_offset)
 
-    def _tell(self, group: Group, key: TopicPartition) -> None:
+    def tell(self, group: Group, key: TopicPartition, why: str) -> None:
+        """An event about an offset that goes. why: the group's phase, or DELETED."""
         told = {"group": group.group_id, "topic": key.topic, "partition": key.partition}
         self.table.broker_context.record(
             Name.GROUP_OFFSET_EXPIRED,
             TopicPartition(OFFSETS_TOPIC, group.number),
             leader_epoch=self.table.epoch_of(group),
-            cause=group.phase.value,
+            cause=why,
             detail=msgspec.json.encode(told).decode(),
         )

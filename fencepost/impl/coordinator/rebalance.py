@@ -155,6 +155,7 @@ class Rebalances:
             leader=leader or group.leader or "",
             member_id=member.member_id,
             members=group.subscriptions() if leads else (),
+            instances=tuple((known, name) for name, known in group.static.items()) if leads else (),
         )
         self.table.broker_context.reply(waiting.source, response, waiting.correlation_id)
 

@@ -25,6 +25,8 @@ MILLISECOND = 1_000_000
 CAUSE_BUCKET = 100 * MILLISECOND
 FIRST_CLIENT = 1000
 """Node ids from here on are clients; below are brokers."""
+FIRST_WIRE_CLIENT = 1 << 48
+"""Node ids from here on are connections of Kafka's protocol (wire/); our own clients draw theirs below."""
 DEFAULT_TOPIC = TopicOptions()
 INTERNAL_TOPICS = {
     "__consumer_offsets": TopicOptions(

@@ -1,27 +1,35 @@
 """Value ids as records: what a workload writes is a number, and the record's value is that number in decimal digits.
 
 Owns the mapping between value ids and record batches. Must not know who asks. The id of a tombstone, or of a value that means something else, travels in a
-header. Records that some other producer wrote have no value id: NO_VALUE.
+header. A record that some other producer wrote has a number made of its key and value, from FOREIGN on: records alike have the same one.
+What brokers write for themselves (control records, committed offsets) has none: NO_VALUE.
 """
 
-from collections.abc import Iterator
 from functools import lru_cache
+from hashlib import blake2b
 
-from fencepost.impl.log.batch.header import (
-    CRC_START,
-    BatchHeader,
-    header_before,
-    read_headers,
-    unchecked_header,
-)
+from fencepost.impl.log.batch.header import CRC_START, BatchHeader, header_before, unchecked_header
 from fencepost.impl.log.batch.record_batch import Header, Record, each_record, encode_batch
 from fencepost.impl.log.segmented_log import SegmentedLog
 
 NO_VALUE = -1
+FOREIGN = 1 << 62
+"""Value ids from here on are made of a record's content; those of workloads are far below."""
+OF_BROKERS = b"\x00"
+"""Keys of records that brokers write for themselves begin so: a 16-bit version below 256, big endian."""
 KNOWN_BATCHES = 4096
 """Batches whose value ids are remembered: more than are on their way through a cluster at once."""
-KNOWN_BATCH_BYTES = 16 * 1024
-"""A larger batch is decoded each time: KNOWN_BATCHES of the largest would be 4 GB. Kafka's producers fill batches of 16 KiB (batch.size)."""
+LARGEST_REMEMBERED = 16 * 1024
+"""Bytes of such a batch: together they stay below 64 MiB. A workload's batches are far smaller; those of
+somebody else's producer need not be."""
+KNOWN_LARGE_BATCHES = 32
+"""Of up to LARGEST_KNOWN bytes and MOST_KNOWN records that are remembered, too: a leader, its followers and their
+readers meet the same one within moments, and its records cost twenty times as much to decode as its bytes to compare."""
+LARGEST_KNOWN = 1024 * 1024
+"""Bytes of such a batch: together they stay below 32 MiB. A client's largest request is that long by default
+(max.request.size)."""
+MOST_KNOWN = 16 * 1024
+"""Records of such a batch, of which a compressed one may have many more: together their numbers stay below 32 MiB."""
 MAX_DIGITS = 19
 """Of a 64-bit number: a longer value is no value id."""
 VALUE_ID = "value-id"
@@ -45,16 +53,20 @@ def batch_of(
 
 def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
     """The value ids of a batch's records, in order. Raises CorruptBatchError."""
-    if header.size > KNOWN_BATCH_BYTES:
+    if header.size > LARGEST_KNOWN or header.count > MOST_KNOWN:
         return tuple(value_of(record) for record in each_record(data, header))
-    return _values_under_checksum(data[header.position + CRC_START : header.end_position])
+    remembered = _values_under_checksum if header.size <= LARGEST_REMEMBERED else _values_of_large
+    return remembered(data[header.position + CRC_START : header.end_position])
 
 
-@lru_cache(maxsize=KNOWN_BATCHES)
-def _values_under_checksum(body: bytes) -> tuple[int, ...]:
+def _decoded(body: bytes) -> tuple[int, ...]:
     """Of a batch without what its leader stamped: every replica and every reader meets the same bytes, and they are decoded once."""
     data = header_before(body) + body
     return tuple(value_of(record) for record in each_record(data, unchecked_header(data)))
+
+
+_values_under_checksum = lru_cache(maxsize=KNOWN_BATCHES)(_decoded)
+_values_of_large = lru_cache(maxsize=KNOWN_LARGE_BATCHES)(_decoded)
 
 
 def value_of(record: Record) -> int:
@@ -62,13 +74,18 @@ def value_of(record: Record) -> int:
     value = record.value
     if record.headers:
         value = next((header.value for header in record.headers if header.key == VALUE_ID), value)
-    return int(value) if value is not None and len(value) <= MAX_DIGITS and value.isdigit() else NO_VALUE
+    if value is not None and len(value) <= MAX_DIGITS and value.isdigit():
+        return int(value)
+    return foreign_id(record.key, value)
 
 
-def batches_of(data: bytes, *, check_crc: bool = True) -> Iterator[tuple[BatchHeader, tuple[int, ...]]]:
-    """The batches of a buffer with their value ids. check_crc: not needed where a log has looked at every byte already. Raises CorruptBatchError."""
-    for header in read_headers(data, check_crc=check_crc):
-        yield header, values_of(data, header)
+def foreign_id(key: bytes | None, value: bytes | None) -> int:
+    """The value id of a record that is no workload's."""
+    if key is not None and key.startswith(OF_BROKERS):
+        return NO_VALUE
+    lengths = b"%d %d " % (-1 if key is None else len(key), -1 if value is None else len(value))
+    digest = blake2b(lengths + (key or b"") + (value or b""), digest_size=8).digest()
+    return FOREIGN | int.from_bytes(digest, "big") >> 2
 
 
 def runs_in_batch(data: bytes, header: BatchHeader) -> list[tuple[int, tuple[int, ...]]]:

@@ -6,6 +6,7 @@ Records travel as the log's own bytes (impl/log): a follower appends what the le
 
 from msgspec import Struct
 
+from fencepost.impl.messages.admin_api import AdminRequest, AdminResponse
 from fencepost.impl.messages.group_api import GroupRequest, GroupResponse
 from fencepost.impl.messages.topic_partition import TopicPartition as TopicPartition
 from fencepost.traces.outcomes import ErrorCode
@@ -50,6 +51,8 @@ class FetchPartition(Struct, frozen=True, kw_only=True, gc=False):
     offset: int
     leader_epoch: int = NO_EPOCH
     log_start_offset: int = 0
+    max_bytes: int = 0
+    """Of this partition; 0: the request's max_bytes."""
 
 
 class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -60,6 +63,13 @@ class FetchRequest(Struct, frozen=True, kw_only=True, gc=False):
     max_wait: int
     max_bytes: int
     partitions: tuple[FetchPartition, ...]
+    min_bytes: int = 1
+    """Of records over all partitions: with fewer the answer waits until max_wait (fetch.min.bytes)."""
+    total_max_bytes: int = 0
+    """Of records over all partitions; the first batch comes whole even if it is larger (KIP-74). 0: no
+    bound."""
+    read_committed: bool = False
+    """Nothing at or after the last stable offset, and which transactions were aborted (KIP-98)."""
 
 
 class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
@@ -71,6 +81,11 @@ class FetchedPartition(Struct, frozen=True, kw_only=True, gc=False):
     high_watermark: int = -1
     log_start_offset: int = -1
     records: bytes = b""
+    last_stable_offset: int = -1
+    """Every transaction below it is decided; at most the high watermark. Only in an answer to a client."""
+    aborted: tuple[tuple[int, int], ...] = ()
+    """(producer id, first offset) of the aborted transactions in `records`, if read_committed was asked
+    for."""
 
 
 class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -81,23 +96,29 @@ class FetchResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class ListOffsetsRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """timestamp: LATEST for the latest offset that a client may read, EARLIEST for the first. replica_id: a follower's, or -1 for a client.
-    leader_epoch as in FetchPartition."""
+    """timestamp: LATEST for the latest offset that a client may read, EARLIEST for the first, else
+    milliseconds: the first record as late as that. replica_id: a follower's, or -1 for a client. leader_epoch
+    as in FetchPartition."""
 
     correlation_id: int
     partition: TopicPartition
     leader_epoch: int = NO_EPOCH
     timestamp: int = LATEST
     replica_id: int = -1
+    read_committed: bool = False
+    """The latest offset is the last stable one, and a record at or after it is not found."""
 
 
 class ListOffsetsResponse(Struct, frozen=True, kw_only=True, gc=False):
-    """offset: the high watermark, or the log start offset."""
+    """offset: the high watermark, or the log start offset, or that of the record found (-1: there is none as
+    late)."""
 
     correlation_id: int
     error: ErrorCode
     offset: int = -1
     leader_epoch: int = NO_EPOCH
+    timestamp: int = -1
+    """Of the record found, in milliseconds; -1 for an end of the log."""
 
 
 class DeleteRecordsRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -167,6 +188,10 @@ class MetadataRequest(Struct, frozen=True, kw_only=True, gc=False):
     """Ask any broker who leads what."""
 
     correlation_id: int
+    topics: tuple[str, ...] | None = None
+    """None: all of them."""
+    allow_auto_topic_creation: bool = False
+    """An unknown topic may be created."""
 
 
 class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
@@ -175,6 +200,8 @@ class PartitionMetadata(Struct, frozen=True, kw_only=True, gc=False):
     partition: TopicPartition
     leader: int
     leader_epoch: int
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
 
 
 class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -183,6 +210,10 @@ class MetadataResponse(Struct, frozen=True, kw_only=True, gc=False):
     correlation_id: int
     partitions: tuple[PartitionMetadata, ...]
     live_brokers: tuple[int, ...]
+    controller_id: int = -1
+    """Whose UpdateMetadata was taken over last."""
+    errors: tuple[tuple[str, ErrorCode], ...] = ()
+    """Of topics that were asked for by name and are not known here."""
 
 
 # ---- control plane
@@ -274,6 +305,7 @@ Request = (
     | ControlledShutdownRequest
     | InitProducerIdRequest
     | GroupRequest
+    | AdminRequest
 )
 Response = (
     ProduceResponse
@@ -286,6 +318,7 @@ Response = (
     | ControlledShutdownResponse
     | InitProducerIdResponse
     | GroupResponse
+    | AdminResponse
 )
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 Message = Request | Response

@@ -31,7 +31,8 @@ class FindCoordinatorResponse(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
-    """protocols: (name of an assignor, subscription), in the order of preference. client_id: begins the member id."""
+    """protocols: (name of an assignor, subscription), in the order of preference. client_id: begins the member id. client_host: as in
+    MemberDescription, empty if it is not known."""
 
     correlation_id: int
     group_id: str
@@ -42,6 +43,7 @@ class JoinGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
     group_instance_id: str | None
     protocol_type: str
     protocols: tuple[tuple[str, bytes], ...]
+    client_host: str = ""
 
 
 class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -54,6 +56,8 @@ class JoinGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     leader: str = ""
     member_id: str = ""
     members: tuple[tuple[str, bytes], ...] = ()
+    instances: tuple[tuple[str, str], ...] = ()
+    """(member id, group.instance.id) of the static ones among them."""
 
 
 class SyncGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
@@ -178,12 +182,15 @@ class DescribeGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MemberDescription(Struct, frozen=True, kw_only=True, gc=False):
-    """assignment: as the leader made it, b"" while there is none."""
+    """assignment: as the leader made it, b"" while there is none; so is the subscription under the group's protocol. client_host: where
+    the member joined from, as Kafka writes it: /127.0.0.1."""
 
     member_id: str
     group_instance_id: str | None
     client_id: str
     assignment: bytes
+    subscription: bytes = b""
+    client_host: str = ""
 
 
 class DescribeGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
@@ -198,6 +205,36 @@ class DescribeGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
     members: tuple[MemberDescription, ...] = ()
 
 
+class DeleteGroupRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """Ask a group's coordinator to forget it, with all its offsets (KIP-229)."""
+
+    correlation_id: int
+    group_id: str
+
+
+class DeleteGroupResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """NON_EMPTY_GROUP while it has members."""
+
+    correlation_id: int
+    error: ErrorCode
+
+
+class OffsetDeleteRequest(Struct, frozen=True, kw_only=True, gc=False):
+    """Ask a group's coordinator to forget what it committed for these partitions (KIP-496)."""
+
+    correlation_id: int
+    group_id: str
+    partitions: tuple[TopicPartition, ...]
+
+
+class OffsetDeleteResponse(Struct, frozen=True, kw_only=True, gc=False):
+    """error: of the group as a whole; then there are no results. results: of each partition."""
+
+    correlation_id: int
+    error: ErrorCode
+    results: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
+
+
 GroupRequest = (
     FindCoordinatorRequest
     | JoinGroupRequest
@@ -208,6 +245,8 @@ GroupRequest = (
     | OffsetFetchRequest
     | ListGroupsRequest
     | DescribeGroupRequest
+    | DeleteGroupRequest
+    | OffsetDeleteRequest
 )
 GroupResponse = (
     FindCoordinatorResponse
@@ -219,4 +258,6 @@ GroupResponse = (
     | OffsetFetchResponse
     | ListGroupsResponse
     | DescribeGroupResponse
+    | DeleteGroupResponse
+    | OffsetDeleteResponse
 )

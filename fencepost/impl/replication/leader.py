@@ -5,15 +5,16 @@ in the purgatory; whatever moves the log end or the high watermark completes tho
 """
 
 from collections.abc import Callable
+from operator import itemgetter
 
 from attrs import define, field
 
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS, MILLISECOND, BrokerContext
-from fencepost.impl.log.batch.header import CorruptBatchError
+from fencepost.impl.log.batch.header import CorruptBatchError, read_header, read_headers
 from fencepost.impl.log.producer.state import InvalidProducerEpochError, OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.validation import RefusedBatchError, validated
-from fencepost.impl.log.values import batches_of
+from fencepost.impl.log.values import values_of
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
     DeleteRecordsRequest,
@@ -114,7 +115,7 @@ class LeaderRole:
             self._produced(source, request, ErrorCode.KAFKA_STORAGE_ERROR)
             raise
         if not appended.duplicate:
-            self._record_append(partition, request.records, appended.base_offset)
+            self._record_append(partition, records, appended.base_offset)
         if request.acks == ACKS_ALL:
             delayed = DelayedProduce(
                 self.purgatory.next_id(),
@@ -133,15 +134,14 @@ class LeaderRole:
         self.complete(partition)
 
     def _record_append(self, partition: Partition, records: bytes, base_offset: int) -> None:
-        for header, values in batches_of(records, check_crc=False):
-            self.broker_context.record(
-                Name.APPENDED,
-                partition.key,
-                offset=base_offset + header.base_offset,
-                leader_epoch=partition.leader_epoch,
-                values=values,
-                cause="leader",
-            )
+        self.broker_context.record(
+            Name.APPENDED,
+            partition.key,
+            offset=base_offset,
+            leader_epoch=partition.leader_epoch,
+            values=values_of(records, read_header(records, check_crc=False)),
+            cause="leader",
+        )
 
     def _produced(
         self,
@@ -199,17 +199,18 @@ class LeaderRole:
     def _read(
         self, request: FetchRequest, found: list[tuple[FetchPartition, Partition | None, ErrorCode]]
     ) -> tuple[list[FetchedPartition], bool]:
-        """What there is of each partition, and whether it is worth an answer before the time is up: records, or an error."""
-        answers, worth_it, room = [], False, MOST_FETCHED_BYTES
+        """What there is of each partition, and whether it is worth an answer before the time is up: enough
+        records, or an error."""
+        answers, size, failed = [], 0, False
         for wanted, partition, error in found:
             if error is not NO_ERROR or partition is None:
                 answer = self._refused(wanted, error)
             else:
-                answer = self._read_one(request, wanted, partition, room)
-                room -= len(answer.records)
+                answer = self._read_one(request, wanted, partition, size)
             answers.append(answer)
-            worth_it = worth_it or bool(answer.records) or answer.error is not NO_ERROR
-        return answers, worth_it
+            size += len(answer.records)
+            failed = failed or answer.error is not NO_ERROR
+        return answers, failed or size >= request.min_bytes
 
     def _refused(self, wanted: FetchPartition, error: ErrorCode) -> FetchedPartition:
         self.broker_context.record(
@@ -218,8 +219,9 @@ class LeaderRole:
         return FetchedPartition(partition=wanted.partition, error=error)
 
     def _read_one(
-        self, request: FetchRequest, wanted: FetchPartition, partition: Partition, room: int
+        self, request: FetchRequest, wanted: FetchPartition, partition: Partition, before: int
     ) -> FetchedPartition:
+        """before: bytes of records in the answer so far."""
         log, offset, follower = partition.log, wanted.offset, request.replica_id != CLIENT
         if follower and request.replica_id not in partition.followers:
             return self._refused(
@@ -227,13 +229,22 @@ class LeaderRole:
             )  # not assigned here (KAFKA-1097)
         if not log.log_start_offset <= offset <= log.log_end_offset:
             return self._refused(wanted, ErrorCode.OFFSET_OUT_OF_RANGE)
+        stable = -1 if follower else log.last_stable_offset(partition.high_watermark)
         end = log.log_end_offset if follower else partition.high_watermark
+        if request.read_committed:
+            end = min(end, stable)
+        limit = wanted.max_bytes or request.max_bytes
+        total = min(request.total_max_bytes or MOST_FETCHED_BYTES, MOST_FETCHED_BYTES)
+        limit = min(limit, total - before)
         records = b""
-        if (offset < end and room > 0) or log.offline:
+        if (offset < end and (limit > 0 or not before)) or log.offline:
             try:
-                records = log.read(offset, max_bytes=min(request.max_bytes, room), end_offset=end)
+                records = log.read(offset, max_bytes=limit, end_offset=end)
             except CorruptBatchError:
                 return FetchedPartition(partition=wanted.partition, error=ErrorCode.CORRUPT_MESSAGE)
+        if request.total_max_bytes and before and len(records) > limit:
+            # Only the first batch of an answer may exceed the bounds, so that a reader always gets on (KIP-74).
+            records = b""
         return FetchedPartition(
             partition=wanted.partition,
             error=NO_ERROR,
@@ -241,7 +252,15 @@ class LeaderRole:
             high_watermark=partition.high_watermark,
             log_start_offset=log.log_start_offset,
             records=records,
+            last_stable_offset=stable,
+            aborted=self._aborted(partition, offset, records) if request.read_committed and records else (),
         )
+
+    def _aborted(self, partition: Partition, offset: int, records: bytes) -> tuple[tuple[int, int], ...]:
+        """The aborted transactions that a reader of these records skips, sorted by their first offsets."""
+        *_, last = read_headers(records, check_crc=False)
+        found = partition.log.aborted_transactions(offset, last.next_offset)
+        return tuple(sorted(((each.producer_id, each.first_offset) for each in found), key=itemgetter(1)))
 
     def _fetched(self, source: int, request: FetchRequest, answers: list[FetchedPartition]) -> None:
         response = FetchResponse(correlation_id=request.correlation_id, partitions=tuple(answers))
@@ -250,18 +269,46 @@ class LeaderRole:
     # ---- list offsets and epochs
 
     def list_offsets(self, source: int, request: ListOffsetsRequest) -> None:
-        """The log start offset, or the high watermark if it may be shown."""
+        """The log start offset, or the end that a client may see, or the first record as late as it was asked
+        for."""
         partition, error = self._led(request.partition, request.leader_epoch)
-        offset, epoch = -1, -1
+        offset, epoch, timestamp = -1, -1, -1
         if error is NO_ERROR and partition is not None and request.timestamp == EARLIEST:
             offset, epoch = partition.log.log_start_offset, partition.leader_epoch
         elif error is NO_ERROR and partition is not None:
-            error, epoch = self.offset_not_available(partition), partition.leader_epoch
-            offset = partition.high_watermark if error is NO_ERROR else -1
+            end = partition.high_watermark
+            if request.read_committed:
+                end = partition.log.last_stable_offset(end)
+            if request.timestamp >= 0:
+                error, offset, epoch, timestamp = self._at_time(partition, request.timestamp, end)
+            if offset < 0 and error is NO_ERROR:
+                error = self.offset_not_available(partition)
+            if error is NO_ERROR and request.timestamp < 0:
+                offset, epoch = end, partition.leader_epoch
+            elif error is not NO_ERROR:
+                epoch = partition.leader_epoch
         response = ListOffsetsResponse(
-            correlation_id=request.correlation_id, error=error, offset=offset, leader_epoch=epoch
+            correlation_id=request.correlation_id,
+            error=error,
+            offset=offset,
+            leader_epoch=epoch,
+            timestamp=timestamp,
         )
         self.broker_context.reply(source, response, request.correlation_id)
+
+    def _at_time(
+        self, partition: Partition, timestamp_ms: int, end_offset: int
+    ) -> tuple[ErrorCode, int, int, int]:
+        """Offset, leader epoch and time of the first record as late as that; all -1 if there is none below
+        the end."""
+        try:
+            found = partition.log.find_timestamp(timestamp_ms, end_offset=end_offset)
+        except CorruptBatchError:
+            return ErrorCode.CORRUPT_MESSAGE, -1, -1, -1
+        if found is None:
+            return NO_ERROR, -1, -1, -1
+        epoch = partition.log.epochs.epoch_of(found.offset)
+        return NO_ERROR, found.offset, epoch, found.timestamp_ms
 
     def offset_not_available(self, partition: Partition) -> ErrorCode:
         """Protection KIP-207: a new leader's high watermark lags behind what the old one showed until it reaches the start of its own epoch."""

@@ -8,13 +8,15 @@ import asyncio
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from attrs import define, field
 
 from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.core.core_interface import Core
+from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.addresses import Address
-from fencepost.impl.runtime.driver import Driver, HostClock
+from fencepost.impl.runtime.driver import Driver, HostClock, Messenger
 from fencepost.impl.runtime.network import Network
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.events import Event
@@ -23,12 +25,24 @@ from fencepost.traces.operations import Operation
 CLIENT_IDS = 1 << 40
 
 
+class ClientNetwork(Messenger, Protocol):
+    """The connections of a client."""
+
+    async def close(self) -> None:
+        """End them."""
+        ...
+
+
+Connect = Callable[[int, Callable[[int, Message], None]], ClientNetwork]
+"""connect(node id, receive) -> the network of a client; receive(broker, message) takes the answers."""
+
+
 @define(eq=False)
 class RunningClient:
     """driver: steps the core. halted: why the core gave up, empty while it did not."""
 
     driver: Driver
-    network: Network
+    network: ClientNetwork
     halted: str = ""
     _changed: asyncio.Event = field(factory=asyncio.Event)
 
@@ -53,11 +67,12 @@ class RunningClient:
 @asynccontextmanager
 async def running(
     core: Core,
-    addresses: Mapping[int, Address],
+    connect: Connect | Mapping[int, Address],
     on_complete: Callable[[Operation], None],
     on_begin: Callable[[Operation], None] = lambda operation: None,
 ) -> AsyncIterator[RunningClient]:
-    """Run a client core until the block ends. on_complete: hears of every finished operation; on_begin: of those that a core begins by itself."""
+    """Run a client core until the block ends. connect: makes its network; or the addresses of brokers of
+    ours. on_complete: hears of every finished operation; on_begin: of those that a core begins by itself."""
     loop, node = asyncio.get_running_loop(), FIRST_CLIENT + secrets.randbelow(CLIENT_IDS)
 
     def completed(operation: Operation) -> None:
@@ -74,7 +89,12 @@ async def running(
         on_complete=completed,
         on_begin=on_begin,
     )
-    network = driver.network = Network(node, addresses, driver.receive)
+    network: ClientNetwork = (
+        Network(node, connect, driver.receive)
+        if isinstance(connect, Mapping)
+        else connect(node, driver.receive)
+    )
+    driver.network = network
     client = RunningClient(driver, network)
     driver.start()
     try:

@@ -11,6 +11,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from attrs import define, evolve, field
 
@@ -32,7 +33,6 @@ from fencepost.impl.core.core_interface import (
     TimerKey,
 )
 from fencepost.impl.messages.broker_api import Message
-from fencepost.impl.runtime.network import Network
 from fencepost.impl.runtime.zookeeper.session import ZooKeeperSession
 from fencepost.traces.events import Event
 from fencepost.traces.operations import Operation
@@ -43,6 +43,14 @@ NANOSECONDS = 1_000_000_000
 
 Invocation = Callable[[int], list[Effect]]
 """call(now) -> effects: something that whoever runs the core asks of it beside the interface's inputs."""
+
+
+class Messenger(Protocol):
+    """What carries a core's messages away: impl/runtime's network, or any other."""
+
+    def send(self, target: int, message: Message) -> None:
+        """Send a message, or lose it."""
+        ...
 
 
 class HostClock:
@@ -73,7 +81,7 @@ class Driver:
     on_halt: Callable[[str], None]
     on_complete: Callable[[Operation], None] = _nobody_asked
     on_begin: Callable[[Operation], None] = _nobody_asked
-    network: Network | None = None
+    network: Messenger | None = None
     zookeeper: ZooKeeperSession | None = None
     halted: bool = False
     _queue: deque[Input | Invocation] = field(factory=deque)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from attrs import define, field
 
-from fencepost.impl.core.broker_context import FIRST_CLIENT
+from fencepost.impl.core.broker_context import FIRST_CLIENT, FIRST_WIRE_CLIENT
 from fencepost.impl.messages.broker_api import Message
 from fencepost.impl.runtime.addresses import Address
 from fencepost.impl.runtime.codec import MalformedError, decode, encode
@@ -132,6 +132,8 @@ class Network:
     addresses: Mapping[int, Address]
     receive: Callable[[int, Message], None]
     credentials: Credentials | None = None
+    answer_wire: Callable[[int, Message], None] | None = None
+    """Takes what is sent to a connection of Kafka's protocol: answer_wire(its node id, message)."""
     refused: int = 0
     intake: Intake = field(factory=lambda: Intake(MAXIMUM_CLIENT_FRAME, MOST_UNFINISHED_BYTES))
     peer_intake: Intake = field(factory=lambda: Intake(MAXIMUM_FRAME, 4 * MAXIMUM_FRAME))
@@ -165,7 +167,10 @@ class Network:
 
     def send(self, target: int, message: Message) -> None:
         """Send a message, or lose it."""
-        if target >= FIRST_CLIENT:
+        if target >= FIRST_WIRE_CLIENT:
+            if self.answer_wire is not None:
+                self.answer_wire(target, message)
+        elif target >= FIRST_CLIENT:
             self._send_to_client(target, message)
         elif target == self.node:
             asyncio.get_running_loop().call_soon(self.receive, target, message)
@@ -228,6 +233,8 @@ class Network:
                 await self._serve_broker(source, reader, writer)
             elif data is not None:
                 source = client_of_greeting(data)
+                if source >= FIRST_WIRE_CLIENT:
+                    raise MalformedError(f"expected a node id below {FIRST_WIRE_CLIENT}, saw {source}")
                 await self._serve_client(source, reader, writer)
         except TimeoutError:
             LOG.info(

@@ -288,10 +288,15 @@ def decode_partitions(data: bytes) -> list[TopicPartition]:
     return decode_isr_changes(data)
 
 
-def encode_reassignments(targets: dict[TopicPartition, tuple[int, ...]]) -> bytes:
-    """/admin/reassign_partitions"""
-    entries = [
+def encode_reassignments(
+    targets: dict[TopicPartition, tuple[int, ...]],
+    origins: Mapping[TopicPartition, tuple[int, ...]] | None = None,
+) -> bytes:
+    """/admin/reassign_partitions. origins: the replicas that a partition had before, where a later controller is to know them; Kafka ignores the field."""
+    known = origins or {}
+    entries: list[dict[str, Any]] = [
         {"topic": key.topic, "partition": key.partition, "replicas": list(replicas)}
+        | ({"origin": list(known[key])} if key in known else {})
         for key, replicas in targets.items()
     ]
     return _dump({"version": 1, "partitions": entries})
@@ -302,4 +307,13 @@ def decode_reassignments(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
     return {
         TopicPartition(entry["topic"], entry["partition"]): tuple(entry["replicas"])
         for entry in json.loads(data)["partitions"]
+    }
+
+
+def decode_origins(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """Those of the entries that name the replicas that their partition had before."""
+    return {
+        TopicPartition(entry["topic"], entry["partition"]): tuple(entry["origin"])
+        for entry in json.loads(data)["partitions"]
+        if isinstance(entry.get("origin"), list)
     }

@@ -7,7 +7,7 @@ from impl_lab import MILLISECOND, Lab
 
 from fencepost.impl.admin.configuration import SETTINGS
 from fencepost.impl.broker.dynamic_config import EXPIRATION_MS, DynamicConfig
-from fencepost.impl.broker.topic_config import configured
+from fencepost.impl.core.topic_config import configured
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Delete, Multi, SetData
@@ -208,5 +208,5 @@ def test_z_settings_have_kafkas_names_and_bounds(name):
     value = "TRUE" if "unclean" in name else values.get(name, "3")
     options, refused = configured(planned, {name: value})
     assert options != planned and not refused
-    for bad in ("", "-2", "x", "1e30", "\u0663\u0663x", str(10**20)):
+    for bad in ("", "-2", "x", "1e30", "NaN", "sNaN", "\u0663\u0663x", str(10**20), "9" * 5_000):
         assert configured(planned, {name: bad}) == (planned, {name: bad})

@@ -132,10 +132,13 @@ class GroupLab(Lab):
         )
         return self.send(node, request).answer.error
 
-    def leave(self, node: int, joined: Any) -> Any:
-        """The error that LeaveGroup is answered with."""
+    def leave(self, node: int, joined: Any = None, *, instance: str | None = None) -> Any:
+        """The error that LeaveGroup is answered with. Without a member: an operator removes an instance."""
         request = kafka.LeaveGroupRequest(
-            correlation_id=self._number(), group_id="g", member_id=joined.member_id, group_instance_id=None
+            correlation_id=self._number(),
+            group_id="g",
+            member_id=joined.member_id if joined else "",
+            group_instance_id=instance,
         )
         return self.send(node, request).answer.error
 

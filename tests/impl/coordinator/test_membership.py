@@ -2,6 +2,7 @@
 
 import pytest
 from group_lab import REBALANCE_MS, SESSION_MS, GroupLab
+from msgspec import structs
 
 from fencepost.impl.coordinator.states import GROUP_TRANSITIONS, GroupPhase
 from fencepost.traces.outcomes import ErrorCode
@@ -154,6 +155,19 @@ def test_a_static_member_takes_its_own_place_in_any_phase(phase: str) -> None:
     members = lab.groups(1)["g"].members.values()
     assert [member.group_instance_id for member in members].count("i") == 1
     assert first.answer.member_id not in lab.groups(1)["g"].members
+
+
+def test_an_operator_removes_a_static_member_by_its_name_alone() -> None:
+    """Rule (KIP-345): LeaveGroup with an instance id and no member id means whoever has it; a wrong member id
+    stays fenced."""
+    lab = GroupLab()
+    joined = lab.join(1, instance="i").answer
+    assert joined.instances == ((joined.member_id, "i"),), "the leader learns who is static"
+    other = structs.replace(joined, member_id="other")
+    assert lab.leave(1, other, instance="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert lab.leave(1, instance="nobody") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert lab.leave(1, instance="i") is NONE
+    assert not lab.groups(1)["g"].members and not lab.groups(1)["g"].static
 
 
 def test_protocols_that_do_not_fit_are_refused() -> None:

@@ -5,6 +5,7 @@ from group_lab import OFFSETS, T0, T1, GroupLab
 from fencepost.impl.coordinator.loading import LOAD_TIMER, UNLOAD_TIMER
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.messages.group_api import OffsetCommitRequest
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create
 from fencepost.traces.events import Name
@@ -219,3 +220,15 @@ def test_offsets_survive_the_reassignment_of_their_topic() -> None:
     assert lab.committed(3) == 7
     assert lab.committed(1) is ErrorCode.NOT_COORDINATOR
     assert lab.groups(1) == {}
+
+
+def test_a_commit_of_nothing_is_a_sign_of_life() -> None:
+    """Any client may send one: it is answered, nothing is written, and the coordinator lives. (It built an empty batch once, and
+    halted.)"""
+    lab = GroupLab()
+    request = OffsetCommitRequest(
+        correlation_id=1, group_id="g", generation_id=-1, member_id="", group_instance_id=None, offsets=()
+    )
+    end = lab.partition(1, OFFSETS).log.log_end_offset
+    assert lab.send(1, request).answer.error is ErrorCode.NONE
+    assert lab.partition(1, OFFSETS).log.log_end_offset == end

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from fencepost.cli.model_results import bounds_of, explored, note_unreached, stays_possible_told
+from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
 from fencepost.cli.tlc.command import assignments
 from fencepost.console.options import json_option
 from fencepost.console.output import Output, add_row, table

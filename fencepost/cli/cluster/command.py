@@ -17,10 +17,10 @@ import rich_click as click
 
 from fencepost.console.options import Decorator, json_option
 from fencepost.console.output import Output, add_row, table
-from fencepost.traces.errors import ExitCode
+from fencepost.traces.errors import ExitCode, MissingExtraError
 
 if TYPE_CHECKING:
-    from fencepost.systems.processes import ClusterStatus, ProcessCluster
+    from fencepost.systems.processes import ClusterStatus, ListenerOptions, ProcessCluster
 
 POLL_S = 0.5
 SOON_S = 10.0
@@ -58,6 +58,8 @@ def command() -> None:
     \b
     Examples
       fencepost cluster up --brokers 3
+      # without processes, ready at once; Ctrl-C judges what was recorded
+      fencepost cluster up --embedded --kafka-port 9092
       # from another terminal
       fencepost cluster status
       fencepost cluster kill 2
@@ -84,14 +86,45 @@ def command() -> None:
     show_default=True,
     help="Of the brokers' ZooKeeper sessions: how long a dead broker is taken for a living one.",
 )
+@click.option(
+    "--kafka-port",
+    type=click.IntRange(0, 65_519),
+    default=0,
+    show_default="free ones",
+    help="Port of broker 1 for clients of Kafka's protocol; the others take the ports after it.",
+)
+@click.option(
+    "--tls",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    nargs=2,
+    metavar="CERTIFICATE KEY",
+    help="Clients of Kafka's protocol use TLS, with this certificate chain and private key (PEM).",
+)
+@click.option(
+    "--users",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False, resolve_path=True),
+    metavar="FILE",
+    help="Clients of Kafka's protocol say who they are (SASL/PLAIN): a line NAME:PASSWORD for each.",
+)
 @click.option("--detach", is_flag=True, help="Come back once it is healthy; it runs on until `cluster stop`.")
+@click.option(
+    "--embedded",
+    is_flag=True,
+    help="No processes and no ZooKeeper server: the simulated cluster, on the wall clock, ready at once (docs/embedded.md).",
+)
 @json_option
+@click.pass_context
 def up(
+    context: click.Context,
     brokers: int,
     zookeeper: str | None,
     directory: Path,
     session_timeout_ms: int,
+    kafka_port: int,
+    tls: tuple[Path, Path] | None,
+    users: Path | None,
     detach: bool,
+    embedded: bool,
     as_json: bool,
 ) -> ExitCode:
     """Start ZooKeeper and the brokers, each a process of its own, and print their state once they are healthy.
@@ -102,6 +135,28 @@ def up(
     from fencepost.traces.plan import ClusterOptions, GroupOptions
 
     output = Output(as_json)
+    if embedded:
+        from fencepost.cli.cluster.embedded import up_embedded
+
+        for option, given in (
+            ("--zookeeper", zookeeper),
+            ("--tls", tls),
+            ("--users", users),
+            ("--detach", detach),
+        ):
+            if given:
+                raise click.UsageError(
+                    f"{option} is for a cluster of processes, not with --embedded", context
+                )
+        with _closing_terminal_interrupts():
+            return up_embedded(
+                output,
+                brokers=brokers,
+                port=kafka_port,
+                directory=directory if _is_given(context, "directory") else None,
+                session_timeout_ms=session_timeout_ms if _is_given(context, "session_timeout_ms") else None,
+            )
+    program, listeners = _kafka(output, brokers, kafka_port, tls, users)
     options = ClusterOptions(
         brokers=brokers,
         topics=(),
@@ -109,7 +164,7 @@ def up(
         groups=GroupOptions(offsets_topic_partitions=OFFSETS_PARTITIONS),
     )
     with _closing_terminal_interrupts():
-        cluster = ProcessCluster.up(directory, options, zookeeper)
+        cluster = ProcessCluster.up(directory, options, zookeeper, program, listeners)
         try:
             _tell(output, cluster.status())
             if detach:
@@ -124,6 +179,51 @@ def up(
             raise
     output.note("all its processes have ended")
     return ExitCode.NOTHING_FOUND
+
+
+def _is_given(context: click.Context, name: str) -> bool:
+    """Whether the caller named this option."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _kafka(
+    output: Output, brokers: int, port: int, tls: tuple[Path, Path] | None, users: Path | None
+) -> "tuple[str, ListenerOptions | None]":
+    """The program of each broker, and how it listens for clients of Kafka's protocol; without that where its
+    messages are not installed."""
+    from fencepost.systems.processes import NODE, ListenerOptions
+
+    try:
+        from fencepost.systems.broker_process import PROGRAM
+    except MissingExtraError as missing:
+        if port or tls or users:
+            raise
+        output.note(f"clients of Kafka's protocol cannot connect: {missing.hint}")
+        return NODE, None
+    certificate, key = map(str, tls) if tls else ("", "")
+    listeners = ListenerOptions(
+        ports={broker: port + broker - 1 for broker in range(1, brokers + 1)} if port else {},
+        certificate=certificate,
+        key=key,
+        users=None if users is None else _users(users),
+    )
+    return PROGRAM, listeners
+
+
+def _users(path: Path) -> dict[str, str]:
+    """Names and passwords; an empty line or one that begins with # says nothing."""
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, colon, password = line.partition(":")
+        if not (name and colon and password):
+            raise click.BadParameter(f"{path}, line {number}: expected NAME:PASSWORD", param_hint="--users")
+        found[name] = password
+    if not found:
+        raise click.BadParameter(f"{path}: expected at least one line NAME:PASSWORD", param_hint="--users")
+    return found
 
 
 @contextmanager
@@ -221,7 +321,7 @@ def _wait(cluster: "ProcessCluster", broker: int, process: str) -> ExitCode:
 
 def _tell(output: Output, seen: "ClusterStatus") -> None:
     output.say(f"ZooKeeper {seen.zookeeper} {seen.zookeeper_state}")
-    rows = table(">broker", ">pid", ">port", "process", "registered", "controller", ">leads")
+    rows = table(">broker", ">pid", ">port", "process", "registered", "controller", ">leads", "Kafka clients")
     for broker in seen.brokers:
         add_row(
             rows,
@@ -232,10 +332,17 @@ def _tell(output: Output, seen: "ClusterStatus") -> None:
             _yes(broker.registered),
             _yes(broker.broker == seen.controller),
             broker.leads,
+            broker.kafka,
         )
     output.say(rows)
     output.say(f"{seen.partitions} partitions, {seen.leaderless} without a leader")
-    as_json: dict[str, Any] = {"healthy": seen.healthy, **attrs.asdict(seen)}
+    if seen.bootstrap_servers:
+        output.say(f"bootstrap.servers={seen.bootstrap_servers} security.protocol={seen.security_protocol}")
+    as_json: dict[str, Any] = {
+        "healthy": seen.healthy,
+        "bootstrap_servers": seen.bootstrap_servers,
+        **attrs.asdict(seen),
+    }
     output.emit(as_json)
 
 

@@ -1,0 +1,1 @@
+"""`fencepost cluster`: clusters of processes, and the embedded one."""

@@ -1,0 +1,50 @@
+"""`fencepost cluster up --embedded`: the simulated cluster on the wall clock, for clients of Kafka's protocol.
+
+Owns the words and the waiting. Must not know how it is hosted (fencepost/kafka), or judged.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from fencepost.console.output import Output
+from fencepost.traces.errors import ExitCode
+
+POLL_S = 0.5
+"""Between two looks whether it still works."""
+
+
+def up_embedded(
+    output: Output, *, brokers: int, port: int, directory: Path | None, session_timeout_ms: int | None
+) -> ExitCode:
+    """Serve until Ctrl-C, then judge what was recorded. Exit code as of `fencepost check`.
+
+    port: of the first broker, 0 for any free ones; directory: of the brokers' files, None for simulated disks; session_timeout_ms: None for the
+    embedded cluster's own default.
+    """
+    import fencepost.kafka
+    from fencepost.checkers.verdict import Decision
+
+    options: dict[str, Any] = (
+        {} if session_timeout_ms is None else {"zookeeper_session_timeout_ms": session_timeout_ms}
+    )
+    with fencepost.kafka.cluster(brokers=brokers, port=port, directory=directory, **options) as kafka:
+        output.say(f"bootstrap.servers={kafka.bootstrap_servers}")
+        output.emit({"bootstrap_servers": kafka.bootstrap_servers, "brokers": list(kafka.brokers)})
+        output.note("Ctrl-C ends it, and judges what was recorded")
+        try:
+            while not (failure := kafka.status()["failure"]):
+                time.sleep(POLL_S)
+            output.note(f"it has stopped: a mistake in fencepost itself: {failure}")
+            return ExitCode.USAGE
+        except KeyboardInterrupt:
+            pass
+        trace = kafka.end()
+        verdict = kafka.verdict()
+        count = f"{len(trace.operations)} operations and {len(trace.events)} events"
+        output.say(f"{verdict.decision.value}: {count} were recorded")
+        for finding in verdict.findings:
+            output.say(f"{finding.anomaly}: expected {finding.expected}, saw {finding.seen}")
+    if verdict.decision is Decision.OK:
+        return ExitCode.NOTHING_FOUND
+    return ExitCode.FINDINGS if verdict.decision is Decision.ILLEGAL else ExitCode.UNDECIDED

@@ -1,0 +1,119 @@
+"""A broker's settings under Kafka's names. Owns the table; must not know who asks. All are read-only: they
+are what the broker was started with."""
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from fencepost.impl.controller.preferred_election import IMBALANCE_PERCENT
+from fencepost.impl.coordinator.offsets import MAXIMUM_METADATA
+from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind
+from fencepost.impl.messages.admin_api import ConfigEntry, ConfigSource, ConfigSynonym
+from fencepost.traces.plan import ClusterOptions
+
+MINUTE_MS = 60_000
+
+
+@frozen
+class BrokerSetting:
+    """A setting that is an option of the cluster."""
+
+    kind: Kind
+    value: Callable[[ClusterOptions], object]
+    """What it is here."""
+    default: str
+    """Kafka's."""
+
+
+def _fixed(kind: Kind, value: object, default: str | None = None) -> BrokerSetting:
+    """What is never otherwise here."""
+    return BrokerSetting(kind, lambda _: value, _text(value) if default is None else default)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+BROKER_SETTINGS = {
+    "auto.create.topics.enable": BrokerSetting(Kind.BOOLEAN, lambda o: o.auto_create_topics_enable, "true"),
+    "auto.leader.rebalance.enable": BrokerSetting(
+        Kind.BOOLEAN, lambda o: o.leader_imbalance_check_ms > 0, "true"
+    ),
+    "controlled.shutdown.enable": _fixed(Kind.BOOLEAN, True),
+    "controlled.shutdown.retry.backoff.ms": BrokerSetting(
+        Kind.LONG, lambda o: o.controlled_shutdown_retry_backoff_ms, "5000"
+    ),
+    "default.replication.factor": BrokerSetting(Kind.INT, lambda o: o.default_replication_factor, "1"),
+    "delete.topic.enable": _fixed(Kind.BOOLEAN, True),
+    "group.initial.rebalance.delay.ms": BrokerSetting(
+        Kind.INT, lambda o: o.groups.initial_rebalance_delay_ms, "3000"
+    ),
+    "group.max.session.timeout.ms": BrokerSetting(
+        Kind.INT, lambda o: o.groups.max_session_timeout_ms, "1800000"
+    ),
+    "group.min.session.timeout.ms": BrokerSetting(
+        Kind.INT, lambda o: o.groups.min_session_timeout_ms, "6000"
+    ),
+    "leader.imbalance.check.interval.seconds": BrokerSetting(
+        Kind.LONG, lambda o: o.leader_imbalance_interval_ms // 1_000, "300"
+    ),
+    "leader.imbalance.per.broker.percentage": _fixed(Kind.INT, IMBALANCE_PERCENT),
+    "log.cleaner.backoff.ms": BrokerSetting(Kind.LONG, lambda o: o.log_cleaner_backoff_ms, "15000"),
+    "log.retention.check.interval.ms": BrokerSetting(
+        Kind.LONG, lambda o: o.log_retention_check_interval_ms, "300000"
+    ),
+    "num.partitions": BrokerSetting(Kind.INT, lambda o: o.num_partitions, "1"),
+    "offset.metadata.max.bytes": _fixed(Kind.INT, MAXIMUM_METADATA),
+    "offsets.commit.timeout.ms": BrokerSetting(
+        Kind.INT, lambda o: o.groups.offsets_commit_timeout_ms, "5000"
+    ),
+    "offsets.load.buffer.size": BrokerSetting(
+        Kind.INT, lambda o: o.groups.offsets_load_buffer_bytes, "5242880"
+    ),
+    "offsets.retention.check.interval.ms": BrokerSetting(
+        Kind.LONG, lambda o: o.groups.offsets_retention_check_ms, "600000"
+    ),
+    "offsets.retention.minutes": BrokerSetting(
+        Kind.INT, lambda o: o.groups.offsets_retention_ms // MINUTE_MS, "10080"
+    ),
+    "offsets.topic.num.partitions": BrokerSetting(
+        Kind.INT, lambda o: o.groups.offsets_topic_partitions, "50"
+    ),
+    "offsets.topic.replication.factor": BrokerSetting(
+        Kind.INT, lambda o: o.groups.offsets_topic_replication_factor, "3"
+    ),
+    "replica.fetch.backoff.ms": BrokerSetting(Kind.INT, lambda o: o.replica_fetch_backoff_ms, "1000"),
+    "replica.fetch.wait.max.ms": BrokerSetting(Kind.INT, lambda o: o.replica_fetch_wait_max_ms, "500"),
+    "replica.high.watermark.checkpoint.interval.ms": BrokerSetting(
+        Kind.LONG, lambda o: o.high_watermark_checkpoint_interval_ms, "5000"
+    ),
+    "replica.lag.time.max.ms": BrokerSetting(Kind.LONG, lambda o: o.replica_lag_time_max_ms, "30000"),
+    "zookeeper.session.timeout.ms": BrokerSetting(
+        Kind.INT, lambda o: o.zookeeper_session_timeout_ms, "18000"
+    ),
+} | {
+    setting.synonym: _fixed(setting.kind, setting.default)
+    for setting in (*SETTINGS.values(), *ACCEPTED.values())
+    if setting.synonym
+}
+
+
+def broker_entries(node: int, options: ClusterOptions) -> list[ConfigEntry]:
+    """All settings of a broker, sorted by name."""
+    settings = {"broker.id": _fixed(Kind.INT, node, "-1"), **BROKER_SETTINGS}
+    return [_entry(name, setting, options) for name, setting in sorted(settings.items())]
+
+
+def _entry(name: str, setting: BrokerSetting, options: ClusterOptions) -> ConfigEntry:
+    value = _text(setting.value(options))
+    synonyms = [ConfigSynonym(name=name, value=setting.default, source=ConfigSource.DEFAULT_CONFIG)]
+    if value != setting.default:
+        synonyms.insert(0, ConfigSynonym(name=name, value=value, source=ConfigSource.STATIC_BROKER_CONFIG))
+    return ConfigEntry(
+        name=name,
+        value=value,
+        source=synonyms[0].source,
+        kind=setting.kind.value,
+        read_only=True,
+        synonyms=tuple(synonyms),
+    )

@@ -1,0 +1,265 @@
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs (KIP-133, KIP-226, KIP-339).
+
+Owns Kafka's answers: sources, synonyms, and what an alteration makes of a topic's overrides. Must not know
+what a setting may be: impl/core/topic_config has the table, impl/admin checks and writes. Any broker answers for
+topics; it reads ZooKeeper, so that whoever has altered a setting reads it back. A broker's own settings are
+those that it was started with; none of them changes while it runs.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+
+from attrs import define
+
+from fencepost.impl.admin.cluster import AdminError
+from fencepost.impl.admin.configuration import change_config, describe_configurations, setting_of
+from fencepost.impl.admin.topics import check_name
+from fencepost.impl.administration.broker_config import broker_entries
+from fencepost.impl.administration.desk import AdminDesk, Ticket
+from fencepost.impl.administration.topics import persistent
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.metadata_cache import MetadataCache
+from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
+from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Kind, Setting, configured
+from fencepost.impl.messages.admin_api import (
+    Alteration,
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    AlteredConfig,
+    AlteredResource,
+    AlteredSetting,
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    DescribedConfig,
+    DescribedResource,
+    ResourceKind,
+)
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.traces.plan import TopicOptions
+
+TIMEOUT_MS = 30_000
+"""The requests name none; a client waits for 30 s by default."""
+
+
+@define
+class ConfigRequests:
+    """Of one broker."""
+
+    broker_context: BrokerContext
+    procedures: Procedures
+    metadata: MetadataCache
+    desk: AdminDesk
+
+    # ---- describe
+
+    def describe(self, source: int, request: DescribeConfigsRequest) -> None:
+        """What is configured, of each resource."""
+
+        def overdue() -> DescribeConfigsResponse:
+            late = tuple(_no_config(each, ErrorCode.REQUEST_TIMED_OUT) for each in request.resources)
+            return DescribeConfigsResponse(correlation_id=request.correlation_id, resources=late)
+
+        ticket = self.desk.admit(source, request.correlation_id, overdue, TIMEOUT_MS)
+        if ticket is not None:
+            self.procedures.start(self._describe_all(ticket, request))
+
+    def _describe_all(self, ticket: Ticket, request: DescribeConfigsRequest) -> Procedure:
+        described = []
+        for resource in request.resources:
+            try:
+                entries = yield from self._describe(resource)
+                described.append(
+                    DescribedConfig(
+                        kind=resource.kind, name=resource.name, error=NO_ERROR, entries=tuple(entries)
+                    )
+                )
+            except AdminError as refused:
+                described.append(_no_config(resource, refused.code, str(refused)))
+        response = DescribeConfigsResponse(correlation_id=request.correlation_id, resources=tuple(described))
+        self.desk.answer(ticket, response)
+
+    def _describe(self, resource: DescribedResource) -> ZooKeeperSteps:
+        if resource.kind is ResourceKind.BROKER:
+            self._is_this_broker(resource.name, default=True)
+            entries = (
+                broker_entries(self.broker_context.node, self.broker_context.options) if resource.name else []
+            )
+            yield from ()
+        else:
+            self._exists(resource.name)
+            overrides = (yield from describe_configurations((resource.name,))).get(resource.name, {})
+            entries = topic_entries(self.broker_context.planned_options(resource.name), overrides)
+        return [entry for entry in entries if resource.keys is None or entry.name in resource.keys]
+
+    def _exists(self, topic: str) -> None:
+        check_name(topic)
+        if not self.metadata.knows(topic):
+            raise AdminError(
+                expected="a topic that exists",
+                seen=topic,
+                where="configuration",
+                code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            )
+
+    def _is_this_broker(self, name: str, *, default: bool) -> None:
+        """default: whether the empty name, of what all brokers have in common, is right, too."""
+        if name != str(self.broker_context.node) and not (default and not name):
+            raise AdminError(
+                expected=f"this broker, {self.broker_context.node}{', or no name' if default else ''}",
+                seen=repr(name[:64]),
+                where="configuration of a broker",
+            )
+
+    # ---- alter
+
+    def alter(self, source: int, request: AlterConfigsRequest) -> None:
+        """Change each resource that can be changed; brokers take it over when they are notified."""
+
+        def overdue() -> AlterConfigsResponse:
+            late = tuple(_altered(each, ErrorCode.REQUEST_TIMED_OUT) for each in request.resources)
+            return AlterConfigsResponse(correlation_id=request.correlation_id, resources=late)
+
+        ticket = self.desk.admit(source, request.correlation_id, overdue, TIMEOUT_MS)
+        if ticket is not None:
+            self.procedures.start(self._alter_all(ticket, request))
+
+    def _alter_all(self, ticket: Ticket, request: AlterConfigsRequest) -> Procedure:
+        altered = []
+        for resource in request.resources:
+            try:
+                yield from self._alter(resource, request)
+                altered.append(_altered(resource, NO_ERROR))
+            except AdminError as refused:
+                altered.append(_altered(resource, refused.code, str(refused)))
+        response = AlterConfigsResponse(correlation_id=request.correlation_id, resources=tuple(altered))
+        self.desk.answer(ticket, response)
+
+    def _alter(self, resource: AlteredResource, request: AlterConfigsRequest) -> ZooKeeperSteps:
+        _check_form(resource)
+        if resource.kind is ResourceKind.BROKER:
+            self._is_this_broker(resource.name, default=True)
+            _nothing_is_set(resource)
+            return
+        check_name(resource.name)
+        change = partial(
+            altered_config,
+            resource.name,
+            resource.settings,
+            planned=self.broker_context.planned_options(resource.name),
+            incremental=request.incremental,
+        )
+        yield from persistent(
+            lambda: change_config(resource.name, change, validate_only=request.validate_only)
+        )
+
+
+def _nothing_is_set(resource: AlteredResource) -> None:
+    """Nothing of a broker changes while it runs; to take away what it does not have is no change. Raises AdminError."""
+    names = [each.name for each in resource.settings if each.alteration is not Alteration.DELETE]
+    if names:
+        raise AdminError(
+            expected="settings of a topic: those of a broker do not change while it runs",
+            seen=", ".join(names)[:200],
+            where=f"configuration of broker {resource.name or '(all)'}",
+        )
+
+
+def _check_form(resource: AlteredResource) -> None:
+    """Raises AdminError."""
+    where = f"configuration of {resource.kind} {resource.name}"
+    for name, count in Counter(setting.name for setting in resource.settings).items():
+        if count > 1:
+            raise AdminError(expected="each setting once", seen=f"{name!r} twice", where=where)
+    for setting in resource.settings:
+        if setting.value is None and setting.alteration is not Alteration.DELETE:
+            raise AdminError(
+                expected="a value for each setting", seen=f"none for {setting.name!r}", where=where
+            )
+
+
+def altered_config(
+    topic: str,
+    settings: tuple[AlteredSetting, ...],
+    current: Mapping[str, str],
+    *,
+    planned: TopicOptions,
+    incremental: bool,
+) -> dict[str, str]:
+    """The overrides that a topic shall have. Raises AdminError."""
+    config = dict(current) if incremental else {}
+    for each in settings:
+        if each.alteration is Alteration.DELETE:
+            config.pop(each.name, None)
+            continue
+        assert each.value is not None, each
+        if each.alteration is Alteration.SET:
+            config[each.name] = each.value
+            continue
+        setting = setting_of(topic, each.name)
+        if setting.kind is not Kind.LIST:
+            raise AdminError(
+                expected="a setting that is a list, to append to it or take from it",
+                seen=each.name,
+                where=f"topic {topic}",
+            )
+        before = _items(config.get(each.name) or planned_text(setting, planned))
+        said = _items(each.value)
+        after = (
+            [*before, *(item for item in said if item not in before)]
+            if each.alteration is Alteration.APPEND
+            else [item for item in before if item not in said]
+        )
+        config[each.name] = ",".join(after)
+    return config
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _altered(resource: AlteredResource, error: ErrorCode, message: str = "") -> AlteredConfig:
+    return AlteredConfig(kind=resource.kind, name=resource.name, error=error, message=message)
+
+
+def _no_config(resource: DescribedResource, error: ErrorCode, message: str = "") -> DescribedConfig:
+    return DescribedConfig(kind=resource.kind, name=resource.name, error=error, message=message)
+
+
+# ---- as Kafka prints them
+
+
+def planned_text(setting: Setting, planned: TopicOptions) -> str:
+    """The value of a setting that nobody overrides."""
+    return setting.write(getattr(planned, setting.field)) if setting.field else setting.default
+
+
+def topic_entries(planned: TopicOptions, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """All settings of a topic, sorted by name. What its plan says of it counts as its own, too, since no
+    other topic has it."""
+    options, _ = configured(planned, overrides)
+    entries = []
+    for name, setting in sorted({**ACCEPTED, **SETTINGS}.items()):
+        value = setting.write(getattr(options, setting.field)) if setting.field else setting.default
+        value = overrides.get(name, value) if not setting.field else value
+        own = name in overrides or planned_text(setting, planned) != setting.default
+        synonyms = (
+            [ConfigSynonym(name=name, value=value, source=ConfigSource.DYNAMIC_TOPIC_CONFIG)] if own else []
+        )
+        if setting.synonym:
+            synonyms.append(
+                ConfigSynonym(name=setting.synonym, value=setting.default, source=ConfigSource.DEFAULT_CONFIG)
+            )
+        entries.append(
+            ConfigEntry(
+                name=name,
+                value=value,
+                source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
+                kind=setting.kind.value,
+                synonyms=tuple(synonyms),
+            )
+        )
+    return entries

@@ -1,0 +1,314 @@
+"""CreateTopics, DeleteTopics, CreatePartitions, and topics that are created because somebody asked for their
+metadata.
+
+Owns the defaults, what each request waits for, and Kafka's answers (KafkaApis, ZkAdminManager,
+DelayedCreatePartitions, DelayedDeleteTopics). Must not know what a topic may be: impl/admin checks and
+writes. Only the active controller answers, since only it sees everything come to pass:
+
+    1. the checks and the write, which no time-out bounds
+    2. the controller takes it up
+    3. metadata shows the leaders: answered
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+from attrs import define, field
+
+from fencepost.impl.admin.cluster import AdminError, ChangedMeanwhileError
+from fencepost.impl.admin.topics import Draw, add_partitions, check_name, create_topic, delete_topic
+from fencepost.impl.administration.desk import AdminDesk, Ticket
+from fencepost.impl.controller.controller import Controller
+from fencepost.impl.controller.placement import ReplicationFactorError
+from fencepost.impl.coordinator.records import OFFSETS_TOPIC
+from fencepost.impl.core.broker_context import BrokerContext
+from fencepost.impl.core.metadata_cache import MetadataCache
+from fencepost.impl.core.procedures import Procedure, Procedures, ZooKeeperSteps
+from fencepost.impl.messages.admin_api import (
+    BROKERS_CHOICE,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    MorePartitions,
+    NewTopic,
+    Result,
+)
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.outcomes import ErrorCode
+
+ATTEMPTS = 5
+"""Rounds of one change: each is lost to somebody who changes the same topic."""
+MOST_CREATING = 1_000
+"""Topics that are created by themselves at a time, and refusals that are remembered; what is beyond is
+created when its metadata is asked for again."""
+Keys = list[TopicPartition]
+Waits = dict[int, Keys]
+"""By place in the request: the partitions that its answer waits for."""
+Task = tuple[str, Callable[[], ZooKeeperSteps]]
+"""A topic's name, and what is to be done; it returns the partitions to wait for."""
+TopicRequest = CreateTopicsRequest | CreatePartitionsRequest | DeleteTopicsRequest
+TopicResponse = CreateTopicsResponse | CreatePartitionsResponse | DeleteTopicsResponse
+
+
+def draw_of(name: str, now: int) -> Draw:
+    """Where the placement of a topic's replicas starts: as good as random from topic to topic, and the
+    same in every run of a plan."""
+    drawn = 0
+
+    def draw(count: int) -> int:
+        nonlocal drawn
+        drawn += 1
+        digest = hashlib.sha256(f"{name}:{now}:{drawn}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") % count
+
+    return draw
+
+
+def persistent(attempt: Callable[[], ZooKeeperSteps]) -> ZooKeeperSteps:
+    """Try again while somebody else is faster. Raises AdminError, ReplicationFactorError."""
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return (yield from attempt())
+        except ChangedMeanwhileError:
+            continue
+    return (yield from attempt())
+
+
+@define
+class TopicRequests:
+    """creating: topics that are created by themselves now. refused: why the last attempt failed, of those
+    that could not be."""
+
+    broker_context: BrokerContext
+    procedures: Procedures
+    controller: Controller
+    metadata: MetadataCache
+    desk: AdminDesk
+    create_offsets_topic: Callable[[], None]
+    creating: set[str] = field(factory=set)
+    refused: dict[str, ErrorCode] = field(factory=dict)
+
+    # ---- requests
+
+    def create(self, source: int, request: CreateTopicsRequest) -> None:
+        """Create each topic that can be; answered when each of them has its leaders."""
+        tasks = [
+            (topic.name, partial(self._create, topic, request.validate_only)) for topic in request.topics
+        ]
+        self._handle(source, request, CreateTopicsResponse, tasks, self._led, dry=request.validate_only)
+
+    def create_partitions(self, source: int, request: CreatePartitionsRequest) -> None:
+        """Add partitions to each topic that can have them; answered when each has its leader."""
+        tasks = [(topic.name, partial(self._grow, topic, request.validate_only)) for topic in request.topics]
+        self._handle(source, request, CreatePartitionsResponse, tasks, self._led, dry=request.validate_only)
+
+    def delete(self, source: int, request: DeleteTopicsRequest) -> None:
+        """Have each topic deleted; answered when nothing of them is left."""
+        tasks = [(name, partial(self._delete, name)) for name in request.names]
+        self._handle(source, request, DeleteTopicsResponse, tasks, self._gone, dry=False)
+
+    def _handle(
+        self,
+        source: int,
+        request: TopicRequest,
+        response: type[TopicResponse],
+        tasks: Sequence[Task],
+        settled: Callable[[Keys], bool],
+        *,
+        dry: bool,
+    ) -> None:
+        """settled: whether what a task waits for has come to pass. dry: nothing is written, so that there
+        is nothing to wait for."""
+
+        def all_of(error: ErrorCode) -> TopicResponse:
+            results = tuple(Result(name=name, error=error) for name, _ in tasks)
+            return response(correlation_id=request.correlation_id, results=results)
+
+        if not self.controller.state.active:
+            self.broker_context.reply(source, all_of(ErrorCode.NOT_CONTROLLER), request.correlation_id)
+            return
+        overdue = partial(all_of, ErrorCode.REQUEST_TIMED_OUT)
+        ticket = self.desk.admit(source, request.correlation_id, overdue)
+        if ticket is not None:
+            respond = partial(response, correlation_id=request.correlation_id)
+            wait = None if dry else partial(self._wait, ticket, request.timeout_ms, settled, respond)
+            self.procedures.start(self._carry_out(ticket, tasks, respond, wait))
+
+    # ---- the course of a request
+
+    def _carry_out(
+        self,
+        ticket: Ticket,
+        tasks: Sequence[Task],
+        respond: Callable[..., TopicResponse],
+        wait: Callable[[list[Result], Waits], None] | None,
+    ) -> Procedure:
+        """One task after another; what becomes of one is nothing to the next."""
+        twice = {name for name, count in Counter(name for name, _ in tasks).items() if count > 1}
+        results: list[Result] = []
+        waits: Waits = {}
+        for place, (name, task) in enumerate(tasks):
+            error, message = ErrorCode.NONE, ""
+            if name in twice:
+                error, message = ErrorCode.INVALID_REQUEST, "the request names this topic twice"
+            else:
+                try:
+                    waits[place] = yield from task()
+                except AdminError as refused:
+                    error, message = refused.code, str(refused)
+                except ReplicationFactorError as refused:
+                    error, message = ErrorCode.INVALID_REPLICATION_FACTOR, str(refused)
+            results.append(Result(name=name, error=error, message=message))
+        if wait is None or not waits:
+            self.desk.answer(ticket, respond(results=tuple(results)))
+        else:
+            wait(results, waits)
+
+    def _wait(
+        self,
+        ticket: Ticket,
+        timeout_ms: int,
+        settled: Callable[[Keys], bool],
+        respond: Callable[..., TopicResponse],
+        results: list[Result],
+        waits: Waits,
+    ) -> None:
+        def all_settled() -> TopicResponse | None:
+            return respond(results=tuple(results)) if all(map(settled, waits.values())) else None
+
+        def time_is_up() -> TopicResponse:
+            for place, keys in waits.items():
+                if not settled(keys):
+                    results[place] = Result(name=results[place].name, error=ErrorCode.REQUEST_TIMED_OUT)
+            return respond(results=tuple(results))
+
+        self.desk.wait(ticket, timeout_ms, all_settled, time_is_up)
+
+    def _create(self, topic: NewTopic, validate_only: bool) -> ZooKeeperSteps:
+        where = f"topic {topic.name}"
+        without = [name for name, value in topic.config if value is None]
+        if without:
+            raise AdminError(
+                expected="a value for each setting",
+                seen=f"none for {without[0]!r}",
+                where=where,
+                code=ErrorCode.INVALID_CONFIG,
+            )
+        chosen = (topic.partitions, topic.replication_factor) == (BROKERS_CHOICE, BROKERS_CHOICE)
+        if topic.assignment and not chosen:
+            raise AdminError(
+                expected="either an assignment or the numbers of partitions and replicas",
+                seen="both",
+                where=where,
+            )
+        assignment = {each.partition: each.replicas for each in topic.assignment}
+        if len(assignment) < len(topic.assignment):
+            raise AdminError(
+                expected="each partition once",
+                seen="one twice",
+                where=where,
+                code=ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            )
+        placed = yield from create_topic(
+            topic.name,
+            partitions=self._partitions(topic.partitions),
+            replication_factor=self._replication_factor(topic.replication_factor),
+            draw=draw_of(topic.name, self.broker_context.now),
+            assignment=assignment or None,
+            config={name: value for name, value in topic.config if value is not None},
+            validate_only=validate_only,
+        )
+        return [TopicPartition(topic.name, number) for number in placed]
+
+    def _partitions(self, asked: int) -> int:
+        return self.broker_context.options.num_partitions if asked == BROKERS_CHOICE else asked
+
+    def _replication_factor(self, asked: int) -> int:
+        """The default is never more than there are brokers, so that one broker is enough for everything."""
+        if asked != BROKERS_CHOICE:
+            return asked
+        return min(
+            self.broker_context.options.default_replication_factor, max(1, len(self.metadata.live_brokers))
+        )
+
+    def _grow(self, topic: MorePartitions, validate_only: bool) -> ZooKeeperSteps:
+        placed = yield from persistent(
+            lambda: add_partitions(topic.name, topic.count, topic.assignment, validate_only=validate_only)
+        )
+        return [TopicPartition(topic.name, number) for number in placed]
+
+    def _delete(self, name: str) -> ZooKeeperSteps:
+        """Returns the partitions to wait for. As with Kafka, a topic of which metadata says nothing does
+        not exist; one that is marked already is waited for."""
+        if not self.metadata.knows(name):
+            raise AdminError(
+                expected="a topic that exists",
+                seen=name[:64],
+                where="delete",
+                code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            )
+        keys = self.controller.state.context.partitions_of(name) or [TopicPartition(name, 0)]
+        try:
+            yield from delete_topic(name)
+        except ChangedMeanwhileError:
+            pass
+        except AdminError as refused:
+            if refused.code is not ErrorCode.INVALID_TOPIC_EXCEPTION:
+                raise
+        return keys
+
+    # ---- what is waited for
+
+    def _led(self, keys: Keys) -> bool:
+        """Each partition has a leader, as far as this broker's metadata says."""
+        return all(self.metadata.leader_of(key) >= 0 for key in keys)
+
+    def _gone(self, keys: Keys) -> bool:
+        """Clients see nothing of them any more, and neither does the controller, so that a topic of this
+        name may be created again. Replicas on brokers that are down are deleted when those return, which
+        nobody waits for; nor is anything more known once another broker is the controller."""
+        if any(self.metadata.knows(key.topic) for key in keys[:1]):
+            return False
+        state = self.controller.state
+        left = [key for key in keys if key in state.context.assignments]
+        live = state.context.live_brokers
+        return not state.active or all(
+            any(broker not in live for broker in state.context.assignments[key]) for key in left
+        )
+
+    # ---- topics that are created by themselves
+
+    def auto_create(self, names: Collection[str]) -> dict[str, ErrorCode]:
+        """Metadata of these topics was asked for and is not there: create them with the defaults
+        (auto.create.topics.enable). Returns what to answer: that the leader is not there yet, until a further
+        request finds it, or why there will be none."""
+        return {name: self._auto_create(name) for name in names}
+
+    def _auto_create(self, name: str) -> ErrorCode:
+        try:
+            check_name(name)
+        except AdminError as refused:
+            return refused.code
+        if not self.broker_context.options.auto_create_topics_enable:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if name == OFFSETS_TOPIC:
+            self.create_offsets_topic()
+        elif name not in self.creating and len(self.creating) < MOST_CREATING:
+            self.creating.add(name)
+            self.procedures.start(self._auto_creation(name))
+        return self.refused.pop(name, ErrorCode.LEADER_NOT_AVAILABLE)
+
+    def _auto_creation(self, name: str) -> Procedure:
+        try:
+            yield from self._create(NewTopic(name=name), False)
+        except AdminError as refused:
+            if refused.code is not ErrorCode.TOPIC_ALREADY_EXISTS and len(self.refused) < MOST_CREATING:
+                self.refused[name] = refused.code
+        except ReplicationFactorError:
+            self.refused[name] = ErrorCode.INVALID_REPLICATION_FACTOR
+        self.creating.discard(name)

@@ -1,0 +1,73 @@
+"""A Kafka for tests: brokers in this process, or in a child of it, that any client connects to and that fail
+where and when the test says.
+
+    import fencepost.kafka
+
+    with fencepost.kafka.cluster() as kafka:
+        kafka.create_topic("orders", partitions=3)
+        ...  # a producer with bootstrap_servers=kafka.bootstrap_servers
+        kafka.crash(kafka.leader("orders"))
+        ...
+        assert kafka.verdict().decision == "ok"
+
+docs/embedded.md has the whole story.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from fencepost.kafka.handle import KafkaCluster
+from fencepost.kafka.here import Settings, start_here
+from fencepost.kafka.hosted import MOST_EVENTS
+from fencepost.systems.embedded import FREE, NEAR, quick_options
+from fencepost.traces.plan import BudgetOptions, Plan
+
+__all__ = ["KafkaCluster", "cluster"]
+
+
+def cluster(
+    *,
+    brokers: int = 3,
+    process: bool = False,
+    port: int = 0,
+    directory: Path | str | None = None,
+    seed: int = 0,
+    bugs: tuple[str, ...] = (),
+    most_events: int = MOST_EVENTS,
+    listen: bool = True,
+    **options: Any,
+) -> KafkaCluster:
+    """Start a cluster; it serves on return. Close it, or use it as a context manager.
+
+    Parameters:
+      brokers: how many, 1 to 16.
+      process: in a child process, not in a thread of this one.
+      port: of the first broker on 127.0.0.1, the others follow; 0: any free ports.
+      directory: a folder for the brokers' files; None: on simulated disks, in memory.
+      seed: of what the world draws by chance (how long a reconnection waits, what a power loss leaves).
+      bugs: planted bugs, by the zoo's ids (docs/zoo.md).
+      most_events: bound of the record; beyond it nothing more is recorded, and the verdict is on what is.
+      listen: whether sockets are opened.
+      options: of the cluster, as plans name them (docs/plans.md), e.g. zookeeper_session_timeout_ms=6_000.
+
+    Returns: a handle. Raises FencepostError where it cannot start (a port is taken, an option is none).
+    """
+    settings = Settings(
+        plan=Plan(
+            seed=seed,
+            profile="embedded",
+            cluster=quick_options(brokers, bugs=tuple(bugs), **options),
+            network=NEAR,
+            disk=FREE,
+            budget=BudgetOptions(outside="allow"),
+        ),
+        directory=None if directory is None else str(Path(directory).absolute()),
+        port=port,
+        most_events=most_events,
+        listen=listen,
+    )
+    if process:
+        from fencepost.kafka.child import start_in_child
+
+        return start_in_child(settings)
+    return start_here(settings)

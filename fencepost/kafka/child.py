@@ -1,0 +1,162 @@
+"""An embedded cluster in a child process, with the handle of one in this process.
+
+Owns both ends of the pipe: JSON lines, a request on the child's standard input, its answer on its standard
+output. Must not know what verbs mean.
+
+The child ends when its standard input does: with its parent, however that ends. Its log goes where the
+parent's standard error goes. A debugger that stops every thread of the parent does not stop the child's
+cluster; what else differs is that a busy parent leaves it a processor of its own.
+"""
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import IO, Any
+
+import msgspec
+from attrs import define, field
+
+from fencepost.impl.admin.cluster import AdminError
+from fencepost.kafka.handle import KafkaCluster
+from fencepost.kafka.here import Settings, start_here
+from fencepost.kafka.verbs import Verbs
+from fencepost.systems.system import UnsupportedError
+from fencepost.traces.errors import EnvironmentError_, FencepostError, PlanError
+from fencepost.traces.plan_json import plan_from_json, plan_to_json
+
+END_S = 20.0
+"""How long the child may take to end before it is killed."""
+ERRORS: Mapping[str, type[FencepostError]] = {
+    kind.__name__: kind
+    for kind in (PlanError, EnvironmentError_, UnsupportedError, AdminError, FencepostError)
+}
+"""Mistakes that cross the pipe as what they are; others come as the last."""
+VERBS = frozenset(name for name in vars(Verbs) if not name.startswith("_")) - {"run", "trace"}
+
+
+@define(eq=False, kw_only=True, repr=False)
+class ClusterInChild(KafkaCluster):
+    """The cluster is in another process."""
+
+    _process: "subprocess.Popen[bytes]" = field(alias="process")
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        with self._lock:
+            return _exchange(self._process, {"verb": verb, "arguments": arguments})
+
+    def close(self) -> None:
+        """End it, and its process."""
+        _end(self._process)
+
+
+def start_in_child(settings: Settings) -> ClusterInChild:
+    """Start a process with a cluster; returns when it serves. Raises FencepostError."""
+    command = [sys.executable, "-m", "fencepost.kafka.child"]
+    # a package that is not installed but found from here is found there, too
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+    fields = {
+        "plan": plan_to_json(settings.plan),
+        "directory": settings.directory,
+        "port": settings.port,
+        "most_events": settings.most_events,
+        "listen": settings.listen,
+    }
+    try:
+        seen = _exchange(process, fields)
+    except BaseException:
+        _end(process)
+        raise
+    return ClusterInChild(
+        bootstrap_servers=seen["bootstrap_servers"], brokers=tuple(seen["brokers"]), process=process
+    )
+
+
+def _exchange(process: "subprocess.Popen[bytes]", request: dict[str, Any]) -> Any:
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(msgspec.json.encode(request) + b"\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+    except (OSError, ValueError):  # ValueError: the pipe was closed here
+        line = b""
+    if not line:
+        raise EnvironmentError_(
+            expected="an answer of the cluster's process",
+            seen=f"that it has ended (exit code {process.poll()})",
+            where=f"process {process.pid}",
+            hint="its standard error says more, unless the cluster was closed",
+        )
+    answer = msgspec.json.decode(line)
+    if "error" in answer:
+        kind = ERRORS.get(answer.pop("error"), FencepostError)
+        raise kind(**answer)
+    return answer["answer"]
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None and process.stdout is not None
+    if not process.stdin.closed:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
+# ---- the child
+
+
+def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """Start the cluster that the first line describes, then carry verbs out until the input ends."""
+
+    def say(answer: dict[str, Any]) -> None:
+        answers.write(msgspec.json.encode(answer) + b"\n")
+        answers.flush()
+
+    fields = msgspec.json.decode(requests.readline())
+    try:
+        cluster = start_here(Settings(**{**fields, "plan": plan_from_json(fields["plan"])}))
+    except FencepostError as error:
+        say(_told(error))
+        return
+    with cluster:
+        say({"answer": {"bootstrap_servers": cluster.bootstrap_servers, "brokers": cluster.brokers}})
+        for line in requests:
+            request = msgspec.json.decode(line)
+            assert request["verb"] in VERBS, f"{request['verb']} is no verb"
+            try:
+                say({"answer": cluster._ask(request["verb"], **request["arguments"])})
+            except FencepostError as error:
+                say(_told(error))
+
+
+def _told(error: FencepostError) -> dict[str, Any]:
+    kind = next(name for name, known in ERRORS.items() if isinstance(error, known))
+    return {
+        "error": kind,
+        "expected": error.expected,
+        "seen": error.seen,
+        "where": error.where,
+        "hint": error.hint,
+    }
+
+
+def main() -> None:
+    """The process: nothing but answers goes to standard output."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""What people hold in a test: an embedded cluster with its address, the verbs that break it, its record and
+its verdict.
+
+Owns the public surface, with one method for each verb of verbs.py, and what is done with a trace. Must not
+know where the cluster lives: in this process (here.py) or in a child (child.py).
+"""
+
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from attrs import define, field
+
+from fencepost.checkers.verdict import Verdict
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.jsonlines import read_traces
+from fencepost.traces.trace import Trace
+
+HEALTHY_S = 60.0
+"""Longest wait for a healthy cluster, of the wall clock."""
+LOOK_S = 0.005
+"""Between two looks of a wait."""
+Self = TypeVar("Self", bound="KafkaCluster")
+
+
+@define(eq=False, kw_only=True, repr=False)
+class KafkaCluster(ABC):
+    """An embedded cluster that runs. Its methods may be called from any thread. A broker is named by its id,
+    1 and up; times are milliseconds of the cluster's time, which follows the wall clock except for stalls.
+    for_ms: how long a fault lasts; None until `restart`, `resume` or `heal`. All raise FencepostError with
+    one sentence for what cannot be done now, and change nothing then."""
+
+    bootstrap_servers: str
+    """For the clients' setting of that name: HOST:PORT of each broker, with commas."""
+    brokers: tuple[int, ...]
+    """The ids of all brokers."""
+    _ended: Trace | None = field(default=None, init=False)
+
+    @abstractmethod
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        """Carry out a verb of verbs.py."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End it, and leave no thread, process or port. Closing again does nothing."""
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self.brokers)} brokers at {self.bootstrap_servers}>"
+
+    # ---- topics and who leads
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> dict[int, tuple[int, ...]]:
+        """Create a topic; on return clients find its leaders. replication_factor: None for 3, or as many as
+        there are brokers. config: Kafka's settings of a topic, as text. Answers each partition's replicas."""
+        answer = self._ask(
+            "create_topic",
+            name=name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            config=config,
+        )
+        return {int(number): tuple(replicas) for number, replicas in answer.items()}
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Who leads a partition; -1 if nobody does."""
+        return int(self._ask("leader", topic=topic, partition=partition))
+
+    def controller(self) -> int:
+        """Who is the controller; -1 if nobody is."""
+        return int(self._ask("controller"))
+
+    def coordinator(self, group: str) -> int:
+        """Who coordinates a consumer group; -1 while nobody does."""
+        return int(self._ask("coordinator", group=group))
+
+    def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
+        """Let another replica in sync lead: this one, or the next. Answers which, once it leads."""
+        return int(self._ask("move_leader", topic=topic, partition=partition, to=to))
+
+    def move_coordinator(self, group: str, to: int | None = None) -> int:
+        """Let another broker coordinate a group. Answers which, once it does."""
+        return int(self._ask("move_coordinator", group=group, to=to))
+
+    def rebalance(self, group: str) -> None:
+        """Let the members of a consumer group join again, as if one had come."""
+        self._ask("rebalance", group=group)
+
+    # ---- brokers
+
+    def crash(self, broker: int, for_ms: int | None = None) -> None:
+        """Its process dies at once (kill -9); its files stay as written."""
+        self._ask("crash", broker=broker, for_ms=for_ms)
+
+    def pause(self, broker: int, for_ms: int | None = None) -> None:
+        """Its process stands still (SIGSTOP, a long garbage collection), and its connections with it."""
+        self._ask("pause", broker=broker, for_ms=for_ms)
+
+    def resume(self, broker: int) -> None:
+        """It goes on as if nothing had been."""
+        self._ask("resume", broker=broker)
+
+    def stop(self, broker: int) -> None:
+        """It is asked to stop (SIGTERM): its leaders move away first, then it is down, until `restart`."""
+        self._ask("stop", broker=broker)
+
+    def restart(self, broker: int) -> None:
+        """It runs again."""
+        self._ask("restart", broker=broker)
+
+    def power_off(self, broker: int, for_ms: int | None = None) -> None:
+        """Its host loses power: what its disk had not synced is lost. Not with a directory of real files."""
+        self._ask("power_off", broker=broker, for_ms=for_ms)
+
+    def expire_session(self, broker: int) -> None:
+        """ZooKeeper ends its session now: it loses what it leads until it is back."""
+        self._ask("expire_session", broker=broker)
+
+    # ---- links and anything else
+
+    def cut_off(self, broker: int, side: str = "everybody", for_ms: int | None = None) -> None:
+        """It and this side do not reach each other: "brokers" (the others), "zookeeper", "clients", or
+        "everybody"."""
+        self._ask("cut_off", broker=broker, side=side, for_ms=for_ms)
+
+    def slow(self, broker: int, delay_ms: int, for_ms: int | None = None) -> None:
+        """What it sends to brokers and clients, and what they send to it, takes so much longer."""
+        self._ask("slow", broker=broker, delay_ms=delay_ms, for_ms=for_ms)
+
+    def heal(self, broker: int | None = None) -> None:
+        """End all faults, of this broker or of everybody; who is down starts."""
+        self._ask("heal", broker=broker)
+
+    def fault(
+        self, kind: str, target: str, *, for_ms: int | None = None, other: str = "", parameter: int = 0
+    ) -> int:
+        """Begin any fault of docs/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Answers its number,
+        for `end_fault`."""
+        return int(
+            self._ask("fault", kind=kind, target=target, for_ms=for_ms, other=other, parameter=parameter)
+        )
+
+    def end_fault(self, fault: int) -> None:
+        """End a fault; nothing happens if it has ended."""
+        self._ask("end_fault", fault=fault)
+
+    def chaos(self, seed: int, for_ms: int = 10_000, *, profile: str = "default", topic: str = "t") -> int:
+        """Let the faults of a seed begin over this time, drawn as a campaign draws them (`profile`) around
+        the leaders of this topic. Answers how many. `heal` ends what is left of them."""
+        return int(self._ask("chaos", seed=seed, for_ms=for_ms, profile=profile, topic=topic))
+
+    # ---- to look at
+
+    def status(self) -> dict[str, Any]:
+        """healthy, controller, running (brokers), time_ms (the cluster's), stalled_ms (wall time that did not
+        count), events (recorded), full_at_ms (when the record was full, None while it is not), active (faults
+        under way), failure (why it has stopped, empty)."""
+        status: dict[str, Any] = self._ask("status")
+        return status
+
+    def wait_until_healthy(self, timeout_s: float = HEALTHY_S) -> None:
+        """Wait until every broker runs, every partition has a leader and every ISR is full. Raises
+        EnvironmentError_."""
+        deadline = time.monotonic() + timeout_s
+        while not (status := self.status())["healthy"]:
+            if time.monotonic() > deadline:
+                raise EnvironmentError_(
+                    expected=f"a healthy cluster within {timeout_s:g} s",
+                    seen=str(status),
+                    where=repr(self),
+                    hint="heal() ends all faults",
+                )
+            time.sleep(LOOK_S)
+
+    # ---- the record and the verdict
+
+    def trace(self) -> Trace:
+        """What was recorded so far, with the replicas' logs as they are now; after `end` the whole run."""
+        return self._ended if self._ended is not None else self._read_trace(end=False)
+
+    def end(self) -> Trace:
+        """The last phases of a run: no client is served any more, all faults end, the cluster has to make
+        progress, every partition is read to its end, all replicas' logs are compared. At once, for nobody
+        waits any more. Answers the trace; ending again answers the same."""
+        import fencepost.kafka.judgement  # noqa: F401 - before clients lose their connections: see there
+
+        if self._ended is None:
+            self._ended = self._read_trace(end=True)
+        return self._ended
+
+    def verdict(self, checks: tuple[str, ...] | None = None) -> Verdict:
+        """What the judges say of `trace()`. checks: by name (docs/verdicts.md); None: all."""
+        from fencepost.kafka.judgement import verdict_of  # judges take a while to import
+
+        return verdict_of(self.trace(), checks)
+
+    def assert_ok(self, folder: Path | None = None) -> str:
+        """End the run and judge it; answers in a sentence what was exercised. Raises RunFailedError (an
+        AssertionError) with the whole report unless the verdict is Ok. folder: where trace and report of a
+        failure are kept."""
+        from fencepost.kafka.judgement import assert_ok
+
+        return assert_ok(self.end(), folder)
+
+    def save_trace(self, path: Path) -> None:
+        """Write `trace()` as JSON lines, for `fencepost check`."""
+        self._ask("save_trace", path=str(Path(path).absolute()))
+
+    def _read_trace(self, *, end: bool) -> Trace:
+        with tempfile.TemporaryDirectory(prefix="fencepost-") as folder:
+            path = Path(folder) / "trace.jsonl"
+            self._ask("save_trace", path=str(path), end=end)
+            return next(iter(read_traces(path)))

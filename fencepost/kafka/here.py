@@ -1,0 +1,75 @@
+"""An embedded cluster in this process.
+
+Owns how it starts and ends. Must not know what verbs mean.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+
+from fencepost.kafka.handle import KafkaCluster
+from fencepost.kafka.hosted import MOST_EVENTS, HostedCluster, HostedRun
+from fencepost.kafka.verbs import Verbs
+from fencepost.systems import listeners  # noqa: F401 - early: its imports take half a second
+from fencepost.traces.plan import Plan
+from fencepost.traces.trace import Trace
+
+
+@frozen(kw_only=True)
+class Settings:
+    """What a cluster is made of."""
+
+    plan: Plan
+    """Options, seed, network, disk and budget; it plans no operations and no faults."""
+    directory: str | None = None
+    """Of real files; None: simulated disks."""
+    port: int = 0
+    """Of the first broker; 0: any free ones."""
+    most_events: int = MOST_EVENTS
+    """Of the record."""
+    listen: bool = True
+    """Whether sockets are opened."""
+
+
+@define(eq=False, kw_only=True, repr=False)
+class ClusterHere(KafkaCluster):
+    """Its loop has a thread of its own."""
+
+    run: HostedRun
+    """What it is hosted by, for whoever must look inside (docs/embedded.md); touch it through
+    `run.cluster.system.do`."""
+    _verbs: Verbs = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._verbs = Verbs(self.run)
+
+    def _ask(self, verb: str, **arguments: Any) -> Any:
+        return getattr(self._verbs, verb)(**arguments)
+
+    def close(self) -> None:
+        """End it."""
+        self._verbs.close()
+
+    def _read_trace(self, *, end: bool) -> Trace:
+        return self._verbs.trace(end=end)
+
+
+def start_here(settings: Settings) -> ClusterHere:
+    """Start a cluster in this process. Raises FencepostError."""
+    run = HostedRun(
+        plan=settings.plan,
+        directory=None if settings.directory is None else Path(settings.directory),
+        port=settings.port,
+        most_events=settings.most_events,
+        listen=settings.listen,
+    )
+    cluster = run.cluster
+    assert isinstance(cluster, HostedCluster)
+    cluster.system.start()
+    cluster.system.do(run.begin)
+    return ClusterHere(
+        bootstrap_servers=cluster.system.bootstrap_servers() if settings.listen else "",
+        brokers=cluster.broker_ids,
+        run=run,
+    )

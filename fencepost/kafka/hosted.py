@@ -1,0 +1,348 @@
+"""An embedded cluster that is recorded, broken by name and judged: the campaign's cluster over the world of
+systems/embedded.py.
+
+Owns the bound of the record, faults that last until they are ended, and the end of a run. Must not know
+threads, sockets (systems/embedded.py), or what users write (handle.py). Everything here runs in the loop's
+thread.
+
+The record is the simulator's: ZooKeeper's commits and the brokers' protocol events as they happen
+(campaign/run/recorder.py). At the end the campaign's own last phases follow, in virtual time and therefore at
+once: every fault ends, the cluster has to make progress, a client of its own reads every partition to its
+end, all replicas' logs are compared.
+"""
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from attrs import define, evolve, field
+
+from fencepost.campaign.bugs import parts_with
+from fencepost.campaign.faults.kind import FaultKind
+from fencepost.campaign.faults.roles import parse_role
+from fencepost.campaign.run.run import Run, WorkingCluster
+from fencepost.impl.admin.cluster import Assignment
+from fencepost.impl.admin.topics import create_topic
+from fencepost.impl.broker.broker import Broker
+from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.core.core_interface import Effect
+from fencepost.kafka.client_faults import KINDS
+from fencepost.kafka.recording import ClientRecord
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.systems.embedded import Embedded
+from fencepost.systems.gateway import CLIENTS
+from fencepost.systems.requests import carry_out
+from fencepost.systems.system import UnsupportedError
+from fencepost.traces.digest import digest_of
+from fencepost.traces.errors import PlanError
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Operation
+from fencepost.traces.outcomes import NO_ERROR
+from fencepost.traces.plan import Fault
+from fencepost.traces.trace import Trace
+
+LOG = logging.getLogger("fencepost.kafka")
+MOST_EVENTS = 250_000
+"""Of the record: about a hundred megabytes. Beyond it nothing more is recorded; what was recorded is a whole
+run up to there, and is judged as one."""
+TARGET = "embedded"
+"""The target of its traces."""
+REBALANCE = "rebalance"
+"""What the record calls a rebalance that was asked for."""
+AT_WORK = frozenset({GroupPhase.STABLE, GroupPhase.COMPLETING})
+"""States of a group that can rebalance: the others do, or have nobody."""
+REPLICAS = 3
+"""Of a topic that is created without saying how many: as many as Kafka's documentation recommends, or as
+there are brokers."""
+FOR_GOOD_MS = 10_000_000
+"""Duration of a fault that lasts until it is ended: the most that a plan may say, 2.7 hours of virtual
+time."""
+
+
+@define(eq=False, kw_only=True)
+class HostedCluster(WorkingCluster):
+    """The cluster of a run (campaign/run/cluster.py), hosted by a system that outsiders talk to."""
+
+    kinds: ClassVar = KINDS
+    directory: Path | None = None
+    """Where brokers' files are; None: on simulated disks."""
+    port: int = 0
+    """Of the first broker; 0: any free ones."""
+    listen: bool = True
+    """Whether sockets are opened."""
+    most_events: int = MOST_EVENTS
+    """Bound of the record."""
+    system: Embedded = field(init=False)
+    clients: ClientRecord = field(init=False)
+    """What clients from outside did."""
+    full_at: int | None = field(default=None, init=False)
+    """Virtual time at which the record was full; None while it is not."""
+    faults: int = field(default=0, init=False)
+    """That were asked for so far; ids of faults are numbers below."""
+    _refusals: dict[int, str] = field(factory=dict, init=False)
+    """Why a fault could not begin, by its id."""
+    _restarts: dict[int, int] = field(factory=dict, init=False)
+    """Handles of the restarts that are planned, by broker."""
+
+    def __attrs_post_init__(self) -> None:
+        cluster = self.plan.cluster
+        self.parts = parts_with(cluster.bugs)
+        self.clients = ClientRecord(
+            now=lambda: self.now,
+            most=self.most_events,
+            closed=lambda: self.full_at is not None,
+            on_full=self.close_record,
+        )
+        self.system = Embedded(
+            options=cluster,
+            parts=self.parts,
+            observer=self,
+            on_commit=self.committed,
+            tap=self.clients,
+            network=self.plan.network,
+            disk=self.plan.disk,
+            seed=self.plan.seed,
+            directory=self.directory,
+            port=self.port,
+            listen=self.listen,
+        )
+        self.world, self.scheduler = self.system.world, self.system.world.scheduler
+        self.broker_ids = self.system.brokers
+
+    # ---- the record
+
+    def recorded(self, event: Event) -> None:
+        """Take one event down, unless the record is full; roles and faults that follow an event go by it all
+        the same."""
+        if len(self.events) >= self.most_events:
+            self.close_record()
+        if self.full_at is None:
+            super().recorded(event)
+            return
+        self.observed_state.learn(event)
+        if self.following:
+            self._follow(event)
+
+    def close_record(self) -> None:
+        """Record nothing more, because a bound is met: neither events nor operations, so that what is
+        recorded is a whole run up to now."""
+        if self.full_at is None:
+            self.full_at = self.now
+            LOG.warning(
+                "the record of an embedded cluster is full: %d events, %d records sent and reads, of at most"
+                " %d each, at %d ms of its time; it is judged up to there",
+                len(self.events),
+                self.clients.size,
+                self.most_events,
+                self.now // MILLISECOND,
+            )
+
+    def finished_operations(self, undecided: Mapping[int, Operation] | None = None) -> tuple[Operation, ...]:
+        """Those of the run's own clients and of connections, by invoke time."""
+        rows = [*super().finished_operations(undecided), *self.clients.operations()]
+        return tuple(sorted(rows, key=lambda row: (row.invoke_time, row.op_id)))
+
+    def client_nodes(self) -> list[int]:
+        """All clients from outside are one node of the network."""
+        return [CLIENTS]
+
+    # ---- faults
+
+    def fault(
+        self, kind: str, target: str, *, duration_ms: int | None, other: str = "", parameter: int = 0
+    ) -> int:
+        """Begin a fault and answer its id. duration_ms: None until it is ended. Raises PlanError for what is
+        no fault, and where it cannot begin now."""
+        known = self._known(kind)
+        if known.on == "broker":
+            parse_role(target)
+        try:
+            fault = Fault(
+                fault_id=self.faults,
+                kind=kind,
+                at_ms=self.now // MILLISECOND,
+                duration_ms=FOR_GOOD_MS if duration_ms is None else duration_ms,
+                target=target,
+                other=other,
+                parameter=parameter,
+            )
+        except (TypeError, ValueError) as error:
+            raise PlanError(expected="the fields of a fault", seen=str(error), where=f"a {kind}") from None
+        self.faults += 1
+        self.begin(fault)
+        refusal = self._refusals.pop(fault.fault_id, "")
+        if refusal:
+            raise PlanError(
+                expected=f"a cluster in which {kind} can hit {target}",
+                seen=refusal,
+                where="an embedded cluster",
+            )
+        return fault.fault_id
+
+    def _skipped(self, fault: Fault, reason: str) -> None:
+        super()._skipped(fault, reason)
+        self._refusals[fault.fault_id] = reason
+
+    def chaos(self, faults: tuple[Fault, ...]) -> None:
+        """Begin these faults at their times from now, each within the budget or not at all."""
+        for fault in faults:
+            self._known(fault.kind)
+        for fault in faults:
+            numbered = evolve(fault, fault_id=self.faults)
+            self.faults += 1
+            self.world.scheduler.after(fault.at_ms * MILLISECOND, self.meet, numbered)
+
+    def _known(self, kind: str) -> FaultKind:
+        known = self.kinds.get(kind)
+        if known is None:
+            raise PlanError(
+                expected=f"one of {', '.join(self.kinds)}",
+                seen=repr(kind),
+                where="a fault of an embedded cluster",
+            )
+        if self.directory is not None and (known.loses or known.rots or known.lies):
+            raise UnsupportedError(
+                expected="a fault that real files can have",
+                seen=kind,
+                where=f"a cluster with its files in {self.directory}",
+                hint="leave the option directory out: the simulated disk can do it",
+            )
+        return known
+
+    def end_faults(self, broker: int, *, stops: bool | None = None) -> None:
+        """End what is under way on this broker. stops: only faults that stop it, or only the others; None:
+        all."""
+        for fault_id, (fault, node) in sorted(self.active.items()):
+            if node == broker and stops in (None, self.kinds[fault.kind].stops):
+                self.end(fault_id)
+
+    def bring_back(self, broker: int) -> None:
+        """End what stops this broker, and start it if it is down."""
+        self.end_faults(broker, stops=True)
+        self.stopping.pop(broker, None)
+        self._cancel_restart(broker)
+        self._restart(broker)
+
+    def heal(self) -> None:
+        """End every fault, and let every broker run; faults may begin again after it."""
+        super().heal()
+        self.healing = False
+
+    def restart_later(self, node: int, delay_ms: int) -> None:
+        """Start the host's process after so much virtual time, if it is down then. One restart is planned at
+        a time: the last one."""
+        self._cancel_restart(node)
+        self._restarts[node] = self.world.scheduler.after(delay_ms * MILLISECOND, self._restart, node)
+
+    def _restart(self, node: int) -> None:
+        self._restarts.pop(node, None)
+        super()._restart(node)
+
+    def _cancel_restart(self, node: int) -> None:
+        handle = self._restarts.pop(node, None)
+        if handle is not None:
+            self.world.scheduler.cancel(handle)
+
+    def coordinates(self, broker: int, group_id: str) -> bool:
+        """Whether this broker answers for the group: it leads its offsets partition, and has loaded it."""
+        core = self.world.hosts[broker].core
+        return (
+            core is not None
+            and core.groups.log.not_coordinator(core.groups.table.number_of(group_id)) is NO_ERROR
+        )
+
+    def rebalance(self, broker: int, group_id: str) -> str:
+        """Let the members of a group join again, as if one had come; its coordinator is this broker. Answers
+        the state that the group was in: if it is none of AT_WORK, nothing happened ("" without the group)."""
+        seen: list[str] = []
+
+        def prepare(core: Broker, now: int) -> list[Effect]:
+            broker_context, group = core.broker_context, core.groups.table.groups.get(group_id)
+            broker_context.now, broker_context.outbox = now, []
+            if group is not None:
+                seen.append(group.phase.value)
+            if group is not None and group.phase in AT_WORK:
+                self.note(Name.FAULT_BEGAN, cause=REBALANCE, detail={"target": f"group {group_id}"})
+                core.groups.membership.prepare(group, "somebody asked for it")
+                self.note(Name.FAULT_ENDED, cause=REBALANCE)
+            return broker_context.outbox
+
+        self.world.hosts[broker].invoke(prepare)
+        return seen[0] if seen else ""
+
+    # ---- topics
+
+    def add_topic(
+        self, name: str, partitions: int, replication_factor: int | None, config: Mapping[str, str]
+    ) -> Assignment:
+        """Create a topic as the admin tool does. replication_factor: None for 3, or as many as there are
+        brokers. Raises AdminError."""
+        factor = replication_factor or min(REPLICAS, len(self.broker_ids))
+        steps = create_topic(
+            name, partitions=partitions, replication_factor=factor, draw=lambda below: 0, config=config
+        )
+        assignment: Assignment = carry_out(steps, self.world.admin)
+        return assignment
+
+
+@define(eq=False, kw_only=True)
+class HostedRun(Run):
+    """A run whose safety phase lasts as long as its users like. Fields as of HostedCluster."""
+
+    directory: Path | None = None
+    port: int = 0
+    listen: bool = True
+    most_events: int = MOST_EVENTS
+    ended: Trace | None = field(default=None, init=False)
+    """The trace of the whole run; None until `end`."""
+
+    def _make_cluster(self) -> HostedCluster:
+        return HostedCluster(
+            plan=self.plan,
+            directory=self.directory,
+            port=self.port,
+            listen=self.listen,
+            most_events=self.most_events,
+        )
+
+    def begin(self) -> None:
+        """The brokers run: the safety phase begins."""
+        self.cluster.note(Name.PHASE, cause="safety")
+
+    def trace(self) -> Trace:
+        """The run so far, with the replicas' logs as they are now; the whole run once it has ended."""
+        if self.ended is not None:
+            return self.ended
+        recorded = len(self.cluster.events)
+        self._dump_logs()
+        try:
+            return self._named(self._trace())
+        finally:
+            del self.cluster.events[recorded:]
+
+    def end(self) -> Trace:
+        """Heal the cluster, demand progress, read everything to its end. In virtual time, at once. Ending
+        again answers the same."""
+        if self.ended is None:
+            if self._hosted.full_at is None and self._heal_and_live():
+                self._final_reads()
+            self._dump_logs()
+            self.ended = self._named(self._trace())
+        return self.ended
+
+    def _named(self, trace: Trace) -> Trace:
+        clients = self._hosted.clients
+        claims = trace.claims
+        if clients.repeated:
+            reason = "a plain producer sent records again whose first attempt had no answer"
+            claims = evolve(claims, duplicates=True, dense=False, reasons=(*claims.reasons, reason))
+        named = evolve(
+            trace, target=TARGET, claims=claims, unique_values=not clients.alike, concurrent_processes=True
+        )
+        return evolve(named, digest=digest_of(named))
+
+    @property
+    def _hosted(self) -> HostedCluster:
+        assert isinstance(self.cluster, HostedCluster)
+        return self.cluster

@@ -1,0 +1,100 @@
+"""What is said of a run of an embedded cluster: its verdict, the report of a failure, and what a pass has
+exercised.
+
+Owns the words. Must not know how a trace was recorded, or who asked.
+
+The judges, which others import on first use, are imported here at once: this module is imported before a run
+ends. When it ends, clients lose their connections and log tracebacks in threads of their own, and CPython
+3.11 cannot format one while another thread parses a module for pytest (gh-106905: "AST constructor recursion
+depth mismatch").
+"""
+
+import shlex
+from collections import Counter
+from pathlib import Path
+
+import fencepost.checkers.conformance
+import fencepost.checkers.groups
+import fencepost.checkers.invariants
+import fencepost.checkers.kafka
+import fencepost.checkers.log  # noqa: F401 - all five: before a run ends, see the module's text
+from fencepost.campaign.failure import MOST_LINES, REPORT, TRACE, RunFailedError
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.verdict import Decision, Verdict, combine
+from fencepost.kafka.recording import FIRST_PROCESS
+from fencepost.report.explain import explain
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.events import Name
+from fencepost.traces.jsonlines import write_traces
+from fencepost.traces.operations import Operation, Outcome
+from fencepost.traces.trace import Trace
+
+
+def verdict_of(trace: Trace, checks: tuple[str, ...] | None = None) -> Verdict:
+    """One verdict of these checks, or of all."""
+    return combine(judge(trace, DEFAULT_CHECKS if checks is None else checks))
+
+
+def assert_ok(trace: Trace, folder: Path | None) -> str:
+    """Judge a run; answers what it exercised. Raises RunFailedError unless the verdict is Ok; trace and
+    report are kept in the folder then."""
+    verdict = verdict_of(trace)
+    if verdict.decision is Decision.OK:
+        return exercised(trace)
+    again = ""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_traces(folder / TRACE, [trace])
+        again = f"fencepost check {shlex.quote(str(folder / TRACE))}"
+    kept = f"kept in {folder}" if folder is not None else ""
+    text = "\n".join(filter(None, (_told(trace, verdict, again), exercised(trace), kept)))
+    if folder is not None:
+        (folder / REPORT).write_text(text + "\n", encoding="utf-8")
+    raise RunFailedError(text, verdict)
+
+
+def _told(trace: Trace, verdict: Verdict, again: str) -> str:
+    if not verdict.findings:
+        return f"{verdict.decision.value}: {verdict.reason}"
+    finding = min(verdict.findings, key=lambda one: BY_NAME[one.anomaly].rank)
+    return explain(finding, trace, replay=again, most_lines=MOST_LINES).plain()
+
+
+def faults_met(trace: Trace) -> tuple[Counter[str], int]:
+    """How often each kind of fault began, and how many operations of clients overlapped one."""
+    began: Counter[str] = Counter()
+    under_way: dict[str, int] = {}
+    spans: list[tuple[int, int | None]] = []
+    for event in trace.events:
+        if event.name is Name.FAULT_BEGAN:
+            began[event.cause] += 1
+            under_way[f"{event.cause} {event.node}"] = len(spans)
+            spans.append((event.time, None))
+        elif event.name is Name.FAULT_ENDED:
+            place = under_way.pop(f"{event.cause} {event.node}", None)
+            if place is not None:
+                spans[place] = (spans[place][0], event.time)
+    met = sum(any(_overlaps(row, *span) for span in spans) for row in _of_clients(trace))
+    return began, met
+
+
+def exercised(trace: Trace) -> str:
+    """What a run has exercised, e.g. "37 appends (35 acknowledged) and 12 reads by clients, 1 crash; 4 of
+    them overlapped a fault"."""
+    rows = _of_clients(trace)
+    appends = [row for row in rows if row.function == "append"]
+    acknowledged = sum(row.outcome is Outcome.OK for row in appends)
+    began, met = faults_met(trace)
+    faults = ", ".join(f"{count} {kind}" for kind, count in sorted(began.items())) or "no fault"
+    reads = len(rows) - len(appends)
+    done = f"{len(appends)} appends ({acknowledged} acknowledged) and {reads} reads by clients"
+    return f"{done}; {faults}; {met} of the operations overlapped a fault"
+
+
+def _of_clients(trace: Trace) -> list[Operation]:
+    return [row for row in trace.operations if row.process >= FIRST_PROCESS]
+
+
+def _overlaps(row: Operation, begin: int, end: int | None) -> bool:
+    over = row.completion_time
+    return (over is None or over >= begin) and (end is None or row.invoke_time <= end)

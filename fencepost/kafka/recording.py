@@ -1,0 +1,382 @@
+"""What clients did, as it is seen at the brokers' sockets: appends, reads and ends as operations of a trace.
+
+Owns the mapping from the core's requests and answers to rows. Must not know sockets or Kafka's protocol, nor
+what is made of a row. Everything here runs in the loop's thread.
+
+What the wire cannot see is not claimed: whether an application has processed a record, or what it gave up
+before it was sent. The rules:
+
+- A connection is a process. Its requests overlap, so that the trace says `concurrent_processes`.
+- A record is an append from the request that carries it first to the answer that reaches the socket. A client
+  that sends a record again makes another attempt of the same append: of an idempotent producer the same
+  producer id, epoch and sequence; of any other an equal record to the same partition, as long as no attempt
+  was acknowledged. An attempt without an answer leaves the append unknown, unless a later one is
+  acknowledged. A plain producer that tries again after an unknown attempt may write twice: the claims say so.
+- Records of one batch whose fates are the same are one row.
+- A fetch that returns records is a poll; one that returns nothing is left out. A look at the end of a
+  partition is a list_offsets.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any
+
+from attrs import define, evolve, field
+
+from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
+from fencepost.impl.log.batch.header import NO_PRODUCER_ID, CorruptBatchError, read_headers
+from fencepost.impl.log.batch.record_batch import Record as LogRecord
+from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.log.values import runs_in_batch, value_of
+from fencepost.impl.messages.broker_api import (
+    LATEST,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from fencepost.systems.tap import Tap
+from fencepost.traces.operations import (
+    ACKS_NONE,
+    Function,
+    Operation,
+    Outcome,
+    Record,
+    make_operation,
+    make_record,
+)
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode, outcome_of_attempt
+
+FIRST_PROCESS = 1_000
+"""Processes from here on are connections; the run's own are below."""
+FIRST_OPERATION = 2_000_000
+"""Op ids from here on are clients'; the run's own are below (campaign/run/run.py)."""
+SEQUENCES = 1 << 31
+"""After the largest sequence 0 comes again (KIP-98)."""
+
+
+@define(eq=False)
+class Sent:
+    """One record that a client sent."""
+
+    topic: str
+    partition: int
+    value: int
+    """Its value id."""
+    key: str | None
+    process: int
+    acks: int
+    invoke_time: int
+    request: int
+    """Number of the last request that carried it; records of the same one are answered together."""
+    place: int
+    """In its batch."""
+    attempts: int = 1
+    completion_time: int | None = None
+    acknowledged: bool = False
+    in_doubt: bool = False
+    """Whether some attempt had no answer that tells."""
+    error: ErrorCode = NO_ERROR
+    """Of the last answer."""
+    offset: int = -1
+    leader_epoch: int = -1
+    node: int = -1
+    tombstone: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """As far as is known now."""
+        if self.acknowledged:
+            return Outcome.OK
+        return Outcome.UNKNOWN if self.in_doubt or self.completion_time is None else Outcome.FAIL
+
+
+@define(eq=False)
+class _Asked:
+    """A request without its answer. sent: records of a produce."""
+
+    broker: int
+    time: int
+    request: Any
+    sent: list[Sent]
+
+
+@define(eq=False)
+class ClientRecord(Tap):
+    """What connections ask and hear."""
+
+    now: Callable[[], int]
+    """The cluster's time."""
+    most: int
+    """Bound of records sent and operations read, together; beyond it nothing more is recorded."""
+    closed: Callable[[], bool]
+    """Whether nothing is recorded any more."""
+    on_full: Callable[[], None]
+    """Called when the bound is met."""
+    sent: list[Sent] = field(factory=list)
+    """In the order of their first requests."""
+    others: list[Operation] = field(factory=list)
+    """Reads and ends, completed."""
+    repeated: bool = False
+    """Whether a plain producer tried again after an attempt of unknown fate."""
+    alike: bool = False
+    """Whether two records are the same in all that can be seen."""
+    requests: int = 0
+    """Produce requests so far."""
+    _asked: dict[tuple[int, int], _Asked] = field(factory=dict)
+    """By connection and correlation id."""
+    _last: dict[tuple[Any, ...], Sent] = field(factory=dict)
+    """The last record of each identity."""
+
+    @property
+    def size(self) -> int:
+        """What counts for the bound."""
+        return len(self.sent) + len(self.others)
+
+    @property
+    def _closed(self) -> bool:
+        if self.size >= self.most and not self.closed():
+            self.on_full()
+        return self.closed()
+
+    # ---- what is seen
+
+    def asked(self, broker: int, source: int, request: Any) -> None:
+        """A connection asks a broker."""
+        kind = type(request)
+        if self._closed or kind not in (ProduceRequest, FetchRequest, ListOffsetsRequest):
+            return
+        sent = self._produced(broker, source, request) if kind is ProduceRequest else []
+        if kind is not ProduceRequest or (sent and request.acks != ACKS_NONE):
+            self._asked[source, request.correlation_id] = _Asked(broker, self.now(), request, sent)
+
+    def answered(self, source: int, answer: Any, *, delivered: bool) -> None:
+        """An answer reaches the socket of a connection, or (not delivered) finds that the connection has
+        gone."""
+        asked = self._asked.pop((source, answer.correlation_id), None)
+        if asked is None:
+            return
+        if not delivered:
+            for sent in asked.sent:
+                sent.in_doubt = True
+        elif isinstance(answer, ProduceResponse):
+            self._acknowledged(asked, answer)
+        elif self._closed:
+            return
+        elif isinstance(answer, FetchResponse):
+            for wanted, fetched in zip(asked.request.partitions, answer.partitions, strict=True):
+                self._fetched(source, asked, wanted, fetched)
+        elif isinstance(answer, ListOffsetsResponse) and asked.request.timestamp == LATEST:
+            self._listed(source, asked, answer)
+
+    def lost(self, broker: int) -> None:
+        """The broker's process is gone, and every request that it had."""
+        for key, asked in list(self._asked.items()):
+            if asked.broker == broker:
+                del self._asked[key]
+                for sent in asked.sent:
+                    sent.in_doubt = True
+
+    # ---- appends
+
+    def _produced(self, broker: int, source: int, request: ProduceRequest) -> list[Sent]:
+        try:
+            (header,) = read_headers(request.records)
+            records = read_records(request.records, header)
+        except (CorruptBatchError, ValueError):
+            return []  # the broker refuses it
+        self.requests += 1
+        produced = []
+        for place, record in enumerate(records):
+            identity: tuple[Any, ...] = (request.partition, record.key, record.value)
+            if header.producer_id != NO_PRODUCER_ID:
+                sequence = (header.base_sequence + place) % SEQUENCES
+                identity = (request.partition, header.producer_id, header.producer_epoch, sequence)
+            produced.append(self._attempt(identity, place, broker, source, request, record))
+        return produced
+
+    def _attempt(
+        self,
+        identity: tuple[Any, ...],
+        place: int,
+        broker: int,
+        source: int,
+        request: ProduceRequest,
+        record: LogRecord,
+    ) -> Sent:
+        before = self._last.get(identity)
+        plain = len(identity) == 3
+        if before is not None and not (plain and before.acknowledged):
+            if before.completion_time is None and not before.acknowledged:
+                before.in_doubt = True  # nobody heard what became of the attempt before
+            self.repeated = self.repeated or (plain and before.in_doubt)
+            before.attempts += 1
+            if not before.acknowledged:
+                before.request, before.place, before.node = self.requests, place, broker
+                before.completion_time = None
+            return before
+        self.alike = self.alike or before is not None
+        sent = Sent(
+            topic=request.partition.topic,
+            partition=request.partition.partition,
+            value=value_of(record),
+            key=None if record.key is None else record.key.decode("utf-8", "backslashreplace"),
+            process=_process(source),
+            acks=request.acks,
+            invoke_time=self.now(),
+            request=self.requests,
+            place=place,
+            node=broker,
+            tombstone=record.value is None,
+        )
+        if request.acks == ACKS_NONE:
+            sent.acknowledged, sent.completion_time = True, sent.invoke_time
+        self._last[identity] = sent
+        self.sent.append(sent)
+        return sent
+
+    def _acknowledged(self, asked: _Asked, answer: ProduceResponse) -> None:
+        outcome = outcome_of_attempt(answer.error, appended=answer.base_offset >= 0)
+        now = self.now()
+        for place, sent in enumerate(asked.sent):
+            if sent.acknowledged:
+                continue
+            sent.error = answer.error
+            sent.completion_time = now
+            if outcome is Outcome.OK:
+                sent.acknowledged = True
+                sent.offset, sent.leader_epoch = answer.base_offset + place, answer.leader_epoch
+            elif outcome is Outcome.UNKNOWN:
+                sent.in_doubt = True
+
+    # ---- reads
+
+    def _fetched(self, source: int, asked: _Asked, wanted: FetchPartition, fetched: FetchedPartition) -> None:
+        if fetched.error is not NO_ERROR or not fetched.records:
+            return
+        key = wanted.partition
+        try:
+            records = tuple(
+                make_record(
+                    topic=key.topic,
+                    partition=key.partition,
+                    offset=offset,
+                    value=value,
+                    leader_epoch=header.leader_epoch,
+                )
+                for header in read_headers(fetched.records)
+                if not header.is_control
+                for base_offset, values in runs_in_batch(fetched.records, header)
+                for offset, value in enumerate(values, base_offset)
+                if offset >= wanted.offset
+            )
+        except CorruptBatchError:
+            return  # the client sees it, too, and asks again
+        self.others.append(
+            make_operation(
+                op_id=0,
+                process=_process(source),
+                function=Function.POLL,
+                invoke_time=asked.time,
+                completion_time=self.now(),
+                outcome=Outcome.OK,
+                topic=key.topic,
+                partition=key.partition,
+                isolation="read_uncommitted",
+                offset=wanted.offset,
+                end_offset=fetched.high_watermark,
+                log_start_offset=fetched.log_start_offset,
+                leader_epoch=fetched.leader_epoch,
+                node=asked.broker,
+                records=records,
+            )
+        )
+
+    def _listed(self, source: int, asked: _Asked, answer: ListOffsetsResponse) -> None:
+        if answer.error is not NO_ERROR:
+            return
+        key = asked.request.partition
+        self.others.append(
+            make_operation(
+                op_id=0,
+                process=_process(source),
+                function=Function.LIST_OFFSETS,
+                invoke_time=asked.time,
+                completion_time=self.now(),
+                outcome=Outcome.OK,
+                topic=key.topic,
+                partition=key.partition,
+                isolation="read_uncommitted",
+                offset=answer.offset,
+                end_offset=answer.offset,
+                leader_epoch=answer.leader_epoch,
+                node=asked.broker,
+            )
+        )
+
+    # ---- rows
+
+    def operations(self) -> list[Operation]:
+        """The rows so far, with op ids in the order of their invocations."""
+        rows = [*self._appends(), *self.others]
+        rows.sort(key=lambda row: row.invoke_time)
+        return [evolve(row, op_id=FIRST_OPERATION + number) for number, row in enumerate(rows)]
+
+    def _appends(self) -> Iterator[Operation]:
+        def together(sent: Sent) -> tuple[Any, ...]:
+            """Equal for records of one row: their offsets follow one another, too."""
+            fate = (sent.request, sent.outcome, sent.completion_time, sent.invoke_time, sent.attempts)
+            return (
+                sent.topic,
+                sent.partition,
+                sent.process,
+                sent.key,
+                sent.tombstone,
+                *fate,
+                sent.offset - sent.place if sent.acknowledged else -1,
+            )
+
+        for _, group in groupby(sorted(self.sent, key=lambda sent: (sent.request, sent.place)), together):
+            records = list(group)
+            yield _append(records[0], records)
+
+
+def _append(first: Sent, sent: list[Sent]) -> Operation:
+    placed = first.acknowledged and first.acks != ACKS_NONE
+    return make_operation(
+        op_id=0,
+        process=first.process,
+        function=Function.APPEND,
+        invoke_time=first.invoke_time,
+        completion_time=None if first.outcome is Outcome.UNKNOWN else first.completion_time,
+        outcome=first.outcome,
+        topic=first.topic,
+        partition=first.partition,
+        key=first.key,
+        argument="tombstone" if first.tombstone else None,
+        error=None if first.error is NO_ERROR else first.error.value,
+        acks=first.acks,
+        offset=first.offset if placed else None,
+        leader_epoch=first.leader_epoch if placed else None,
+        node=first.node,
+        attempts=first.attempts,
+        records=tuple(_record(each) for each in sent),
+    )
+
+
+def _record(sent: Sent) -> Record:
+    return make_record(
+        topic=sent.topic,
+        partition=sent.partition,
+        offset=sent.offset,
+        value=sent.value,
+        leader_epoch=sent.leader_epoch,
+    )
+
+
+def _process(source: int) -> int:
+    return FIRST_PROCESS + source - FIRST_WIRE_CLIENT

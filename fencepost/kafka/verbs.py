@@ -1,0 +1,331 @@
+"""What can be asked of an embedded cluster, as calls with plain values: the one table behind the handle in
+this process and the one of a child process.
+
+Owns the meaning of each verb in terms of the campaign's faults. Must not know who asks, or over what. Called
+from any thread but the loop's.
+
+for_ms: how long a fault lasts, in the cluster's time; None: until it is ended by its counterpart (`restart`,
+`resume`, `heal`). Every fault is in the record.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attrs import define
+
+from fencepost.campaign.swarm.draws import Draws, faults_of
+from fencepost.campaign.swarm.profiles import profile_named
+from fencepost.impl.coordinator.states import GroupPhase
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Create, Failed
+from fencepost.kafka.hosted import AT_WORK, FOR_GOOD_MS, HostedCluster, HostedRun
+from fencepost.sim.randomness import Randomness
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.systems.embedded import Embedded
+from fencepost.traces.errors import EnvironmentError_, PlanError
+from fencepost.traces.jsonlines import write_traces
+from fencepost.traces.plan import TopicOptions
+from fencepost.traces.trace import Trace
+
+SIDES: Mapping[str, tuple[str, ...]] = {
+    "brokers": ("partition",),
+    "zookeeper": ("isolate_zookeeper",),
+    "clients": ("client_partition",),
+    "everybody": ("partition", "isolate_zookeeper", "client_partition"),
+}
+"""From whom a broker can be cut off, and the faults that do it."""
+OFFSETS = "__consumer_offsets"
+LOOK_S = 0.002
+"""Between two looks of a wait."""
+SOON_S = 120.0
+"""Longest wait for something that a healthy cluster does within a second of its own time; stalls of the
+machine do not count for the cluster, but do here."""
+Answer = TypeVar("Answer")
+
+
+@define(eq=False)
+class Verbs:
+    """run: what the cluster is hosted by."""
+
+    run: HostedRun
+
+    @property
+    def _cluster(self) -> HostedCluster:
+        cluster = self.run.cluster
+        assert isinstance(cluster, HostedCluster)
+        return cluster
+
+    @property
+    def _system(self) -> Embedded:
+        return self._cluster.system
+
+    def _do(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+        return self._system.do(function, *args, **kwargs)
+
+    # ---- brokers
+
+    def crash(self, broker: int, for_ms: int | None = None) -> int:
+        """Its process dies at once; files stay as written."""
+        return self._fault("crash", broker, for_ms)
+
+    def pause(self, broker: int, for_ms: int | None = None) -> int:
+        """Its process stands still."""
+        return self._fault("pause", broker, for_ms)
+
+    def power_off(self, broker: int, for_ms: int | None = None) -> int:
+        """Its host loses power, and what its disk had not synced."""
+        return self._fault("power_loss", broker, for_ms)
+
+    def stop(self, broker: int) -> int:
+        """It is asked to stop: controlled shutdown. It is down a little later, until `restart`."""
+        return self.fault("clean_restart", _role(broker), parameter=FOR_GOOD_MS)
+
+    def restart(self, broker: int) -> None:
+        """It runs again: whatever stops it ends."""
+        self._known(broker)
+        self._do(self._cluster.bring_back, broker)
+
+    resume = restart
+
+    def expire_session(self, broker: int) -> int:
+        """ZooKeeper ends its session at once."""
+        return self._fault("expire_session", broker, 0)
+
+    # ---- links
+
+    def cut_off(self, broker: int, side: str = "everybody", for_ms: int | None = None) -> list[int]:
+        """It and this side do not reach each other."""
+        if side not in SIDES:
+            raise PlanError(expected=f"one of {', '.join(SIDES)}", seen=repr(side), where="cut_off")
+        return [self._fault(kind, broker, for_ms) for kind in SIDES[side]]
+
+    def slow(self, broker: int, delay_ms: int, for_ms: int | None = None) -> list[int]:
+        """Whatever it sends and receives takes so much longer: to and from brokers and clients."""
+        kinds = ["slow_client_link"] if len(self._system.brokers) == 1 else ["slow_link", "slow_client_link"]
+        delay_us = delay_ms * 1_000
+        return [self.fault(kind, _role(broker), for_ms=for_ms, parameter=delay_us) for kind in kinds]
+
+    def heal(self, broker: int | None = None) -> None:
+        """End every fault, of one broker or of all; what is down starts."""
+        if broker is None:
+            self._do(self._cluster.heal)
+            return
+        self._known(broker)
+        self._do(self._cluster.end_faults, broker)
+        self._do(self._cluster.bring_back, broker)
+
+    # ---- any fault
+
+    def fault(
+        self, kind: str, target: str, for_ms: int | None = None, other: str = "", parameter: int = 0
+    ) -> int:
+        """Begin a fault of the campaign's table (docs/plans.md); answers its id."""
+        return self._do(
+            self._cluster.fault, kind, target, duration_ms=for_ms, other=other, parameter=parameter
+        )
+
+    def end_fault(self, fault: int) -> None:
+        """End it; nothing happens if it has ended."""
+        self._do(self._cluster.end, fault)
+
+    def chaos(self, seed: int, for_ms: int = 10_000, profile: str = "default", topic: str = "t") -> int:
+        """Faults of a seed, drawn as a campaign draws them around this topic's leaders; each within the
+        budget or not at all. Answers how many; they begin from now on. `heal` ends what is left of them."""
+        bounds = profile_named(profile, ())
+        partitions = len(self._assignment(topic)) or 1
+        options = TopicOptions(name=topic, partitions=min(partitions, 64))
+        draw = Draws(Randomness(seed))
+        drawn = faults_of(draw, bounds, options, for_ms, len(self._system.brokers))
+        if self._cluster.directory is not None:
+            kinds = self._cluster.kinds
+            drawn = tuple(
+                fault
+                for fault in drawn
+                if not (kinds[fault.kind].loses or kinds[fault.kind].rots or kinds[fault.kind].lies)
+            )
+        self._do(self._cluster.chaos, drawn)
+        return len(drawn)
+
+    def _fault(self, kind: str, broker: int, for_ms: int | None) -> int:
+        return self.fault(kind, _role(broker), for_ms)
+
+    def _known(self, broker: int) -> None:
+        if broker not in self._system.brokers:
+            raise PlanError(
+                expected=f"a broker from 1 to {len(self._system.brokers)}",
+                seen=str(broker),
+                where="an embedded cluster",
+            )
+
+    # ---- topics and leaders
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int | None = None,
+        config: Mapping[str, str] | None = None,
+    ) -> dict[int, tuple[int, ...]]:
+        """Create it; on return its partitions have leaders that clients find. Answers the replicas of each
+        partition."""
+        assignment = self._do(self._cluster.add_topic, name, partitions, replication_factor, config or {})
+        keys = [TopicPartition(name, number) for number in assignment]
+        self._wait(lambda: self._system.led(keys), f"leaders for the {partitions} partitions of {name}")
+        return dict(assignment)
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Who leads it, as ZooKeeper has it; -1 without one."""
+        return self._do(lambda: self._cluster.observed_state.partition((topic, partition)).leader)
+
+    def controller(self) -> int:
+        """Who is the controller; -1 without one."""
+        return self._do(lambda: self._cluster.observed_state.controller)
+
+    def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
+        """Let another replica lead (`to`, or the next one in sync): its place among the replicas becomes the
+        first, then the preferred replica is elected. Answers who leads now. Raises PlanError where it cannot
+        lead."""
+        key = TopicPartition(topic, partition)
+        replicas = self._assignment(topic).get(partition, ())
+        facts = self._do(lambda: self._cluster.observed_state.partition((topic, partition)))
+        candidates = [broker for broker in replicas if broker in facts.isr and broker != facts.leader]
+        target = candidates[0] if to is None and candidates else to
+        if target is None or target not in (*candidates, facts.leader):
+            raise PlanError(
+                expected=f"a replica in sync that does not lead: one of {candidates}",
+                seen=str(to),
+                where=f"the move of the leader of {key}",
+            )
+        order = (target, *[broker for broker in replicas if broker != target])
+        if order != tuple(replicas):
+            self._ask_controller(Create(znodes.REASSIGN, znodes.encode_reassignments({key: order})))
+            self._wait(
+                lambda: self._do(lambda: not self._cluster.observed_state.reassigning),
+                f"{key} with other replicas",
+            )
+        if facts.leader != target:
+            self._ask_controller(Create(znodes.PREFERRED_ELECTION, znodes.encode_partitions([key])))
+        self._wait(
+            lambda: self.leader(topic, partition) == target and self._system.led([key]),
+            f"{target} as leader of {key}",
+        )
+        return target
+
+    def coordinator(self, group: str) -> int:
+        """The broker that coordinates a consumer group; -1 while there is none."""
+        return self.leader(OFFSETS, self._offsets_partition(group))
+
+    def move_coordinator(self, group: str, to: int | None = None) -> int:
+        """Let another broker coordinate the group. Answers which."""
+        moved = self.move_leader(OFFSETS, self._offsets_partition(group), to)
+        self._wait(
+            lambda: self._do(self._cluster.coordinates, moved, group), f"{moved} to have loaded {group}"
+        )
+        return moved
+
+    def rebalance(self, group: str) -> None:
+        """Let the members of a consumer group join again; one that rebalances already is waited for."""
+        deadline = time.monotonic() + SOON_S
+        while (state := self._rebalanced(group)) not in AT_WORK:
+            if state in ("", GroupPhase.EMPTY, GroupPhase.DEAD) or time.monotonic() > deadline:
+                raise PlanError(
+                    expected=f"group {group} with members at work",
+                    seen=f"a group that is {state}" if state else "none of that name",
+                    where="a rebalance that was asked for",
+                )
+            time.sleep(LOOK_S)
+
+    def _rebalanced(self, group: str) -> str:
+        coordinator = self.coordinator(group)
+        if coordinator < 1:
+            return ""
+        self._wait(
+            lambda: self._do(self._cluster.coordinates, coordinator, group), f"a coordinator of {group}"
+        )
+        return self._do(self._cluster.rebalance, coordinator, group)
+
+    def _offsets_partition(self, group: str) -> int:
+        def number() -> int:
+            cores = [self._system.world.hosts[broker].core for broker in self._system.brokers]
+            table = next((core.groups.table for core in cores if core is not None), None)
+            return -1 if table is None or not table.count else int(table.number_of(group))
+
+        return self._do(number)
+
+    def _assignment(self, topic: str) -> dict[int, tuple[int, ...]]:
+        return self._do(
+            lambda: {
+                number: replicas
+                for (name, number), replicas in self._cluster.observed_state.assignments.items()
+                if name == topic and replicas
+            }
+        )
+
+    def _ask_controller(self, request: Create) -> None:
+        """Make a request that there can be one of at a time: as soon as there is none."""
+        self._wait(
+            lambda: not isinstance(self._do(self._system.world.admin, request), Failed),
+            f"room for {request.path}",
+        )
+
+    # ---- to look at
+
+    def status(self) -> dict[str, Any]:
+        """healthy; controller; running: brokers; time_ms: of the cluster, stalled_ms: that did not count;
+        events: recorded, full_at_ms: when the record was full; active: faults under way; failure: why it has
+        stopped."""
+        system, cluster = self._system, self._cluster
+        if system.failure:
+            return {"healthy": False, "failure": system.failure}
+
+        def look() -> dict[str, Any]:
+            hosts, full_at = system.world.hosts, cluster.full_at
+            return {
+                "healthy": system._healthy(),
+                "controller": cluster.observed_state.controller,
+                "running": [
+                    broker for broker in system.brokers if hosts[broker].up and not hosts[broker].paused
+                ],
+                "time_ms": system.world.now // MILLISECOND,
+                "stalled_ms": system.pace.stalled // MILLISECOND,
+                "events": len(cluster.events),
+                "full_at_ms": None if full_at is None else full_at // MILLISECOND,
+                "active": [f"{fault.kind} of {fault.target}" for fault, _ in cluster.active.values()],
+                "failure": "",
+            }
+
+        return self._do(look)
+
+    def save_trace(self, path: str, end: bool = False) -> None:
+        """Write the trace of the run so far as JSON lines. end: heal the cluster, let it make progress and
+        read everything first; it serves nobody after that."""
+        write_traces(Path(path), [self.trace(end=end)])
+
+    def trace(self, *, end: bool = False) -> Trace:
+        """What `save_trace` writes."""
+        if end:
+            self._system.serve_nobody()
+        return self._do(self.run.end if end else self.run.trace)
+
+    def close(self) -> None:
+        """End the cluster."""
+        self._system.close()
+
+    def _wait(self, reached: Callable[[], bool], expected: str) -> None:
+        deadline = time.monotonic() + SOON_S
+        while not reached():
+            if time.monotonic() > deadline:
+                raise EnvironmentError_(
+                    expected=f"{expected} within {SOON_S:g} s",
+                    seen=f"none; the cluster says {self.status()}",
+                    where="an embedded cluster",
+                    hint="heal() ends all faults",
+                )
+            time.sleep(LOOK_S)
+
+
+def _role(broker: int) -> str:
+    return f"broker {broker}"

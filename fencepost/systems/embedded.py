@@ -1,0 +1,429 @@
+"""An embedded cluster: the simulated world, paced by the wall clock, with real sockets in front of its
+brokers.
+
+Owns the assembly (world, brokers, pace, gateway, listeners), the thread they live in, and the housekeeping of
+a world without end. Must not know why something is broken, what is recorded, or how it is judged: the
+observer hears of every event (fencepost/kafka adds faults by name, the record and the verdict).
+
+    with Embedded(options=ClusterOptions(brokers=3, topics=())) as cluster:
+        print(cluster.bootstrap_servers())
+
+One thread runs one asyncio loop; the world is touched in that thread only. `World` and its brokers are the
+simulator's, unchanged: so every fault of sim/ works, and a run records the same events. What differs from a
+simulated run: virtual time follows the wall clock (pace.py), messages take a microsecond, file calls cost
+nothing, and requests come from outside, so that a run does not replay from its seed.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import define, field
+
+from fencepost import __version__
+from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
+from fencepost.impl.broker.broker import Broker, make_broker
+from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.core_interface import StopRequested
+from fencepost.impl.core.files import FileSystem
+from fencepost.impl.core.procedures import ZooKeeperSteps
+from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.zookeeper import znodes
+from fencepost.impl.zookeeper.interface import Data, GetData
+from fencepost.sim.host import Host, Observer
+from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
+from fencepost.sim.world import World
+from fencepost.sim.zookeeper import Commit
+from fencepost.systems.gateway import Gateway
+from fencepost.systems.loop_thread import LoopThread
+from fencepost.systems.pace import Pace
+from fencepost.systems.real_disk import RealDisk
+from fencepost.systems.requests import carry_out
+from fencepost.systems.system import Inside, Pair, System
+from fencepost.systems.tap import Tap
+from fencepost.traces.errors import EnvironmentError_, PlanError
+from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, NetworkOptions
+
+if TYPE_CHECKING:
+    from fencepost.systems.listeners import Listeners
+
+LOG = logging.getLogger("fencepost.embedded")
+NEAR = NetworkOptions(latency_min_us=1, latency_tail_us=0, latency_max_us=1)
+"""The network of an embedded cluster: as near to no delay as the simulator has."""
+FREE = DiskOptions(write_us=0, fsync_us=0)
+"""Its disks: calls take no virtual time; what a power loss leaves is as ever."""
+START_MS = 60_000
+"""Of virtual time for the brokers to register, unpaced: far above a session time-out and an election."""
+STEP_MS = 5
+"""How often the start looks whether it is over."""
+HOUSEKEEPING = SECOND
+"""Between two looks at what grows."""
+WRITE_BACK_S = 30
+"""Between two times that the kernel of a simulated host writes its dirty pages: Linux's
+vm.dirty_expire_centisecs. The network forgets then which causes it has met (sim/network.py): some ten a
+second for each kind of message on each link."""
+MOST_DISK_BYTES = 1 << 30
+"""Of all simulated files together, a gibibyte: they are in memory, twice (as seen and as durable). Beyond it
+every disk is full: an append raises ENOSPC and its broker halts, as Kafka does. A folder of real files has no
+such bound."""
+Answer = TypeVar("Answer")
+
+
+def quick_options(brokers: int = 3, **options: Any) -> ClusterOptions:
+    """Options for tests: a dead broker is noticed after a second, a follower that does not fetch leaves the
+    ISR after two, and a group's first rebalance waits for nobody. options: other fields of ClusterOptions.
+    Stalls of the machine count for none of these times. Raises PlanError."""
+    values: dict[str, Any] = {
+        "topics": (),
+        "zookeeper_session_timeout_ms": 1_000,
+        "replica_lag_time_max_ms": 2_000,
+        "replica_fetch_backoff_ms": 100,
+        "controller_request_timeout_ms": 1_000,
+        "isr_change_propagation_ms": 250,
+        "controlled_shutdown_retry_backoff_ms": 500,
+        "groups": GroupOptions(offsets_topic_partitions=8, initial_rebalance_delay_ms=0),
+    }
+    try:
+        return ClusterOptions(brokers=brokers, **{**values, **options})
+    except (TypeError, ValueError) as error:
+        raise PlanError(
+            expected="options of a cluster (docs/plans.md)", seen=str(error), where="an embedded cluster"
+        ) from None
+
+
+@define(eq=False, kw_only=True, repr=False)
+class Embedded:
+    """systems.system.System over the simulated world. All public methods may be called from any thread, and
+    those with `_` only in the loop's."""
+
+    options: ClusterOptions = field(factory=quick_options)
+    parts: Parts = field(factory=Parts)
+    """What brokers are assembled from; a planted bug swaps one."""
+    observer: Observer = field(factory=Observer)
+    """Hears of every event of the hosts, in the loop's thread."""
+    on_commit: Callable[[Commit], None] | None = None
+    """Called at every commit of ZooKeeper, in the loop's thread."""
+    tap: Tap = field(factory=Tap)
+    """Hears of every request and answer of a connection, in the loop's thread."""
+    network: NetworkOptions = NEAR
+    disk: DiskOptions = FREE
+    seed: int = 0
+    """Of what the world draws: how long a reconnection waits, what a power loss leaves."""
+    directory: Path | None = None
+    """Where the brokers' files are, each broker's in a folder of its own; None: in memory, on simulated
+    disks."""
+    port: int = 0
+    """Of the first broker's listener, the others follow; 0: any free ports."""
+    listen: bool = True
+    """Whether sockets are opened."""
+    wall: Callable[[], int] = time.monotonic_ns
+    """The wall clock, nanoseconds; it must never go back."""
+    world: World = field(init=False)
+    gateway: Gateway = field(init=False)
+    pace: Pace = field(init=False)
+    thread: LoopThread = field(factory=partial(LoopThread, "fencepost cluster"), init=False)
+    listeners: "Listeners | None" = field(default=None, init=False)
+    """The sockets, once they are open."""
+    failure: str = field(default="", init=False)
+    """Why the world has stopped, empty while it has not: a mistake in fencepost itself."""
+    _incarnations: dict[int, int] = field(factory=dict, init=False)
+    """Of each broker's process when it was looked at last."""
+    _next_look: int = field(default=0, init=False)
+    """Virtual time of the next housekeeping."""
+    _looks: int = field(default=0, init=False)
+    """Of housekeeping, so far."""
+    _full: bool = field(default=False, init=False)
+    """Whether the simulated disks have met their bound."""
+
+    def __attrs_post_init__(self) -> None:
+        self.world = World(
+            self.seed,
+            network=self.network,
+            disk=self.disk,
+            session_timeout=self.options.zookeeper_session_timeout_ms * MILLISECOND,
+            observer=self.observer,
+            on_commit=self.on_commit,
+            maximum_events=NO_BOUND,
+        )
+        self.gateway = Gateway(self.world.network)
+        time_of_day = time.time_ns()  # records carry it: retention and offsets by timestamp mean the wall's
+        for broker in self.brokers:
+            host = self.world.add_host(
+                broker,
+                partial(self._make_broker, broker),
+                zookeeper=True,
+                clock_offset=time_of_day,
+                disk=self._real_disk(broker),
+                sender=self.gateway,
+            )
+            self._incarnations[broker] = host.incarnation
+        for host in self.world.hosts.values():
+            self.gateway.serve(host)
+        self.pace = Pace(self.world.scheduler, self.thread.loop, self.wall, self._after_turn, self._failed)
+
+    def __repr__(self) -> str:
+        return f"<Embedded cluster of {self.options.brokers} brokers>"
+
+    def __enter__(self) -> "Embedded":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _make_broker(self, broker: int, files: FileSystem, now: int) -> Broker:
+        return make_broker(broker, self.options, files, self.parts, now)
+
+    def _real_disk(self, broker: int) -> RealDisk | None:
+        if self.directory is None:
+            return None
+        return RealDisk(node=broker, randomness=self.world.randomness, root=self._directory(broker))
+
+    def _directory(self, broker: int) -> Path:
+        assert self.directory is not None
+        return self.directory / f"broker-{broker}"
+
+    # ---- life
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of all brokers."""
+        return tuple(range(1, self.options.brokers + 1))
+
+    def start(self) -> None:
+        """Start everything; returns once every broker is registered and there is a controller."""
+        self.thread.start()
+        try:
+            self.thread.call(self._start_brokers)
+            if self.listen:
+                self.thread.run(self._open())
+            self.thread.call(self.pace.start)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start_brokers(self) -> None:
+        """Unpaced: nobody is connected yet, so that nobody sees how fast time goes."""
+        world = self.world
+        for broker in self.brokers:
+            world.start(broker)
+        deadline = world.now + START_MS * MILLISECOND
+        while not self._healthy():
+            if world.now >= deadline:
+                raise EnvironmentError_(
+                    expected=f"every broker registered within {START_MS} ms of virtual time",
+                    seen=f"{len(self._read(read_cluster(())).brokers)} of {self.options.brokers}",
+                    where=repr(self),
+                    hint="are time-outs in the options too short for its network?",
+                )
+            world.run_until(world.now + STEP_MS * MILLISECOND)
+
+    async def _open(self) -> None:
+        from fencepost.systems.listeners import (
+            Listeners,
+        )  # needs the extra kafka; a cluster that does not listen does not
+
+        hosts = {broker: self.world.hosts[broker] for broker in self.brokers}
+        self.listeners = Listeners(hosts=hosts, gateway=self.gateway, pace=self.pace, tap=self.tap)
+        await self.listeners.open(self.port)
+
+    def close(self) -> None:
+        """End everything. Closing again does nothing."""
+        if not self.thread.running:
+            return
+        self.thread.call(self.pace.stop)
+        try:
+            if self.listeners is not None:
+                self.thread.run(self.listeners.close())
+        finally:
+            self.thread.close()
+
+    # ---- in the loop's thread
+
+    def do(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+        """Call something in the loop's thread with the world at the present time; what it changed shows at
+        once. Raises EnvironmentError_ once the world has stopped."""
+        answer: Answer = self.thread.call(self._do, function, *args, **kwargs)
+        return answer
+
+    def _do(self, function: Callable[..., Answer], *args: Any, **kwargs: Any) -> Answer:
+        if self.failure:
+            raise EnvironmentError_(
+                expected="a cluster that works",
+                seen=f"a mistake in fencepost itself: {self.failure}",
+                where=repr(self),
+                hint="the log has the whole traceback; please report it",
+            )
+        self.pace.catch_up()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self._look_for_ends()
+            self.pace.wake()
+
+    def _failed(self, error: Exception) -> None:
+        self.failure = f"{type(error).__name__}: {error}"
+        LOG.error("an embedded cluster stops: a mistake in fencepost itself", exc_info=error)
+
+    def _after_turn(self) -> None:
+        self._look_for_ends()
+        if self.world.now >= self._next_look:
+            self._next_look = self.world.now + HOUSEKEEPING
+            self._look_after_memory()
+
+    def _look_for_ends(self) -> None:
+        """A broker's process that has ended takes its connections with it."""
+        for broker, known in self._incarnations.items():
+            incarnation = self.world.hosts[broker].incarnation
+            if incarnation != known:
+                self._incarnations[broker] = incarnation
+                self.gateway.cut(broker)
+                if self.listeners is not None:
+                    self.listeners.disconnect(broker, "its process has ended")
+
+    def _look_after_memory(self) -> None:
+        """What grows with time in a world that has no end."""
+        hosts = [self.world.hosts[broker] for broker in self.brokers]
+        self._looks += 1
+        if self._looks % WRITE_BACK_S == 0:
+            self.world.network.forget_causes()
+            for host in hosts:
+                host.disk.write_back()
+        if self.directory is None and not self._full:
+            used = sum(host.disk.size() for host in hosts)
+            if used > MOST_DISK_BYTES:
+                self._full = True
+                LOG.error(
+                    "the simulated disks hold %d bytes, at most %d fit in: they are full",
+                    used,
+                    MOST_DISK_BYTES,
+                )
+                for broker in self.brokers:
+                    self.world.fill_disk(broker, 0)
+
+    # ---- what is seen
+
+    def healthy(self) -> bool:
+        """Whether every broker is registered, there is a controller, and each partition has a live leader, of
+        which all brokers know, and a full ISR."""
+        return self.do(self._healthy)
+
+    def _read(self, steps: ZooKeeperSteps) -> Any:
+        return carry_out(steps, self.world.admin)
+
+    def _healthy(self) -> bool:
+        seen: ClusterTopics = self._read(read_cluster())
+        if seen.brokers != self.brokers or not isinstance(self.world.admin(GetData(znodes.CONTROLLER)), Data):
+            return False
+        cores = [self.world.hosts[broker].core for broker in self.brokers]
+        if not all(core is not None and core.metadata.live_brokers == self.brokers for core in cores):
+            return False
+        return self._led(seen.partitions(), in_sync=True)
+
+    def led(self, keys: Collection[TopicPartition]) -> bool:
+        """Whether each of these partitions has a leader that leads, and of which all brokers know that
+        run."""
+        return self.do(self._led, keys)
+
+    def _led(self, keys: Collection[TopicPartition], *, in_sync: bool = False) -> bool:
+        """in_sync: and a full ISR."""
+        states = self._read(read_states(keys)) if keys else {}
+        cores = {broker: self.world.hosts[broker].core for broker in self.brokers}
+        for key in keys:
+            state = states.get(key)
+            leader = None if state is None else cores.get(state.leader)
+            replica = None if leader is None else leader.replicas.partitions.get(key)
+            if state is None or replica is None or replica.leader != state.leader:
+                return False
+            known = (state.leader, state.leader_epoch)
+            if any(core is not None and core.metadata.leaders.get(key) != known for core in cores.values()):
+                return False
+            if in_sync and not (set(replica.replicas) == set(replica.isr) == set(state.isr)):
+                return False
+        return True
+
+    def bootstrap_servers(self) -> str:
+        """Addresses for Kafka's clients."""
+        if self.listeners is None:
+            raise EnvironmentError_(
+                expected="a cluster that listens", seen="one that does not", where=repr(self), hint="start it"
+            )
+        return ",".join(f"{host}:{port}" for host, port in self.listeners.addresses().values())
+
+    def serve_nobody(self) -> None:
+        """Cut every connection and take none any more, and let virtual time pass only as the caller says:
+        before the last phases of a run."""
+        self.thread.call(self.pace.stop)
+        if self.listeners is not None:
+            self.thread.call(self.listeners.serve_nobody)
+
+    def directories(self) -> Mapping[int, Path]:
+        """Each broker's log directory; empty where disks are simulated."""
+        if self.directory is None:
+            return MappingProxyType({})
+        return MappingProxyType({broker: self._directory(broker) for broker in self.brokers})
+
+    def inside(self) -> Inside:
+        """What it consists of."""
+        return Inside(
+            software=f"fencepost's reference brokers {__version__}, in the simulated world",
+            records_events=True,
+            real_processes=False,
+            real_files=self.directory is not None,
+        )
+
+    # ---- brokers
+
+    def kill(self, broker: int) -> None:
+        """End its process at once."""
+        self._host(broker)
+        self.do(self.world.crash, broker)
+
+    def pause(self, broker: int) -> None:
+        """Let its process stand still."""
+        self._host(broker)
+        self.do(self.world.pause, broker)
+
+    def resume(self, broker: int) -> None:
+        """Let it go on."""
+        self._host(broker)
+        self.do(self.world.resume, broker)
+
+    def stop(self, broker: int) -> None:
+        """Ask it to stop: controlled shutdown."""
+        self.do(self._host(broker).accept, StopRequested())
+
+    def restart(self, broker: int) -> None:
+        """Start the process of a broker that is down."""
+        host = self._host(broker)
+        self.do(lambda: None if host.up else host.start())
+
+    def power_off(self, broker: int) -> None:
+        """Its host loses power. Raises UnsupportedError on real files."""
+        self._host(broker)
+        self.do(self.world.power_loss, broker)
+
+    def cut(self, name: str, pairs: Iterable[Pair]) -> None:
+        """Nothing gets over these directed links until `heal(name)`."""
+        self.do(self.world.block, name, tuple(pairs))
+
+    def heal(self, name: str) -> None:
+        """End the cut of this name."""
+        self.do(self.world.heal, name)
+
+    def _host(self, broker: int) -> Host:
+        if broker not in self.brokers:
+            raise PlanError(
+                expected=f"a broker from 1 to {self.options.brokers}", seen=str(broker), where=repr(self)
+            )
+        return self.world.hosts[broker]
+
+
+if TYPE_CHECKING:
+    _IS_A_SYSTEM: System = Embedded()  # a verb that is missing, or takes something else, is an error here

@@ -1,0 +1,110 @@
+"""The sockets in front of an embedded cluster: one listener of Kafka's protocol for each broker.
+
+Owns their ports and when a broker serves. Must not know the protocol (wire/), or what the brokers make of a
+request. Everything here runs in the loop's thread.
+"""
+
+import itertools
+from collections.abc import Mapping
+from functools import partial
+
+from attrs import define, field
+
+from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
+from fencepost.impl.messages.broker_api import Request, Response
+from fencepost.sim.host import Host
+from fencepost.systems.gateway import Gateway
+from fencepost.systems.pace import Pace
+from fencepost.systems.tap import Tap
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.wire.handling import BrokerView
+from fencepost.wire.server import Server
+
+HERE = "127.0.0.1"
+"""Nobody on another machine gets in."""
+
+
+@define(eq=False, kw_only=True)
+class Listeners:
+    """One for each broker, between `open` and `close`."""
+
+    hosts: Mapping[int, Host]
+    """The brokers."""
+    gateway: Gateway
+    pace: Pace
+    tap: Tap = field(factory=Tap)
+    """Hears of every request and answer."""
+    ports: dict[int, int] = field(factory=dict, init=False)
+    """Bound, by broker."""
+    serving: bool = field(default=True, init=False)
+    """Whether requests are taken at all; False before the last phases of a run."""
+    _servers: dict[int, Server] = field(factory=dict, init=False)
+
+    async def open(self, port: int) -> None:
+        """Listen on this port and those after it, or on any free ones (0). Raises EnvironmentError_ where a
+        port is taken."""
+        sources = itertools.count(FIRST_WIRE_CLIENT)
+        for place, (broker, host) in enumerate(self.hosts.items()):
+            server = Server(
+                broker=BrokerView(node=broker, addresses=self.addresses),
+                submit=partial(self._submit, broker),
+                ready=partial(self._ready, host),
+                sources=sources,
+            )
+            wanted = port + place if port else 0
+            try:
+                self.ports[broker] = await server.listen(HERE, wanted)
+            except OSError as error:
+                raise EnvironmentError_(
+                    expected=f"port {wanted} to be free",
+                    seen=str(error),
+                    where=f"the listener of broker {broker}",
+                    hint="name another first port, or 0 for any free ones",
+                ) from None
+            self._servers[broker] = server
+            self.gateway.answers[broker] = partial(self._answer, server)
+
+    async def close(self) -> None:
+        """Cut every connection and free the ports."""
+        self.serving = False
+        for server in self._servers.values():
+            await server.close()
+        self._servers.clear()
+        self.gateway.answers.clear()
+
+    def addresses(self) -> Mapping[int, tuple[str, int]]:
+        """As brokers advertise them."""
+        return {broker: (HERE, port) for broker, port in self.ports.items()}
+
+    def disconnect(self, broker: int, reason: str) -> None:
+        """The broker's process is gone: its connections break."""
+        self.tap.lost(broker)
+        if broker in self._servers:
+            self._servers[broker].disconnect(reason)
+
+    def serve_nobody(self) -> None:
+        """From now on no request is taken, and every connection is cut."""
+        self.serving = False
+        for server in self._servers.values():
+            server.disconnect("the run ends")
+
+    def _submit(self, broker: int, source: int, message: Request) -> None:
+        self.pace.catch_up()
+        self.tap.asked(broker, source, message)
+        self.gateway.submit(broker, source, message)
+        self.pace.wake()
+
+    def _answer(self, server: Server, source: int, answer: Response) -> None:
+        self.tap.answered(source, answer, delivered=server.owns(source))
+        server.answer(source, answer)
+
+    def _ready(self, host: Host) -> bool:
+        """A paused process is ready: its connections stay, and whoever waits for an answer waits."""
+        core = host.core
+        return (
+            self.serving
+            and self.pace.running
+            and core is not None
+            and core.broker_context.broker_epoch >= 0
+            and not core.shutdown.shutting_down
+        )

@@ -1,0 +1,116 @@
+"""The one interface of what is broken: a cluster of brokers that can be started, hurt, healed and looked at.
+
+Owns the verbs. Must not know who carries them out: each system is a file of this folder (embedded.py: the
+simulated world, paced by the wall clock).
+
+Every call may come from any thread, and returns when the system has done it; what the brokers make of it
+shows later. A call that the system cannot carry out raises `UnsupportedError` with a sentence, and changes
+nothing. A broker is named by its id, an integer from 1.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from attrs import frozen
+
+from fencepost.traces.errors import FencepostError
+
+Pair = tuple[int, int]
+"""A directed link between two brokers: source, target."""
+
+
+class UnsupportedError(FencepostError, NotImplementedError):
+    """A system was asked for something that it cannot do."""
+
+
+@frozen(kw_only=True)
+class Inside:
+    """What a system consists of, for reports and for whoever chooses what to break."""
+
+    software: str
+    """Whose brokers these are, and which version."""
+    records_events: bool
+    """Whether its brokers' protocol events are recorded, so that invariants and conformance can judge a
+    run."""
+    real_processes: bool
+    """Whether each broker is an operating-system process of its own."""
+    real_files: bool
+    """Whether the brokers' files are files of the operating system."""
+
+
+class System(Protocol):
+    """A cluster under test."""
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of all brokers, whether they run or not."""
+        ...
+
+    def start(self) -> None:
+        """Start everything; returns once the cluster is healthy. Raises EnvironmentError_ where it does not
+        get there within its bound."""
+        ...
+
+    def close(self) -> None:
+        """End everything, and leave no thread, process or port. Closing again does nothing."""
+        ...
+
+    def healthy(self) -> bool:
+        """Whether every broker is registered, there is a controller, and every partition has a live leader
+        and a full ISR."""
+        ...
+
+    def bootstrap_servers(self) -> str:
+        """Addresses for Kafka's clients, as their setting bootstrap.servers wants them."""
+        ...
+
+    # ---- brokers
+
+    def kill(self, broker: int) -> None:
+        """End its process at once (SIGKILL); its files stay as written. Nothing happens if it is down."""
+        ...
+
+    def pause(self, broker: int) -> None:
+        """Let its process stand still (SIGSTOP). Nothing happens if it is down."""
+        ...
+
+    def resume(self, broker: int) -> None:
+        """Let it go on. Nothing happens if it is not paused."""
+        ...
+
+    def stop(self, broker: int) -> None:
+        """Ask it to stop (SIGTERM): controlled shutdown, logs closed whole. Returns at once; it is down a
+        little later."""
+        ...
+
+    def restart(self, broker: int) -> None:
+        """Start the process of a broker that is down, on the files that are there. Nothing happens if it
+        runs."""
+        ...
+
+    def power_off(self, broker: int) -> None:
+        """Its host loses power: the process ends, and what its disk had not synced is lost. `restart` brings
+        it back."""
+        ...
+
+    # ---- links
+
+    def cut(self, name: str, pairs: Iterable[Pair]) -> None:
+        """Nothing gets over these directed links until `heal(name)`."""
+        ...
+
+    def heal(self, name: str) -> None:
+        """End the cut of this name. Nothing happens if there is none."""
+        ...
+
+    # ---- to look at
+
+    def directories(self) -> Mapping[int, Path]:
+        """Where each broker's log directory is in the file system of this machine; empty where there are no
+        real files."""
+        ...
+
+    def inside(self) -> Inside:
+        """What the system consists of."""
+        ...

@@ -1,0 +1,194 @@
+"""Configurations: DescribeConfigs, AlterConfigs, IncrementalAlterConfigs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fencepost.impl.core.topic_config import Kind
+from fencepost.impl.messages.admin_api import (
+    Alteration,
+    AlterConfigsRequest,
+    AlteredResource,
+    AlteredSetting,
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    DescribeConfigsRequest,
+    DescribedResource,
+    ResourceKind,
+)
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.wire.admin.sentences import sentence
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code
+
+RESOURCES: Mapping[int, ResourceKind] = {2: ResourceKind.TOPIC, 4: ResourceKind.BROKER}
+"""Kafka's ConfigResource.Type. Loggers (8) and what came with KRaft are not there."""
+ALTERATIONS: Mapping[int, Alteration] = {
+    0: Alteration.SET,
+    1: Alteration.DELETE,
+    2: Alteration.APPEND,
+    3: Alteration.SUBTRACT,
+}
+SOURCES: Mapping[ConfigSource, int] = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: 1,
+    ConfigSource.STATIC_BROKER_CONFIG: 4,
+    ConfigSource.DEFAULT_CONFIG: 5,
+}
+KINDS: Mapping[str, int] = {
+    Kind.BOOLEAN: 1,
+    Kind.STRING: 2,
+    Kind.INT: 3,
+    Kind.LONG: 5,
+    Kind.DOUBLE: 6,
+    Kind.LIST: 7,
+}
+Place = tuple[int, str]
+"""Type and name of a resource, as on the wire."""
+Outcome = tuple[ErrorCode, str, tuple[ConfigEntry, ...]]
+
+
+def _unsupported(type_number: int) -> Outcome:
+    return ErrorCode.INVALID_REQUEST, f"resources of type {type_number} have no configuration here", ()
+
+
+# ---- describe
+
+
+def describe_configs(call: Call, request: Any) -> Handling:
+    """Settings with their sources; synonyms if they are wanted. There is no documentation of them here. An
+    empty list of names means all, as null does."""
+    spoken = [each for each in request.resources if each.resource_type in RESOURCES]
+    (answer,) = yield [
+        DescribeConfigsRequest(
+            correlation_id=call.next_id(),
+            resources=tuple(
+                DescribedResource(
+                    kind=RESOURCES[each.resource_type],
+                    name=each.resource_name,
+                    keys=tuple(each.configuration_keys) if each.configuration_keys else None,
+                )
+                for each in spoken
+            ),
+        )
+    ]
+    outcomes: dict[Place, Outcome] = {
+        (each.resource_type, each.resource_name): (found.error, found.message, found.entries)
+        for each, found in zip(spoken, answer.resources, strict=True)
+    }
+    return call.make(
+        "DescribeConfigsResponse",
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            _described(
+                call,
+                place,
+                outcomes.get(place) or _unsupported(place[0]),
+                synonyms=request.include_synonyms,
+            )
+            for place in ((each.resource_type, each.resource_name) for each in request.resources)
+        ),
+    )
+
+
+def _described(call: Call, place: Place, outcome: Outcome, *, synonyms: bool) -> Any:
+    error, message, entries = outcome
+    return call.make(
+        "DescribeConfigsResult",
+        error_code=error_code(error),
+        error_message=sentence(error, message),
+        resource_type=place[0],
+        resource_name=place[1],
+        configs=tuple(_entry(call, entry, entry.synonyms if synonyms else ()) for entry in entries),
+    )
+
+
+def _entry(call: Call, entry: ConfigEntry, synonyms: Sequence[ConfigSynonym]) -> Any:
+    return call.make(
+        "DescribeConfigsResourceResult",
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=SOURCES[entry.source],
+        is_sensitive=False,
+        synonyms=tuple(
+            call.make("DescribeConfigsSynonym", name=each.name, value=each.value, source=SOURCES[each.source])
+            for each in synonyms
+        ),
+        config_type=KINDS[entry.kind],
+        documentation=None,
+    )
+
+
+# ---- alter
+
+
+def alter_configs(call: Call, request: Any) -> Handling:
+    """All of a resource's settings at once: those that are not named go."""
+    return (
+        yield from _altered(
+            call, request, "AlterConfigsResponse", lambda _: Alteration.SET, incremental=False
+        )
+    )
+
+
+def incremental_alter_configs(call: Call, request: Any) -> Handling:
+    """Setting by setting."""
+    return (
+        yield from _altered(
+            call,
+            request,
+            "IncrementalAlterConfigsResponse",
+            lambda each: ALTERATIONS.get(each.config_operation),
+            incremental=True,
+        )
+    )
+
+
+def _altered(
+    call: Call,
+    request: Any,
+    response: str,
+    alteration: Callable[[Any], Alteration | None],
+    *,
+    incremental: bool,
+) -> Handling:
+    outcomes: dict[Place, tuple[ErrorCode, str]] = {}
+    spoken: list[tuple[Place, AlteredResource]] = []
+    for each in request.resources:
+        place = (each.resource_type, each.resource_name)
+        alterations = [alteration(one) for one in each.configs]
+        kind = RESOURCES.get(each.resource_type)
+        if kind is None:
+            outcomes[place] = _unsupported(each.resource_type)[:2]
+        elif None in alterations:
+            outcomes[place] = ErrorCode.INVALID_REQUEST, "an operation on a setting is none of 0 to 3"
+        else:
+            settings = tuple(
+                AlteredSetting(name=one.name, alteration=how, value=one.value)
+                for one, how in zip(each.configs, alterations, strict=True)
+                if how is not None
+            )
+            spoken.append((place, AlteredResource(kind=kind, name=each.resource_name, settings=settings)))
+    (answer,) = yield [
+        AlterConfigsRequest(
+            correlation_id=call.next_id(),
+            resources=tuple(resource for _, resource in spoken),
+            incremental=incremental,
+            validate_only=request.validate_only,
+        )
+    ]
+    for (place, _), found in zip(spoken, answer.resources, strict=True):
+        outcomes[place] = found.error, found.message
+    return call.make(
+        response,
+        throttle_time=NO_THROTTLE,
+        responses=tuple(
+            call.make(
+                "AlterConfigsResourceResponse",
+                error_code=error_code(outcomes[place][0]),
+                error_message=sentence(*outcomes[place]),
+                resource_type=place[0],
+                resource_name=place[1],
+            )
+            for place in ((each.resource_type, each.resource_name) for each in request.resources)
+        ),
+    )

@@ -1,0 +1,139 @@
+"""Replicas and leaders: AlterPartitionReassignments, ListPartitionReassignments, ElectLeaders."""
+
+from typing import Any
+
+from fencepost.impl.messages.admin_api import (
+    AlterPartitionReassignmentsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    Reassigned,
+)
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.wire.admin.sentences import sentence
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped, milliseconds
+
+UNCLEAN = 1
+"""ElectionType; 0 is the preferred one, and what version 0 of ElectLeaders always means."""
+FIRST_WITH_TYPE = 1
+
+
+def alter_partition_reassignments(call: Call, request: Any) -> Handling:
+    """Answered by the controller once they are under way."""
+    call.patience_ms = timeout_ms = milliseconds(request.timeout)
+    (answer,) = yield [
+        AlterPartitionReassignmentsRequest(
+            correlation_id=call.next_id(),
+            partitions=tuple(
+                Reassigned(
+                    partition=TopicPartition(topic.name, each.partition_index),
+                    replicas=None if each.replicas is None else tuple(each.replicas),
+                )
+                for topic in request.topics
+                for each in topic.partitions
+            ),
+            timeout_ms=timeout_ms,
+        )
+    ]
+    return call.make(
+        "AlterPartitionReassignmentsResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error_code(answer.error),
+        error_message=sentence(answer.error, answer.message),
+        responses=tuple(
+            call.make(
+                "ReassignableTopicResponse",
+                name=name,
+                partitions=tuple(
+                    call.make(
+                        "ReassignablePartitionResponse",
+                        partition_index=each.partition.partition,
+                        error_code=error_code(each.error),
+                        error_message=sentence(each.error, each.message),
+                    )
+                    for each in results
+                ),
+            )
+            for name, results in grouped((each.partition.topic, each) for each in answer.results).items()
+        ),
+    )
+
+
+def list_partition_reassignments(call: Call, request: Any) -> Handling:
+    """What the controller reassigns."""
+    call.patience_ms = timeout_ms = milliseconds(request.timeout)
+    (answer,) = yield [
+        ListPartitionReassignmentsRequest(
+            correlation_id=call.next_id(),
+            partitions=None
+            if request.topics is None
+            else tuple(
+                TopicPartition(topic.name, number)
+                for topic in request.topics
+                for number in topic.partition_indexes
+            ),
+            timeout_ms=timeout_ms,
+        )
+    ]
+    return call.make(
+        "ListPartitionReassignmentsResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error_code(answer.error),
+        error_message=None,
+        topics=tuple(
+            call.make(
+                "OngoingTopicReassignment",
+                name=name,
+                partitions=tuple(
+                    call.make(
+                        "OngoingPartitionReassignment",
+                        partition_index=each.partition.partition,
+                        replicas=each.replicas,
+                        adding_replicas=each.adding,
+                        removing_replicas=each.removing,
+                    )
+                    for each in found
+                ),
+            )
+            for name, found in grouped((each.partition.topic, each) for each in answer.reassignments).items()
+        ),
+    )
+
+
+def elect_leaders(call: Call, request: Any) -> Handling:
+    """Answered by the controller once brokers show the new leaders."""
+    call.patience_ms = timeout_ms = milliseconds(request.timeout)
+    (answer,) = yield [
+        ElectLeadersRequest(
+            correlation_id=call.next_id(),
+            partitions=None
+            if request.topic_partitions is None
+            else tuple(
+                TopicPartition(each.topic, number)
+                for each in request.topic_partitions
+                for number in each.partitions
+            ),
+            timeout_ms=timeout_ms,
+            unclean=call.version >= FIRST_WITH_TYPE and request.election_type == UNCLEAN,
+        )
+    ]
+    return call.make(
+        "ElectLeadersResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error_code(answer.error),
+        replica_election_results=tuple(
+            call.make(
+                "ReplicaElectionResult",
+                topic=name,
+                partition_result=tuple(
+                    call.make(
+                        "PartitionResult",
+                        partition_id=each.partition.partition,
+                        error_code=error_code(each.error),
+                        error_message=sentence(each.error, each.message),
+                    )
+                    for each in results
+                ),
+            )
+            for name, results in grouped((each.partition.topic, each) for each in answer.results).items()
+        ),
+    )

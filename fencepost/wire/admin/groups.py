@@ -1,0 +1,111 @@
+"""Consumer groups: DescribeGroups, ListGroups, DeleteGroups, OffsetDelete."""
+
+from typing import Any
+
+from fencepost.impl.messages.group_api import (
+    DeleteGroupRequest,
+    DescribeGroupRequest,
+    DescribeGroupResponse,
+    ListGroupsRequest,
+    OffsetDeleteRequest,
+)
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.wire.apis.metadata import NOT_ASKED
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped
+
+FIRST_WITH_STATES = 4
+"""Of ListGroups."""
+
+
+def describe_groups(call: Call, request: Any) -> Handling:
+    """Each group by itself: this broker coordinates some of them perhaps."""
+    names = tuple(dict.fromkeys(request.groups))
+    answers = yield [DescribeGroupRequest(correlation_id=call.next_id(), group_id=name) for name in names]
+    groups = tuple(_described(call, name, answer) for name, answer in zip(names, answers, strict=True))
+    return call.make("DescribeGroupsResponse", throttle_time=NO_THROTTLE, groups=groups)
+
+
+def _described(call: Call, name: str, answer: DescribeGroupResponse) -> Any:
+    return call.make(
+        "DescribedGroup",
+        error_code=error_code(answer.error),
+        group_id=name,
+        group_state=answer.state,
+        protocol_type=answer.protocol_type,
+        protocol_data=answer.protocol_name,
+        members=tuple(
+            call.make(
+                "DescribedGroupMember",
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.subscription,
+                member_assignment=member.assignment,
+            )
+            for member in answer.members
+        ),
+        authorized_operations=NOT_ASKED,
+    )
+
+
+def list_groups(call: Call, request: Any) -> Handling:
+    """Those that this broker coordinates, in the states asked for."""
+    (answer,) = yield [ListGroupsRequest(correlation_id=call.next_id())]
+    states = request.states_filter if call.version >= FIRST_WITH_STATES else ()
+    return call.make(
+        "ListGroupsResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error_code(answer.error),
+        groups=tuple(
+            call.make("ListedGroup", group_id=name, protocol_type=kind, group_state=state)
+            for name, kind, state in answer.groups
+            if not states or state in states
+        ),
+    )
+
+
+def delete_groups(call: Call, request: Any) -> Handling:
+    """Each group by itself."""
+    names = tuple(dict.fromkeys(request.groups_names))
+    answers = yield [DeleteGroupRequest(correlation_id=call.next_id(), group_id=name) for name in names]
+    return call.make(
+        "DeleteGroupsResponse",
+        throttle_time=NO_THROTTLE,
+        results=tuple(
+            call.make("DeletableGroupResult", group_id=name, error_code=error_code(answer.error))
+            for name, answer in zip(names, answers, strict=True)
+        ),
+    )
+
+
+def offset_delete(call: Call, request: Any) -> Handling:
+    """What a group committed for some partitions."""
+    keys = tuple(
+        TopicPartition(topic.name, each.partition_index)
+        for topic in request.topics
+        for each in topic.partitions
+    )
+    (answer,) = yield [
+        OffsetDeleteRequest(correlation_id=call.next_id(), group_id=request.group_id, partitions=keys)
+    ]
+    return call.make(
+        "OffsetDeleteResponse",
+        error_code=error_code(answer.error),
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            call.make(
+                "OffsetDeleteResponseTopic",
+                name=name,
+                partitions=tuple(
+                    call.make(
+                        "OffsetDeleteResponsePartition",
+                        partition_index=key.partition,
+                        error_code=error_code(error),
+                    )
+                    for key, error in results
+                ),
+            )
+            for name, results in grouped((key.topic, (key, error)) for key, error in answer.results).items()
+        ),
+    )

@@ -1,0 +1,170 @@
+"""Topics: CreateTopics, DeleteTopics, CreatePartitions, DeleteRecords."""
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from fencepost.impl.messages.admin_api import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    MorePartitions,
+    NewTopic,
+    ReplicasOf,
+    Result,
+)
+from fencepost.impl.messages.broker_api import (
+    LATEST,
+    DeleteRecordsRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    Request,
+)
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.wire.admin.sentences import sentence
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped, milliseconds
+
+
+def create_topics(call: Call, request: Any) -> Handling:
+    """Answered by the controller once each topic has its leaders."""
+    call.patience_ms = timeout_ms = milliseconds(request.timeout)
+    (answer,) = yield [
+        CreateTopicsRequest(
+            correlation_id=call.next_id(),
+            topics=tuple(_new_topic(topic) for topic in request.topics),
+            timeout_ms=timeout_ms,
+            validate_only=request.validate_only,
+        )
+    ]
+    topics = _results(call, "CreatableTopicResult", answer.results)
+    return call.make("CreateTopicsResponse", throttle_time=NO_THROTTLE, topics=topics)
+
+
+def _new_topic(topic: Any) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignment=tuple(
+            ReplicasOf(partition=each.partition_index, replicas=tuple(each.broker_ids))
+            for each in topic.assignments
+        ),
+        config=tuple((each.name, each.value) for each in topic.configs),
+    )
+
+
+def _results(call: Call, kind: str, results: Sequence[Result]) -> tuple[Any, ...]:
+    return tuple(
+        call.make(
+            kind,
+            name=result.name,
+            error_code=error_code(result.error),
+            error_message=sentence(result.error, result.message),
+        )
+        for result in results
+    )
+
+
+def delete_topics(call: Call, request: Any) -> Handling:
+    """Answered by the controller once nothing of them is left."""
+    call.patience_ms = timeout_ms = milliseconds(request.timeout)
+    (answer,) = yield [
+        DeleteTopicsRequest(
+            correlation_id=call.next_id(), names=tuple(request.topic_names), timeout_ms=timeout_ms
+        )
+    ]
+    responses = _results(call, "DeletableTopicResult", answer.results)
+    return call.make("DeleteTopicsResponse", throttle_time=NO_THROTTLE, responses=responses)
+
+
+def create_partitions(call: Call, request: Any) -> Handling:
+    """Answered by the controller once each partition has its leader."""
+    call.patience_ms = timeout_ms = milliseconds(request.timeout)
+    (answer,) = yield [
+        CreatePartitionsRequest(
+            correlation_id=call.next_id(),
+            topics=tuple(_more_partitions(topic) for topic in request.topics),
+            timeout_ms=timeout_ms,
+            validate_only=request.validate_only,
+        )
+    ]
+    results = _results(call, "CreatePartitionsTopicResult", answer.results)
+    return call.make("CreatePartitionsResponse", throttle_time=NO_THROTTLE, results=results)
+
+
+def _more_partitions(topic: Any) -> MorePartitions:
+    assignment = topic.assignments
+    return MorePartitions(
+        name=topic.name,
+        count=topic.count,
+        assignment=None if assignment is None else tuple(tuple(each.broker_ids) for each in assignment),
+    )
+
+
+NO_LOW_WATERMARK = -1
+HIGH_WATERMARK = -1
+"""Instead of an offset: whatever a client may read."""
+
+
+def delete_records(call: Call, request: Any) -> Handling:
+    """Each partition is asked of this broker, which must lead it; one of which metadata says nothing is
+    unknown."""
+    call.patience_ms = milliseconds(request.timeout)
+    asked = {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    outcomes = yield from _delete(call, asked)
+    return call.make(
+        "DeleteRecordsResponse",
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            call.make(
+                "DeleteRecordsTopicResult",
+                name=name,
+                partitions=tuple(
+                    call.make(
+                        "DeleteRecordsPartitionResult",
+                        partition_index=key.partition,
+                        low_watermark=outcomes[key][1],
+                        error_code=error_code(outcomes[key][0]),
+                    )
+                    for key in keys
+                ),
+            )
+            for name, keys in grouped((key.topic, key) for key in asked).items()
+        ),
+    )
+
+
+def _delete(
+    call: Call, asked: Mapping[TopicPartition, int]
+) -> Generator[Sequence[Request], list[Any], dict[TopicPartition, tuple[ErrorCode, int]]]:
+    """Error and low watermark of each."""
+    names = tuple(dict.fromkeys(key.topic for key in asked))
+    (metadata,) = yield [MetadataRequest(correlation_id=call.next_id(), topics=names)]
+    there = {each.partition for each in metadata.partitions}
+    outcomes = {
+        key: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NO_LOW_WATERMARK) for key in asked if key not in there
+    }
+    ends = [key for key in asked if key in there and asked[key] == HIGH_WATERMARK]
+    answers = yield [
+        ListOffsetsRequest(correlation_id=call.next_id(), partition=key, timestamp=LATEST) for key in ends
+    ]
+    offsets = dict(asked)
+    for key, answer in zip(ends, answers, strict=True):
+        offsets[key] = answer.offset
+        if answer.error is not NO_ERROR:
+            outcomes[key] = answer.error, NO_LOW_WATERMARK
+    for key, offset in offsets.items():
+        if offset < 0:
+            outcomes.setdefault(key, (ErrorCode.OFFSET_OUT_OF_RANGE, NO_LOW_WATERMARK))
+    led = [key for key in asked if key not in outcomes]
+    answers = yield [
+        DeleteRecordsRequest(correlation_id=call.next_id(), partition=key, offset=offsets[key]) for key in led
+    ]
+    for key, answer in zip(led, answers, strict=True):
+        low = answer.low_watermark if answer.error is NO_ERROR else NO_LOW_WATERMARK
+        outcomes[key] = answer.error, low
+    return outcomes

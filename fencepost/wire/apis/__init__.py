@@ -1,0 +1,1 @@
+"""Translations between Kafka's requests and the core's messages, one file for each family of requests."""

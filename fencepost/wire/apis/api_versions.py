@@ -1,0 +1,44 @@
+"""ApiVersions (KIP-35, KIP-511): what is spoken here."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kio.schema.api_versions.v0.response import ApiVersion as FirstApiVersion
+from kio.schema.api_versions.v0.response import ApiVersionsResponse as FirstApiVersionsResponse
+from kio.schema.errors import ErrorCode
+
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling
+
+SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Names and versions of client software (KIP-511)."""
+FIRST_WITH_SOFTWARE = 3
+
+
+def api_versions(call: Call, request: Any) -> Handling:
+    """The table; INVALID_REQUEST with an empty one if the client's name is none."""
+    yield ()
+    error, apis = ErrorCode.none, call.apis
+    if call.version >= FIRST_WITH_SOFTWARE:
+        names = (request.client_software_name, request.client_software_version)
+        if not all(SOFTWARE.fullmatch(name) for name in names):
+            error, apis = ErrorCode.invalid_request, {}
+    return call.make(
+        "ApiVersionsResponse",
+        error_code=error,
+        api_keys=tuple(
+            call.make("ApiVersion", api_key=api.key, min_version=api.lowest, max_version=api.highest)
+            for _, api in sorted(apis.items())
+        ),
+        throttle_time=NO_THROTTLE,
+    )
+
+
+def unsupported(apis: Mapping[int, Any]) -> Any:
+    """The answer to an ApiVersions request of a version that is unknown here: in version 0, with the versions
+    of ApiVersions itself, so that the client asks again in one of them."""
+    own = apis[FirstApiVersionsResponse.__api_key__]
+    return FirstApiVersionsResponse(
+        error_code=ErrorCode.unsupported_version,
+        api_keys=(FirstApiVersion(api_key=own.key, min_version=own.lowest, max_version=own.highest),),
+    )

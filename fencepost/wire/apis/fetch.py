@@ -1,0 +1,105 @@
+"""Fetch: all partitions in one request of the core.
+
+Owns the bounds of an answer, and that there are no fetch sessions: session id 0 in every answer makes clients
+ask for everything each time (KIP-227). A client is always a client here: a replica id in its request would
+let it pass for a follower and move the high watermark.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.errors import ErrorCode as WireError
+
+from fencepost.impl.messages.broker_api import FetchedPartition, FetchPartition, FetchRequest
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.impl.replication.leader import CLIENT
+from fencepost.wire.handling import (
+    NANOSECONDS_PER_MS,
+    NO_THROTTLE,
+    Call,
+    Handling,
+    error_code,
+    grouped,
+    milliseconds,
+)
+
+READ_COMMITTED = 1
+NO_SESSION = 0
+FIRST_WITH_SESSIONS, FIRST_WITH_EPOCH = 7, 9
+
+
+def fetch(call: Call, request: Any) -> Handling:
+    """Read each partition from its offset on, within the bounds of the request and of this listener."""
+    if call.version >= FIRST_WITH_SESSIONS and request.session_id != NO_SESSION:
+        yield ()
+        return _response(call, (), WireError.fetch_session_id_not_found)
+    committed = request.isolation_level == READ_COMMITTED
+    partitions = tuple(
+        FetchPartition(
+            partition=TopicPartition(topic.topic, each.partition),
+            offset=each.fetch_offset,
+            leader_epoch=each.current_leader_epoch if call.version >= FIRST_WITH_EPOCH else -1,
+            max_bytes=max(1, each.partition_max_bytes),
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    )
+    if not partitions:
+        yield ()
+        return _response(call, ())
+    call.patience_ms = _wait_ms(call, request.max_wait)
+    (answer,) = yield [
+        FetchRequest(
+            correlation_id=call.next_id(),
+            replica_id=CLIENT,
+            max_wait=call.patience_ms * NANOSECONDS_PER_MS,
+            max_bytes=call.limits.fetch_bytes,
+            partitions=partitions,
+            min_bytes=min(request.min_bytes, call.limits.fetch_bytes),
+            total_max_bytes=max(1, min(request.max_bytes, call.limits.fetch_bytes)),
+            read_committed=committed,
+        )
+    ]
+    topics = grouped((each.partition.topic, each) for each in answer.partitions)
+    return _response(
+        call,
+        tuple(
+            call.make(
+                "FetchableTopicResponse",
+                topic=name,
+                partitions=tuple(_partition(call, each, committed) for each in fetched),
+            )
+            for name, fetched in topics.items()
+        ),
+    )
+
+
+def _wait_ms(call: Call, max_wait: timedelta) -> int:
+    return max(0, min(milliseconds(max_wait), call.limits.fetch_wait_ms))
+
+
+def _response(call: Call, topics: tuple[Any, ...], error: WireError = WireError.none) -> Any:
+    return call.make(
+        "FetchResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        session_id=NO_SESSION,
+        responses=topics,
+    )
+
+
+def _partition(call: Call, fetched: FetchedPartition, committed: bool) -> Any:
+    aborted = tuple(
+        call.make("AbortedTransaction", producer_id=producer_id, first_offset=first_offset)
+        for producer_id, first_offset in fetched.aborted
+    )
+    return call.make(
+        "PartitionData",
+        partition_index=fetched.partition.partition,
+        error_code=error_code(fetched.error),
+        high_watermark=fetched.high_watermark,
+        last_stable_offset=fetched.last_stable_offset,
+        log_start_offset=fetched.log_start_offset,
+        aborted_transactions=aborted if committed else None,
+        records=fetched.records,
+    )

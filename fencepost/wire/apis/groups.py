@@ -1,0 +1,156 @@
+"""Consumer groups' members: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""
+
+from typing import Any
+
+from fencepost.impl.messages.group_api import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, milliseconds
+
+FIRST_WITH_REBALANCE_TIMEOUT, FIRST_WITH_REQUIRED_ID, FIRST_WITH_INSTANCES = 1, 4, 5
+FIRST_WITH_INSTANCE_IN_GROUP = 3
+"""Of Heartbeat, LeaveGroup and SyncGroup."""
+GROUP_PATIENCE_MS = 1_800_000
+"""A rebalance lasts as long as its slowest member may take; Kafka's largest session timeout bounds what we
+wait for."""
+
+
+def join_group(call: Call, request: Any) -> Handling:
+    """A client before version 4 does not know that it must join again with the id that it is given (KIP-394):
+    it is done for it here."""
+    call.patience_ms = GROUP_PATIENCE_MS
+    session_ms = milliseconds(request.session_timeout)
+    later = call.version >= FIRST_WITH_REBALANCE_TIMEOUT
+    member_id = request.member_id
+    for _ in range(2):
+        (answer,) = yield [
+            JoinGroupRequest(
+                correlation_id=call.next_id(),
+                group_id=request.group_id,
+                client_id=call.client_id,
+                client_host=call.client_host,
+                session_timeout_ms=session_ms,
+                rebalance_timeout_ms=max(0, milliseconds(request.rebalance_timeout)) if later else session_ms,
+                member_id=member_id,
+                group_instance_id=request.group_instance_id if call.version >= FIRST_WITH_INSTANCES else None,
+                protocol_type=request.protocol_type,
+                protocols=tuple((each.name, each.metadata) for each in request.protocols),
+            )
+        ]
+        if answer.error is not ErrorCode.MEMBER_ID_REQUIRED or call.version >= FIRST_WITH_REQUIRED_ID:
+            break
+        member_id = answer.member_id
+    instances = dict(answer.instances)
+    return call.make(
+        "JoinGroupResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error_code(answer.error),
+        generation_id=answer.generation_id,
+        protocol_name=answer.protocol_name,
+        leader=answer.leader,
+        member_id=answer.member_id,
+        members=tuple(
+            call.make(
+                "JoinGroupResponseMember",
+                member_id=each,
+                group_instance_id=instances.get(each),
+                metadata=subscription,
+            )
+            for each, subscription in answer.members
+        ),
+    )
+
+
+def _instance(call: Call, request: Any) -> str | None:
+    instance: str | None = request.group_instance_id if call.version >= FIRST_WITH_INSTANCE_IN_GROUP else None
+    return instance
+
+
+def sync_group(call: Call, request: Any) -> Handling:
+    """The leader brings the assignments; everybody hears his own."""
+    call.patience_ms = GROUP_PATIENCE_MS
+    (answer,) = yield [
+        SyncGroupRequest(
+            correlation_id=call.next_id(),
+            group_id=request.group_id,
+            generation_id=request.generation_id,
+            member_id=request.member_id,
+            group_instance_id=_instance(call, request),
+            assignments=tuple((each.member_id, each.assignment) for each in request.assignments),
+        )
+    ]
+    return call.make(
+        "SyncGroupResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error_code(answer.error),
+        assignment=answer.assignment,
+    )
+
+
+def heartbeat(call: Call, request: Any) -> Handling:
+    """A member is alive."""
+    (answer,) = yield [
+        HeartbeatRequest(
+            correlation_id=call.next_id(),
+            group_id=request.group_id,
+            generation_id=request.generation_id,
+            member_id=request.member_id,
+            group_instance_id=_instance(call, request),
+        )
+    ]
+    return call.make("HeartbeatResponse", throttle_time=NO_THROTTLE, error_code=error_code(answer.error))
+
+
+def leave_group(call: Call, request: Any) -> Handling:
+    """One member, or from version 3 on several (KIP-345). What concerns the whole group is the answer's own
+    error."""
+    several = call.version >= FIRST_WITH_INSTANCE_IN_GROUP
+    leaving = (
+        [(each.member_id, each.group_instance_id) for each in request.members]
+        if several
+        else [(request.member_id, None)]
+    )
+    answers = yield [
+        LeaveGroupRequest(
+            correlation_id=call.next_id(),
+            group_id=request.group_id,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        for member_id, instance in leaving
+    ]
+    errors = [answer.error for answer in answers]
+    of_group = next((error for error in errors if error in OF_THE_GROUP), NO_ERROR)
+    if not several:
+        of_group = errors[0]
+    return call.make(
+        "LeaveGroupResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error_code(of_group),
+        members=tuple(
+            call.make(
+                "MemberResponse",
+                member_id=member_id,
+                group_instance_id=instance,
+                error_code=error_code(error),
+            )
+            for (member_id, instance), error in zip(leaving, errors, strict=True)
+        )
+        if several and of_group is NO_ERROR
+        else (),
+    )
+
+
+OF_THE_GROUP = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.INVALID_GROUP_ID,
+    }
+)
+"""Errors that say nothing about a member."""

@@ -1,0 +1,85 @@
+"""Metadata: who is in the cluster, and who leads what."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from kio.schema.errors import ErrorCode as WireError
+
+from fencepost.impl.core.broker_context import INTERNAL_TOPICS
+from fencepost.impl.messages.broker_api import NO_LEADER, MetadataRequest, MetadataResponse, PartitionMetadata
+from fencepost.impl.messages.topic_partition import is_legal_topic
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped
+
+NOT_ASKED = -(1 << 31)
+"""Authorized operations that nobody asked for (KIP-430); there is no authorizer here."""
+FIRST_WITH_AUTO_CREATION = 4
+"""Before it a client could not say that it wants no topic to be created."""
+
+
+def metadata(call: Call, request: Any) -> Handling:
+    """The brokers that live, and the topics asked for in the order asked."""
+    names = None if request.topics is None else tuple(dict.fromkeys(topic.name for topic in request.topics))
+    if call.version == 0 and not names:
+        names = None  # version 0 has no null: an empty list means all topics
+    may_create = call.version < FIRST_WITH_AUTO_CREATION or request.allow_auto_topic_creation
+    valid = None if names is None else tuple(name for name in names if is_legal_topic(name))
+    (answer,) = yield [
+        MetadataRequest(correlation_id=call.next_id(), topics=valid, allow_auto_topic_creation=may_create)
+    ]
+    live = sorted({*answer.live_brokers, call.broker.node})
+    addresses = call.broker.addresses()
+    return call.make(
+        "MetadataResponse",
+        throttle_time=NO_THROTTLE,
+        brokers=tuple(
+            call.make(
+                "MetadataResponseBroker",
+                node_id=node,
+                host=addresses[node][0],
+                port=addresses[node][1],
+                rack=None,
+            )
+            for node in live
+            if node in addresses
+        ),
+        cluster_id=call.broker.cluster_id,
+        controller_id=answer.controller_id if answer.controller_id in live else -1,
+        topics=tuple(_topics(call, names, answer, set(live))),
+        cluster_authorized_operations=NOT_ASKED,
+    )
+
+
+def _topics(
+    call: Call, names: tuple[str, ...] | None, answer: MetadataResponse, live: set[int]
+) -> Iterable[Any]:
+    known = grouped((each.partition.topic, each) for each in answer.partitions)
+    errors = dict(answer.errors)
+    for name in known if names is None else names:
+        error = WireError.none
+        if name not in known:
+            seen = errors.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            error = error_code(seen if is_legal_topic(name) else ErrorCode.INVALID_TOPIC_EXCEPTION)
+        yield call.make(
+            "MetadataResponseTopic",
+            error_code=error,
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            partitions=tuple(_partition(call, each, live) for each in known.get(name, ())),
+            topic_authorized_operations=NOT_ASKED,
+        )
+
+
+def _partition(call: Call, known: PartitionMetadata, live: set[int]) -> Any:
+    """A leader that does not live is no leader, though its epoch was the last one."""
+    led = known.leader in live
+    return call.make(
+        "MetadataResponsePartition",
+        error_code=WireError.none if led else WireError.leader_not_available,
+        partition_index=known.partition.partition,
+        leader_id=known.leader if led else NO_LEADER,
+        leader_epoch=known.leader_epoch,
+        replica_nodes=known.replicas,
+        isr_nodes=known.isr,
+        offline_replicas=tuple(replica for replica in known.replicas if replica not in live),
+    )

@@ -1,0 +1,106 @@
+"""Produce: one request of the core for each partition, one answer for all of them.
+
+Owns what a broker refuses before it looks at the log. The bytes of a batch go on as they came.
+"""
+
+from typing import Any
+
+from fencepost.impl.log.batch.header import MAGIC, TRANSACTIONAL
+from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
+from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, ACKS_NONE
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from fencepost.wire.handling import (
+    NANOSECONDS_PER_MS,
+    NO_THROTTLE,
+    Call,
+    CloseConnection,
+    Handling,
+    error_code,
+    grouped,
+    milliseconds,
+)
+
+MAGIC_AT, ATTRIBUTES_AT, ATTRIBUTES_END = 16, 21, 23
+MESSAGES = {
+    ErrorCode.INVALID_RECORD: "Expected one record batch of magic 2 whose records are as they should be",
+    ErrorCode.INVALID_TXN_STATE: "Transactions are not supported by this broker",
+}
+
+
+def produce(call: Call, request: Any) -> Handling:
+    """Append each partition's batch. acks=0 has no answer at all; if it fails its connection is closed, so
+    that the client looks for the leader again."""
+    wait_ms = max(0, min(milliseconds(request.timeout), call.limits.produce_wait_ms))
+    call.patience_ms = wait_ms
+    given = [
+        (TopicPartition(topic.name, each.index), each.records)
+        for topic in request.topic_data
+        for each in topic.partition_data
+    ]
+    refused = [refusal(request, records) for _, records in given]
+    answers = yield [
+        ProduceRequest(
+            correlation_id=call.next_id(),
+            partition=key,
+            acks=ACKS_LEADER if request.acks == ACKS_NONE else request.acks,
+            records=records,
+            timeout=wait_ms * NANOSECONDS_PER_MS,
+        )
+        for (key, records), error in zip(given, refused, strict=True)
+        if error is NO_ERROR
+    ]
+    heard = iter(answers)
+    results = [
+        next(heard) if error is NO_ERROR else ProduceResponse(correlation_id=0, error=error)
+        for error in refused
+    ]
+    if request.acks == ACKS_NONE:
+        failed = next((result.error for result in results if result.error is not NO_ERROR), NO_ERROR)
+        if failed is not NO_ERROR:
+            raise CloseConnection(f"a produce with acks=0 failed with {failed.value}")
+        return None
+    return _response(call, [key for key, _ in given], results)
+
+
+def refusal(request: Any, records: bytes | None) -> ErrorCode:
+    """Why this batch is not given to the core; NO_ERROR if it is. The core validates the rest (impl/log/validation.py): here
+    is what the protocol says, and that there are no transactions."""
+    if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if not records or records[MAGIC_AT : MAGIC_AT + 1] not in (bytes([MAGIC]), b""):
+        return ErrorCode.INVALID_RECORD
+    attributes = int.from_bytes(records[ATTRIBUTES_AT:ATTRIBUTES_END], "big")
+    if attributes & TRANSACTIONAL or request.transactional_id is not None:
+        return ErrorCode.INVALID_TXN_STATE
+    return NO_ERROR
+
+
+def _response(call: Call, keys: list[TopicPartition], results: list[ProduceResponse]) -> Any:
+    topics = grouped((key.topic, (key, result)) for key, result in zip(keys, results, strict=True))
+    return call.make(
+        "ProduceResponse",
+        responses=tuple(
+            call.make(
+                "TopicProduceResponse",
+                name=name,
+                partition_responses=tuple(_partition(call, key.partition, result) for key, result in each),
+            )
+            for name, each in topics.items()
+        ),
+        throttle_time=NO_THROTTLE,
+    )
+
+
+def _partition(call: Call, index: int, result: ProduceResponse) -> Any:
+    """An error after the append keeps the base offset, as Kafka's DelayedProduce does."""
+    return call.make(
+        "PartitionProduceResponse",
+        index=index,
+        error_code=error_code(result.error),
+        base_offset=result.base_offset,
+        log_append_time=None,
+        log_start_offset=result.log_start_offset,
+        record_errors=(),
+        error_message=MESSAGES.get(result.error),
+    )

@@ -1,0 +1,37 @@
+"""SaslHandshake and SaslAuthenticate (KIP-43, KIP-152)."""
+
+from typing import Any
+
+from kio.schema.errors import ErrorCode
+
+from fencepost.wire.handling import NO_THROTTLE, Call, CloseConnection, Handling
+from fencepost.wire.sasl import MECHANISMS
+
+
+def sasl_handshake(call: Call, request: Any) -> Handling:
+    """The client chooses a mechanism. After version 0 its tokens come without headers."""
+    yield ()
+    authentication = call.authentication
+    if authentication.users is None or authentication.principal:
+        error = ErrorCode.illegal_sasl_state
+    elif not authentication.choose(request.mechanism, raw=call.version == 0):
+        error = ErrorCode.unsupported_sasl_mechanism
+    else:
+        error = ErrorCode.none
+    return call.make("SaslHandshakeResponse", error_code=error, mechanisms=MECHANISMS)
+
+
+def sasl_authenticate(call: Call, request: Any) -> Handling:
+    """The client says who it is."""
+    yield ()
+    authentication = call.authentication
+    if authentication.users is None or not authentication.mechanism or authentication.principal:
+        raise CloseConnection("SaslAuthenticate without a handshake before it")
+    known = authentication.authenticate(request.auth_bytes)
+    return call.make(
+        "SaslAuthenticateResponse",
+        error_code=ErrorCode.none if known else ErrorCode.sasl_authentication_failed,
+        error_message=None if known else "Authentication failed: Invalid username or password",
+        auth_bytes=b"",
+        session_lifetime=NO_THROTTLE,
+    )

@@ -1,0 +1,260 @@
+"""The exact client on asyncio: connections to brokers of any Kafka, and a network of them for our own client
+cores.
+
+Owns sockets, TLS and the first words of a connection (ApiVersions, SASL). Must not know what a request means.
+As on every network of ours a message may be lost: when a broker cannot be reached, or a connection breaks.
+Whoever sent it has a time-out, and tries again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field, frozen
+from kio.schema.errors import ErrorCode as WireError
+
+from fencepost.impl.messages.broker_api import Message, MetadataRequest, MetadataResponse, Request
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.wire.dialogue import Dialogue
+from fencepost.wire.frames import ProtocolError
+from fencepost.wire.outward import TRANSLATIONS, Translation, is_answered
+from fencepost.wire.sasl import PLAIN
+from fencepost.wire.versions import SASL_AUTHENTICATE, SASL_HANDSHAKE
+
+LOG = logging.getLogger("fencepost.wire.client")
+CONNECT_S = 5.0
+"""Of a TCP connection and each of its first requests."""
+READ_BYTES = 256 * 1024
+RETRY_S = 0.1
+MOST_QUEUED = 10_000
+"""Requests that wait for one connection; further ones are lost, as on every network of ours."""
+Address = tuple[str, int]
+
+
+@frozen(kw_only=True)
+class Access:
+    """How to come in. tls: None for plain TCP. user, password: of SASL/PLAIN; no user, no SASL."""
+
+    tls: ssl.SSLContext | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+@define(eq=False)
+class Link:
+    """One connection to one broker. After `open` the versions are agreed on and the broker knows who we
+    are."""
+
+    address: Address
+    access: Access = field(factory=Access)
+    dialogue: Dialogue = field(factory=Dialogue)
+    _answers: "dict[int, asyncio.Future[Any]]" = field(factory=dict)
+    _writer: asyncio.StreamWriter | None = None
+    _reading: "asyncio.Task[None] | None" = None
+
+    async def open(self) -> None:
+        """Connect. Raises OSError, ProtocolError, EnvironmentError_ if the broker does not want us."""
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                reader, self._writer = await asyncio.open_connection(
+                    *self.address,
+                    ssl=self.access.tls,
+                    server_hostname=self.address[0] if self.access.tls else None,
+                )
+                self._reading = asyncio.ensure_future(self._read(reader))
+                await self._send(*self.dialogue.ask_versions())
+                if self.access.user:
+                    await self._authenticate()
+        except TimeoutError:
+            await self.close()
+            raise OSError(
+                f"no answer of {self.address[0]}:{self.address[1]} within {CONNECT_S:.0f} s"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _authenticate(self) -> None:
+        make, access = self.dialogue.make, self.access
+        chosen = await self.ask(make(SASL_HANDSHAKE, "SaslHandshakeRequest", mechanism=PLAIN))
+        if chosen.error_code is WireError.none:
+            token = f"\0{access.user}\0{access.password}".encode()
+            chosen = await self.ask(make(SASL_AUTHENTICATE, "SaslAuthenticateRequest", auth_bytes=token))
+        if chosen.error_code is not WireError.none:
+            raise EnvironmentError_(
+                expected=f"a broker that lets {access.user} in by SASL/PLAIN",
+                seen=chosen.error_code.name.upper(),
+                where=f"{self.address[0]}:{self.address[1]}",
+            )
+
+    async def ask(self, body: Any, *, answered: bool = True) -> Any:
+        """Send a request; its answer, or None if it has none. Raises OSError if the connection breaks
+        first."""
+        number, data = self.dialogue.ask(body, answered=answered)
+        if answered:
+            return await self._send(number, data)
+        assert self._writer is not None, "the link is open"
+        self._writer.write(data)
+        await self._writer.drain()
+        return None
+
+    async def _send(self, number: int, data: bytes) -> Any:
+        assert self._writer is not None, "the link is open"
+        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        if self._reading is None or self._reading.done():
+            self._break(ConnectionError("the connection is closed"))
+        else:
+            self._writer.write(data)
+        try:
+            return await answer
+        finally:
+            self._answers.pop(number, None)
+
+    async def _read(self, reader: asyncio.StreamReader) -> None:
+        why: Exception = ConnectionError("the broker closed the connection")
+        try:
+            while data := await reader.read(READ_BYTES):
+                for number, body in self.dialogue.receive(data):
+                    answer = self._answers.get(number)
+                    if answer is not None and not answer.done():
+                        answer.set_result(body)
+        except (OSError, ProtocolError) as error:
+            why = error
+        finally:
+            self._break(why)
+
+    def _break(self, why: Exception) -> None:
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(why)
+
+    def ended(self) -> "asyncio.Task[None]":
+        """Done once the connection is."""
+        assert self._reading is not None, "the link is open"
+        return self._reading
+
+    async def close(self) -> None:
+        """End the connection; whoever waits for an answer hears that it broke."""
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._writer is not None:
+            self._writer.close()
+            with contextlib.suppress(OSError, TimeoutError):
+                await asyncio.wait_for(self._writer.wait_closed(), CONNECT_S)
+
+
+@define(eq=False)
+class Lane:
+    """Requests of one kind to one broker, in order, on a connection of their own."""
+
+    network: "KafkaNetwork"
+    target: int
+    queue: "asyncio.Queue[tuple[Translation, Request]]" = field(factory=lambda: asyncio.Queue(MOST_QUEUED))
+    _asking: "set[asyncio.Task[None]]" = field(factory=set)
+
+    async def run(self) -> None:
+        """Connect when there is something to say, and again when the connection is lost."""
+        while True:
+            first = await self.queue.get()
+            address = self.network.addresses.get(self.target)
+            if address is None:
+                continue
+            link = Link(address, self.network.access)
+            try:
+                await link.open()
+                await self._use(link, first)
+            except (OSError, ProtocolError) as error:
+                LOG.info("%s:%d: %s", *address, error)
+                await asyncio.sleep(RETRY_S)
+            finally:
+                await link.close()
+
+    async def _use(self, link: Link, waiting: tuple[Translation, Request]) -> None:
+        """Send what comes until the broker closes. Several requests may be under way; each answer is handed
+        on by a task of its own."""
+        while True:
+            asking = asyncio.ensure_future(self._ask(link, *waiting))
+            self._asking.add(asking)
+            asking.add_done_callback(self._asking.discard)
+            following = asyncio.ensure_future(self.queue.get())
+            try:
+                await asyncio.wait((following, link.ended()), return_when=asyncio.FIRST_COMPLETED)
+                if not following.done():
+                    raise ConnectionError("the broker closed the connection")
+                waiting = following.result()
+            finally:
+                following.cancel()
+
+    async def _ask(self, link: Link, translation: Translation, request: Request) -> None:
+        try:
+            body = translation.ask(link.dialogue, request)
+            answer = await link.ask(body, answered=is_answered(request))
+        except (OSError, ProtocolError) as error:
+            LOG.info("%s:%d: %s is lost: %s", *link.address, type(request).__name__, error)
+            return
+        if isinstance(request, MetadataRequest):
+            self.network.addresses.update(_addresses(answer))
+        if answer is not None:
+            self.network.receive(self.target, translation.tell(request, answer))
+
+
+@define(eq=False)
+class KafkaNetwork:
+    """What impl/runtime's network is to our own brokers, this is to any Kafka: `send` to a broker by its id.
+    receive(broker, message) takes the answers. addresses: of the brokers, moved by each answer about
+    metadata."""
+
+    addresses: dict[int, Address]
+    receive: Callable[[int, Message], None]
+    access: Access = field(factory=Access)
+    _lanes: dict[tuple[int, str], Lane] = field(factory=dict)
+    _tasks: "list[asyncio.Task[None]]" = field(factory=list)
+
+    def send(self, target: int, message: Message) -> None:
+        """Send a request, or lose it."""
+        translation = TRANSLATIONS.get(type(message))
+        assert translation is not None, f"no way to say {type(message).__name__} in Kafka's protocol"
+        place = (target, translation.lane)
+        if place not in self._lanes:
+            lane = self._lanes[place] = Lane(self, target)
+            self._tasks.append(asyncio.ensure_future(lane.run()))
+        with contextlib.suppress(asyncio.QueueFull):
+            self._lanes[place].queue.put_nowait((translation, message))  # type: ignore[arg-type]
+
+    async def close(self) -> None:
+        """End every connection."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _addresses(metadata: Any) -> dict[int, Address]:
+    return {each.node_id: (each.host, each.port) for each in metadata.brokers}
+
+
+async def look_around(
+    bootstrap: tuple[Address, ...], access: Access
+) -> tuple[dict[int, Address], MetadataResponse]:
+    """The brokers that the first bootstrap server with an answer names, and all topics. Raises
+    EnvironmentError_ if none of them answers."""
+    reasons = []
+    for address in bootstrap:
+        link = Link(address, access)
+        try:
+            await link.open()
+            asked = MetadataRequest(correlation_id=0)
+            translation = TRANSLATIONS[MetadataRequest]
+            async with asyncio.timeout(CONNECT_S):
+                answer = await link.ask(translation.ask(link.dialogue, asked))
+        except (OSError, ProtocolError) as error:
+            reasons.append(f"{address[0]}:{address[1]}: {error or type(error).__name__}")
+            continue
+        finally:
+            await link.close()
+        return _addresses(answer), translation.tell(asked, answer)
+    raise EnvironmentError_(
+        expected="a Kafka broker that answers", seen="; ".join(reasons), where="the bootstrap servers"
+    )

@@ -1,0 +1,104 @@
+"""What a translation of an API is: a generator that turns one of Kafka's requests into requests of the core,
+and their answers into one response.
+
+Owns the form of a handler and what it may know. Must not know connections or any API. A handler yields
+requests of the core, all at once, and is sent their answers in the same order; it may yield again. What it
+returns is the response; None means that there is none.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from attrs import define, field
+from kio.schema.errors import ErrorCode as WireError
+
+from fencepost.impl.messages.broker_api import Request
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.wire.codec import RequestHeader, response_type
+from fencepost.wire.limits import Limits
+from fencepost.wire.sasl import Authentication
+
+Handling = Generator[Sequence[Request], list[Any], Any]
+NO_THROTTLE = timedelta(0)
+"""No quota of ours delays an answer."""
+MILLISECOND = timedelta(milliseconds=1)
+NANOSECONDS_PER_MS = 1_000_000
+
+_WIRE_ERRORS: dict[ErrorCode, WireError] = {
+    code: WireError[code.value.lower()] for code in ErrorCode if code is not ErrorCode.NETWORK_EXCEPTION
+}
+"""By name. NETWORK_EXCEPTION is a client's own."""
+
+
+class CloseConnection(Exception):  # noqa: N818  (a way to end a request, as StopIteration is)
+    """Raised by a handler: Kafka closes the connection instead of answering. The text is the reason, for the
+    log."""
+
+
+@define(eq=False, kw_only=True)
+class BrokerView:
+    """What a connection knows of its broker beyond the core's messages."""
+
+    node: int
+    """Its id."""
+    addresses: Callable[[], Mapping[int, tuple[str, int]]]
+    """The advertised host and port of each broker of the cluster, whether it lives or not; the core says
+    which do."""
+    cluster_id: str = "fencepost"
+
+
+@define(eq=False, kw_only=True)
+class Call:
+    """One request under way."""
+
+    header: RequestHeader
+    broker: BrokerView
+    limits: Limits
+    numbers: Callable[[], int]
+    """The next correlation id of this connection."""
+    authentication: Authentication
+    apis: Mapping[int, Any]
+    """The table of versions.py, for the answer that lists it."""
+    client_host: str = ""
+    patience_ms: int = field(default=0, init=False)
+    """How long the request itself lets its answer wait; set by its handler before it yields."""
+
+    @property
+    def version(self) -> int:
+        """Of the request."""
+        return self.header.version
+
+    @property
+    def client_id(self) -> str:
+        """As the client calls itself; empty if it does not."""
+        return self.header.client_id or ""
+
+    def next_id(self) -> int:
+        """A correlation id for a request of the core."""
+        return self.numbers()
+
+    def make(self, name: str, /, **values: Any) -> Any:
+        """kio's class of this name in the response of this API and version. Values that this version has no
+        field for are left out."""
+        kind, names = response_type(self.header.api_key, self.header.version, name)
+        return kind(**{key: value for key, value in values.items() if key in names})
+
+
+def error_code(error: ErrorCode) -> WireError:
+    """kio's name of an error of the core."""
+    return _WIRE_ERRORS[error]
+
+
+def milliseconds(value: timedelta) -> int:
+    """A time of kio as a number; may be negative."""
+    return value // MILLISECOND
+
+
+def grouped(keys: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """(topic, of one partition) as topic -> its partitions, in the order in which they come: what most
+    responses look like."""
+    topics: dict[str, list[Any]] = {}
+    for topic, value in keys:
+        topics.setdefault(topic, []).append(value)
+    return topics

@@ -1,0 +1,218 @@
+"""What clients did, row by row: retries, lost answers, alike records; and that the judges hold a run to these
+rows."""
+
+import itertools
+
+from attrs import evolve
+
+import fencepost.kafka
+from fencepost.checkers.verdict import Decision
+from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
+from fencepost.impl.log.batch.record_batch import Record, encode_batch
+from fencepost.impl.log.values import FOREIGN, batch_of
+from fencepost.impl.messages.broker_api import (
+    EARLIEST,
+    FetchedPartition,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicPartition,
+)
+from fencepost.kafka.judgement import verdict_of
+from fencepost.kafka.recording import FIRST_PROCESS, ClientRecord
+from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.outcomes import NO_ERROR, ErrorCode
+from tests.kafka.clients import produce, producer
+
+KEY = TopicPartition("t", 0)
+FIRST, SECOND = FIRST_WIRE_CLIENT, FIRST_WIRE_CLIENT + 1
+
+
+class Watched:
+    """A record of clients, and a clock that a test moves by asking and answering."""
+
+    def __init__(self, most=1_000):
+        self.time, self.numbers, self.met = 0, itertools.count(1), []
+        self.record = ClientRecord(
+            now=lambda: self.time,
+            most=most,
+            closed=lambda: bool(self.met),
+            on_full=lambda: self.met.append(self.time),
+        )
+
+    def ask(self, records, source=FIRST, *, acks=-1, broker=1):
+        """A produce request; answers its number."""
+        self.time += 1
+        number = next(self.numbers)
+        request = ProduceRequest(correlation_id=number, partition=KEY, acks=acks, records=records, timeout=1)
+        self.record.asked(broker, source, request)
+        return number
+
+    def answer(self, number, offset=-1, error=NO_ERROR, source=FIRST, *, delivered=True):
+        """Its answer."""
+        self.time += 1
+        response = ProduceResponse(correlation_id=number, error=error, base_offset=offset, leader_epoch=3)
+        self.record.answered(source, response, delivered=delivered)
+
+    def rows(self):
+        """(values, outcome, first offset, attempts) of each row."""
+        return [
+            (tuple(record.value for record in row.records), row.outcome, row.offset, row.attempts)
+            for row in self.record.operations()
+        ]
+
+
+def numbered(*values, sequence):
+    """A batch of an idempotent producer."""
+    records = [Record(place, 0, None, b"%d" % value) for place, value in enumerate(values)]
+    return encode_batch(
+        records, base_offset=0, leader_epoch=-1, producer_id=7, producer_epoch=0, base_sequence=sequence
+    )
+
+
+def test_an_acknowledged_batch_is_one_row():
+    """Rule: records of one batch with one fate are one row, with offsets, epoch, times and the connection as
+    process."""
+    watched = Watched()
+    watched.answer(watched.ask(batch_of((1, 2, 3))), 40)
+    (row,) = watched.record.operations()
+    assert [record.offset for record in row.records] == [40, 41, 42]
+    assert (row.invoke_time, row.completion_time, row.leader_epoch, row.process) == (1, 2, 3, FIRST_PROCESS)
+
+
+def test_a_refusal_and_its_retry_are_one_append():
+    """Rule: an error that proves that nothing was written leaves the append open for a retry, on any
+    connection."""
+    watched = Watched()
+    watched.answer(watched.ask(batch_of((1,))), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert watched.rows() == [((1,), Outcome.FAIL, None, 1)]
+    again = watched.ask(batch_of((1,)), SECOND, broker=2)
+    assert watched.rows() == [((1,), Outcome.UNKNOWN, None, 2)]
+    watched.answer(again, 5, source=SECOND)
+    assert watched.rows() == [((1,), Outcome.OK, 5, 2)]
+    assert not (watched.record.repeated or watched.record.alike)
+
+
+def test_a_retry_after_a_lost_answer_may_have_written_twice():
+    """Rule: a plain producer that repeats what had no answer is said to; an idempotent one is not."""
+    for batch, repeated in ((batch_of((1, 2)), True), (numbered(1, 2, sequence=0), False)):
+        watched = Watched()
+        watched.ask(batch)
+        watched.record.lost(1)
+        assert watched.rows() == [((1, 2), Outcome.UNKNOWN, None, 1)]
+        watched.answer(watched.ask(batch, SECOND, broker=2), 9, source=SECOND)
+        assert watched.rows() == [((1, 2), Outcome.OK, 9, 2)]
+        assert watched.record.repeated is repeated
+
+
+def test_a_retry_in_other_batches_keeps_each_records_fate():
+    """Rule: records are followed one by one, because a client may batch them otherwise when it tries
+    again."""
+    watched = Watched()
+    watched.answer(watched.ask(batch_of((1, 2, 3))), error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    watched.answer(watched.ask(batch_of((1,))), 0)
+    watched.answer(watched.ask(batch_of((2, 3, 4))), 1)
+    assert watched.rows() == [
+        ((1,), Outcome.OK, 0, 2),
+        ((2, 3), Outcome.OK, 1, 2),
+        ((4,), Outcome.OK, 3, 1),
+    ]
+
+
+def test_an_answer_that_nobody_hears_and_one_that_says_too_little_leave_doubt():
+    """Rule: a connection that has gone, and NOT_ENOUGH_REPLICAS_AFTER_APPEND, leave the append unknown."""
+    watched = Watched()
+    watched.answer(watched.ask(batch_of((1,))), 0, delivered=False)
+    watched.answer(watched.ask(batch_of((2,))), 1, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    watched.ask(batch_of((3,)))
+    assert {row[1] for row in watched.rows()} == {Outcome.UNKNOWN}
+    assert all(row.completion_time is None for row in watched.record.operations())
+
+
+def test_acks_0_and_a_record_sent_twice_on_purpose():
+    """Rule: without acks an append is done when it is sent; an equal record after an acknowledgement is
+    another one, and the trace says so."""
+    watched = Watched()
+    watched.ask(batch_of((1,)), acks=0)
+    assert watched.rows() == [((1,), Outcome.OK, None, 1)]
+    watched.answer(watched.ask(batch_of((2,))), 1)
+    assert not watched.record.alike
+    watched.answer(watched.ask(batch_of((2,))), 2)
+    assert watched.rows()[1:] == [((2,), Outcome.OK, 1, 1), ((2,), Outcome.OK, 2, 1)]
+    assert watched.record.alike
+
+
+def test_keys_tombstones_and_foreign_values():
+    """Rule: a row has one key; a tombstone is one; records of any bytes have value ids made of their
+    content."""
+    watched = Watched()
+    records = [
+        Record(0, 0, b"a", b"x"),
+        Record(1, 0, b"a", b"y"),
+        Record(2, 0, b"b", None),
+        Record(3, 0, None, b"x"),
+    ]
+    watched.answer(watched.ask(encode_batch(records, base_offset=0, leader_epoch=-1)), 0)
+    rows = watched.record.operations()
+    assert [(row.key, row.argument, len(row.records)) for row in rows] == [
+        ("a", None, 2), ("b", "tombstone", 1), (None, None, 1),
+    ]  # fmt: skip
+    values = [record.value for row in rows for record in row.records]
+    assert len(set(values)) == 4 and min(values) >= FOREIGN
+
+
+def test_reads_and_ends_and_what_is_left_out():
+    """Rule: a fetch with records is a poll from the offset that was asked for; empty ones, followers and
+    other questions are no rows."""
+    record = Watched().record
+    data = encode_batch([Record(n, 0, None, b"%d" % n) for n in range(4)], base_offset=0, leader_epoch=2)
+    for number, found in ((1, data), (2, b"")):
+        wanted = FetchPartition(partition=KEY, offset=2)
+        request = FetchRequest(
+            correlation_id=number, replica_id=-1, max_wait=0, max_bytes=9, partitions=(wanted,)
+        )
+        record.asked(1, FIRST, request)
+        fetched = FetchedPartition(
+            partition=KEY, error=NO_ERROR, high_watermark=4, leader_epoch=2, records=found
+        )
+        record.answered(FIRST, FetchResponse(correlation_id=number, partitions=(fetched,)), delivered=True)
+    for number, timestamp in ((3, -1), (4, EARLIEST)):
+        record.asked(1, FIRST, ListOffsetsRequest(correlation_id=number, partition=KEY, timestamp=timestamp))
+        answer = ListOffsetsResponse(correlation_id=number, error=NO_ERROR, offset=4, leader_epoch=2)
+        record.answered(FIRST, answer, delivered=True)
+    poll, listed = record.operations()
+    assert [found.value for found in poll.records] == [2, 3] and (poll.offset, poll.end_offset) == (2, 4)
+    assert listed.function is Function.LIST_OFFSETS and listed.offset == 4
+    assert record._asked == {}
+
+
+def test_the_bound_closes_the_record():
+    """Rule: beyond the bound nothing is recorded, and whoever owns the record hears of it."""
+    watched = Watched(most=3)
+    watched.answer(watched.ask(batch_of((1, 2, 3))), 0)
+    watched.answer(watched.ask(batch_of((4,))), 3)
+    assert len(watched.record.sent) == 3 and watched.met
+
+
+def test_a_run_is_held_to_what_its_clients_heard():
+    """Rule: the rows bind. Where a final read lacks what a client was told to be written, the verdict is a
+    lost write."""
+    with fencepost.kafka.cluster(brokers=1) as kafka, producer(kafka) as client:
+        kafka.create_topic("t")
+        for value in range(5):
+            produce(client, (value,))
+        trace = kafka.end()
+        assert verdict_of(trace).decision is Decision.OK
+    final = next(row for row in reversed(trace.operations) if row.function is Function.POLL)
+    kept = tuple(record for record in final.records if record.value != 3)
+    assert len(kept) == len(final.records) - 1
+    tampered = evolve(
+        trace,
+        operations=tuple(evolve(row, records=kept) if row is final else row for row in trace.operations),
+    )
+    verdict = verdict_of(tampered, ("log",))
+    assert verdict.decision is Decision.ILLEGAL and verdict.findings[0].offset == 3

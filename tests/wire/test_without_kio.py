@@ -1,0 +1,52 @@
+"""Where Kafka's messages are not installed everything else works, and what needs them says what to
+install."""
+
+import subprocess
+import sys
+
+import pytest
+
+BLOCKED = "import sys; sys.modules['kio'] = None; "
+HINT = "install it with: pip install 'fencepost[kafka]'"
+
+
+def without_kio(code):
+    """A Python process that cannot import kio."""
+    return subprocess.run([sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["produce", "t", "--bootstrap", "127.0.0.1:1"],
+        ["consume", "t", "--bootstrap", "127.0.0.1:1"],
+        ["cluster", "up", "--kafka-port", "9092"],
+        ["cluster", "up", "--embedded"],
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_needs_it_says_what_to_install(arguments):
+    """One sentence, exit code 2."""
+    told = without_kio(f"from fencepost.cli import run; sys.exit(run({arguments!r}))")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert HINT in told.stderr and "Traceback" not in told.stderr
+
+
+def test_a_cluster_of_processes_runs_without_listeners():
+    """`cluster up` brings the brokers up as before, and says what is missing."""
+    told = without_kio(
+        "from fencepost.cli.cluster.command import _kafka; from fencepost.console.output import Output; "
+        "print(_kafka(Output(False), 3, 0, None, None))"
+    )
+    assert told.stdout == "('fencepost.systems.node', None)\n"
+    assert "clients of Kafka's protocol cannot connect: " + HINT in told.stderr
+
+
+def test_the_simulator_does_not_need_it():
+    """A run, its judges, and the tools with --directory."""
+    told = without_kio(
+        "from fencepost.campaign.run.run import run; from fencepost.campaign.swarm.swarm import swarm; "
+        "import fencepost.cli.produce, fencepost.cli.consume, fencepost.pytest_plugin; "
+        "print(run(swarm(1)).digest)"
+    )
+    assert told.returncode == 0 and len(told.stdout.strip()) == 32, told.stderr
