@@ -195,6 +195,8 @@ LAYER_BAD = [
     ("checkers.log", "def f():\n    from fencepost.report import text"),
     ("report.text", "from fencepost.campaign import run"),
     ("report.text", "from fencepost.impl import core"),
+    ("report.text", "from fencepost.viewer import view"),
+    ("viewer.view", "from fencepost.campaign import run"),
     ("impl.broker", "from fencepost.model import log"),
     ("impl.broker", "from fencepost.checkers import verdict"),
     ("impl.broker", "from fencepost.sim import world"),

@@ -19,7 +19,7 @@ from fencepost.campaign.shrink.shrink import Shrunk, shrink
 from fencepost.campaign.shrink.text import short_plan, write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, Verdict, by_rank, combine
-from fencepost.report.commands import check_traces, replay_plan
+from fencepost.report.commands import check_traces, replay_plan, show_traces
 from fencepost.report.explain import explain
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.jsonlines import write_traces
@@ -93,7 +93,7 @@ def _report(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str,
     named = "" if not shown.target.among else shown.target.anomaly
     replay = replay_plan(path, checks=checks, anomaly=named)
     told = explain(shown.finding, shown.trace, replay=replay, most_lines=MOST_LINES).plain()
-    return "\n".join([told, "", *_plan_in_words(small, plan), f"kept in {keeping.folder}"])
+    return "\n".join([told, "", *_plan_in_words(small, plan), f"kept in {keeping.folder}", _watch(keeping)])
 
 
 def _without_plan(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str, ...]) -> str:
@@ -102,7 +102,14 @@ def _without_plan(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tupl
     if not verdict.findings:
         return f"{verdict.decision.value}: {verdict.reason}\n\njudge it again: {again}"
     finding = by_rank(verdict.findings)[0]
-    return explain(finding, trace, replay=again, most_lines=MOST_LINES).plain()
+    return explain(finding, trace, replay=again, most_lines=MOST_LINES).plain() + f"\n\n{_watch(keeping)}"
+
+
+def _watch(keeping: Keeping) -> str:
+    """The command that makes a page of the run."""
+    shrunk = keeping.folder / SHRUNK_TRACE
+    kept = shrunk if shrunk.exists() else keeping.folder / TRACE
+    return f"watch it: {show_traces(kept)}"
 
 
 def _again(plan: Plan, verdict: Verdict, checks: tuple[str, ...]) -> ShownAnomaly | None:

@@ -19,6 +19,7 @@ SUB_COMMANDS = {
     "demo": "Everything once, in under three minutes.",
     "campaign": "Break the cluster under many seeds, and keep what was seen.",
     "replay": "Run one seed again, and read it as a timeline.",
+    "show": "Watch a trace: one page, moment by moment.",
     "shrink": "Make a failing plan small: the same anomaly, fewer operations and faults.",
     "check": "Judge stored traces, from here or from elsewhere.",
     "convert": "Histories of any known format into Parquet or JSON lines.",

@@ -63,6 +63,17 @@ class ReplayRequest:
     show_default=True,
     help="Length of the timeline, about.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the run as a page in which it can be watched (docs/viewer.md).",
+)
+@click.option(
+    "--beside",
+    metavar="healthy|PLAN",
+    help="With --html, a second run on the page at the same moments: this plan without its bugs, or another plan (JSON).",
+)
 @click.option("--no-timeline", is_flag=True, help="Verdicts only.")
 @json_option
 def command(
@@ -75,6 +86,8 @@ def command(
     checks: str | None,
     anomaly: str,
     lines: int,
+    html: Path | None,
+    beside: str | None,
     no_timeline: bool,
     as_json: bool,
 ) -> ExitCode:
@@ -92,15 +105,21 @@ def command(
       fencepost replay --seed 17 --bug KIP-101
       # a plan of yours, told in more detail
       fencepost replay --plan mine.json --lines 300
+      # a page in which the run is watched, the healthy one next to it
+      fencepost replay --seed 17 --bug KIP-101 --html run.html --beside healthy
     """
     from fencepost.campaign.run.run import run
     from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 
     output = Output(as_json)
+    if beside is not None and html is None:
+        raise click.UsageError("expected --html with --beside, saw none")
     names = split_names(checks) or ()
     request = _request(folder, trace_id, seed, plan_file, bugs, profile, names, anomaly)
+    asked = names or DEFAULT_CHECKS
+    other = None if beside is None else _beside(beside, request.plan)
     trace = run(request.plan)
-    verdicts = judge(trace, names or DEFAULT_CHECKS)
+    verdicts = judge(trace, asked)
     repeats = request.stored is None or request.stored.digest == trace.digest
     _tell_digest(request, trace, repeats, output)
     show_verdicts(verdicts, output)
@@ -111,6 +130,8 @@ def command(
         show_findings(findings, trace, request.command, output, most_lines=lines)
     codes = {exit_code_of(combine(verdicts))} | (set() if repeats else {ExitCode.UNDECIDED})
     code = strongest(codes)
+    if html is not None:
+        _write_page(html, trace, verdicts, request, other, asked, output)
     output.emit(
         {
             "trace_id": trace.trace_id,
@@ -121,6 +142,7 @@ def command(
             "anomaly": findings[0].anomaly if findings else None,
             "verdicts": [attrs.asdict(verdict) for verdict in verdicts],
             "replay": request.command,
+            "html": None if html is None else str(html),
             "exit_code": int(code),
         }
     )
@@ -174,6 +196,41 @@ def _request(
     return ReplayRequest(
         plan=plan, stored=None, command=replay_plan(plan_file, bugs=bugs, checks=checks, anomaly=anomaly)
     )
+
+
+def _beside(beside: str, plan: Plan) -> tuple[str, Plan]:
+    """The second run of a page: its name and its plan. Raises UsageError, FencepostError."""
+    from fencepost.traces.plan_json import plan_from_json
+
+    if beside != "healthy":
+        return Path(beside).stem, plan_from_json(read_bytes(Path(beside)), where=beside)
+    if not plan.cluster.bugs:
+        raise click.UsageError("expected a plan with a bug for --beside healthy, saw one without")
+    return "healthy", attrs.evolve(plan, cluster=attrs.evolve(plan.cluster, bugs=()))
+
+
+def _write_page(
+    path: Path,
+    trace: Trace,
+    verdicts: tuple[Verdict, ...],
+    request: ReplayRequest,
+    other: tuple[str, Plan] | None,
+    checks: tuple[str, ...],
+    output: Output,
+) -> None:
+    """The run as a page, with the second one after it."""
+    from fencepost.campaign.run.run import run
+    from fencepost.checkers.judges import judge
+    from fencepost.viewer import Shown, write_page
+
+    first = "broken" if request.plan.cluster.bugs else "this run"
+    shown = [Shown(trace=trace, verdicts=verdicts, name=first if other else "", replay=request.command)]
+    if other is not None:
+        name, plan = other
+        second = run(plan)
+        shown.append(Shown(trace=second, verdicts=judge(second, checks), name=name))
+    size = write_page(path, shown)
+    output.say("", f"Watch it: {path} ({size:,} bytes; open it in a browser)")
 
 
 def _stored(folder: Path, trace_id: int, checks: tuple[str, ...], anomaly: str) -> ReplayRequest:

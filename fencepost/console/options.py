@@ -9,7 +9,6 @@ import rich_click as click
 
 from fencepost.report.commands import replay_plan as replay_plan
 from fencepost.report.commands import replay_seed as replay_seed
-from fencepost.report.commands import replay_stored as replay_stored
 from fencepost.report.commands import shrink_stored as shrink_stored
 
 LARGEST_SEED = 2**63 - 1

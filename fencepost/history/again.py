@@ -20,6 +20,8 @@ from attrs import frozen
 from fencepost.checkers.models import MODELS, Model
 from fencepost.report.commands import check_model
 
+JUDGE_AGAIN = "judge it again: "
+
 
 @frozen
 class Again:
@@ -31,9 +33,7 @@ class Again:
     def words(self) -> str:
         """As a message says it."""
         return (
-            f"judge it again: {self.command}"
-            if self.command
-            else f"no command judges it again: {self.why_not}"
+            f"{JUDGE_AGAIN}{self.command}" if self.command else f"no command judges it again: {self.why_not}"
         )
 
 

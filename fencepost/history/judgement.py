@@ -134,6 +134,8 @@ def _saved(trace: Trace, folder: Path) -> Path:
 
 def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
     """The failure in words: the guarantee that broke, the proof, the lanes of the processes, and how to see it again."""
+    from fencepost.history.again import JUDGE_AGAIN
+    from fencepost.report.commands import show_instead
     from fencepost.report.processes import process_lanes
     from fencepost.traces.anomalies import BY_NAME
 
@@ -150,5 +152,7 @@ def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
     if not lines:
         lines.append(f"{verdict.decision.value}: {verdict.reason}")
     lines.append(f"{len(trace.operations)} operations, {pairs} pairs of them overlapped")
+    if again.startswith(JUDGE_AGAIN):
+        lines.append(f"watch it: {show_instead(again.removeprefix(JUDGE_AGAIN))}")
     lines.append(again)
     return "\n".join(lines)

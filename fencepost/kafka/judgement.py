@@ -9,7 +9,6 @@ ends. When it ends, clients lose their connections and log tracebacks in threads
 depth mismatch").
 """
 
-import shlex
 from collections import Counter
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from fencepost.campaign.failure import MOST_LINES, REPORT, TRACE, RunFailedError
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, Verdict, combine
 from fencepost.kafka.recording import FIRST_PROCESS
+from fencepost.report.commands import check_traces
 from fencepost.report.explain import explain
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Name
@@ -45,7 +45,7 @@ def assert_ok(trace: Trace, folder: Path | None) -> str:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_traces(folder / TRACE, [trace])
-        again = f"fencepost check {shlex.quote(str(folder / TRACE))}"
+        again = check_traces(folder / TRACE)
     kept = f"kept in {folder}" if folder is not None else ""
     text = "\n".join(filter(None, (_told(trace, verdict, again), exercised(trace), kept)))
     if folder is not None:

@@ -170,7 +170,10 @@ class _Mining:
             giants=len(self.prepared.giants),
             regrouped=self.prepared.regrouped,
         )
-        for name, text in (("summary.json", summary.to_json() + "\n"), ("index.html", page_of(summary))):
+        for name, text in (
+            ("summary.json", summary.to_json() + "\n"),
+            ("index.html", page_of(summary, work.out)),
+        ):
             temporary = work.folder / name
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(work.out / name)

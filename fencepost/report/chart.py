@@ -9,7 +9,7 @@ from attrs import frozen
 
 from fencepost.checkers.kafka import Measurements
 from fencepost.report.templating import render
-from fencepost.report.words import NANOSECONDS, partition_name
+from fencepost.report.words import NANOSECONDS, duration, partition_name
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1100, 150, 90, 20, 22, 24
 COLOURS = ("#2f6fb5", "#e08e28", "#3a8f3a", "#8a6fb0", "#b5482f", "#5f9ea0")
@@ -45,7 +45,7 @@ class Axes:
         return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * quantity / self.most, 1)
 
 
-def _draw(title: str, unit: str, axes: Axes, lines: Sequence[Line], bands: Sequence[Line]) -> str:
+def _draw(title: str, top_label: str, axes: Axes, lines: Sequence[Line], bands: Sequence[Line]) -> str:
     ticks = [
         (
             axes.x(axes.start + (axes.end - axes.start) * part // 8),
@@ -56,7 +56,7 @@ def _draw(title: str, unit: str, axes: Axes, lines: Sequence[Line], bands: Seque
     return render(
         "chart.svg",
         title=title,
-        top_label=f"{axes.most:g} {unit}",
+        top_label=top_label,
         ticks=[(x, f"{time / NANOSECONDS:.1f} s") for x, time in ticks],
         lines=lines,
         bands=bands,
@@ -79,7 +79,7 @@ def unseen_chart(measured: Measurements, start: int, end: int) -> str:
             before = count
         points.append(f"{axes.x(end)},{axes.y(before)}")
         lines.append(Line(partition_name(one.topic, one.partition), " ".join(points), colour))
-    return _draw("records acknowledged and not seen yet", "records", axes, lines, ())
+    return _draw("records acknowledged and not seen yet", f"{axes.most:g} records", axes, lines, ())
 
 
 def lag_chart(measured: Measurements, start: int, end: int) -> str:
@@ -97,7 +97,7 @@ def lag_chart(measured: Measurements, start: int, end: int) -> str:
         bars.append(Line("", f"{x},{low} {x},{high}", COLOURS[1] if least else COLOURS[0]))
     return _draw(
         "realtime lag of each poll: from the least to the most it can have been (orange: surely behind)",
-        "ms",
+        duration(int(lags.at_most_ns.max())),
         axes,
         (),
         bars,

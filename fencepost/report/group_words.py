@@ -16,7 +16,8 @@ MOST_NAMED = 8
 """Partitions that a line names."""
 
 
-def _detail(event: Event) -> dict[str, Any]:
+def group_detail(event: Event) -> dict[str, Any]:
+    """The detail of a group event as an object; empty if it is not one."""
     try:
         told = from_json(event.detail)
     except msgspec.DecodeError:
@@ -25,14 +26,14 @@ def _detail(event: Event) -> dict[str, Any]:
 
 
 def _phase(event: Event) -> str:
-    told = _detail(event)
+    told = group_detail(event)
     members = told.get("members") or ()
     who = f"{len(members)} member{'' if len(members) == 1 else 's'}"
     return f"group {told.get('group')} is {event.cause}, generation {told.get('generation')}, {who}: {told.get('why')}"
 
 
 def _expired(event: Event) -> str:
-    told = _detail(event)
+    told = group_detail(event)
     offset = f"the offset of {told.get('topic')}-{told.get('partition')}"
     if event.cause == OFFSET_DELETED:
         return f"deletes {offset} of group {told.get('group')}, as somebody asked"

@@ -18,6 +18,7 @@ from fencepost.report.words import (
     duration,
     event_in_words,
     fault_key,
+    fault_nodes,
     request_in_words,
     seconds,
 )
@@ -32,6 +33,8 @@ MOST_CLIENTS = 12
 """Clients that get a lane: those whose operations convict, then the busiest."""
 NARROWEST = 3
 """Pixels of the shortest bar."""
+LETTER = 5
+"""Pixels of a letter of a fault's name, about: names must not run into each other."""
 MOST_TICKS = 10
 NO_PARTITION: Partition = (None, -1)
 LEGEND = (
@@ -82,7 +85,7 @@ class Mark:
 
 @frozen(kw_only=True)
 class Picture:
-    """Everything that the template draws. lanes: (y, name); ticks: (x, words); faults: shaded over all lanes, numbered at the top."""
+    """Everything that the template draws. lanes: (y, name); ticks: (x, words); faults: each on its broker's lane."""
 
     title: str
     height: int
@@ -122,7 +125,8 @@ class _Window:
 
 
 def _window(trace: Trace, operations: list[Operation], events: list[Event]) -> _Window:
-    """What convicts with a third of its length on both sides; the whole trace if nothing does."""
+    """What convicts with a third of its length on both sides, and the last fault that began before it, which is
+    mostly its cause; the whole trace if nothing convicts."""
     times = [event.time for event in trace.events]
     for operation in trace.operations:
         times += [operation.invoke_time, operation.completion_time or operation.invoke_time]
@@ -132,7 +136,9 @@ def _window(trace: Trace, operations: list[Operation], events: list[Event]) -> _
         told += [operation.invoke_time, operation.completion_time or operation.invoke_time]
     if told:
         margin = max((max(told) - min(told)) // 3, (last - first) // 20)
-        first, last = max(first, min(told) - margin), min(last, max(told) + margin)
+        causes = [e.time for e in trace.events if e.name is Name.FAULT_BEGAN and e.time <= min(told)]
+        first = max(first, min(min(told), max(causes, default=last)) - margin)
+        last = min(last, max(told) + margin)
     return _Window(first, max(last, first + 1))
 
 
@@ -177,7 +183,7 @@ class _Drawing:
         return tuple(found)
 
     def faults(self, trace: Trace) -> tuple[Shape, ...]:
-        """From beginning to end, the whole height."""
+        """From beginning to end, on the lanes of the brokers that it hits; above all lanes where it hits none."""
         began: dict[object, Event] = {}
         found: list[tuple[Event, int]] = []
         for event in trace.events:
@@ -187,18 +193,28 @@ class _Drawing:
             elif event.name is Name.FAULT_ENDED and number in began:
                 found.append((began.pop(number), event.time))
         found += [(event, self.window.end) for event in began.values()]
-        return tuple(
-            Shape(
-                x=self.window.x(event.time),
-                y=TOP,
-                width=max(round(self.window.x(end) - self.window.x(event.time), 1), 1),
-                kind="fault",
-                title=f"{event_in_words(event)}, {seconds(event.time)} to {seconds(end)}",
-                label=str(event.cause),
-            )
-            for event, end in sorted(found, key=lambda pair: pair[0].time)
-            if self.window.shows(event.time, end)
-        )
+        shapes = []
+        free: dict[int, float] = {}  # where the last name on a lane ends
+        for event, end in sorted(found, key=lambda pair: pair[0].time):
+            if not self.window.shows(event.time, end):
+                continue
+            name = str(event.cause).replace("_", " ")
+            x = self.window.x(event.time)
+            for node in fault_nodes(event) or (-1,):
+                y = self.brokers.get(node, TOP)
+                named = x >= free.get(y, 0.0)
+                free[y] = x + LETTER * len(name) if named else free[y]
+                shapes.append(
+                    Shape(
+                        x=x,
+                        y=y,
+                        width=max(round(self.window.x(end) - x, 1), NARROWEST),
+                        kind="fault",
+                        title=f"{event_in_words(event)}, {seconds(event.time)} to {seconds(end)}",
+                        label=name if named else "",
+                    )
+                )
+        return tuple(shapes)
 
     def operations(self, operations: Iterable[Operation], convicting: frozenset[int]) -> tuple[Shape, ...]:
         """A bar from invocation to completion; to the edge while nothing was heard. What convicts lies on top."""
@@ -222,10 +238,13 @@ class _Drawing:
         return tuple(sorted(found, key=lambda shape: bool(shape.label)))
 
 
-def _clients(trace: Trace, partition: Partition, convicting: frozenset[int]) -> list[int]:
-    """The processes that get a lane, in order."""
+def _clients(trace: Trace, partition: Partition, convicting: frozenset[int], window: _Window) -> list[int]:
+    """The processes that get a lane, in order: those with anything to draw."""
     weight: dict[int, int] = {}
     for operation in trace.operations:
+        end = window.end if operation.completion_time is None else operation.completion_time
+        if not window.shows(operation.invoke_time, end):
+            continue
         guilty = operation.op_id in convicting
         if guilty or partition == NO_PARTITION or (operation.topic, operation.partition) == partition:
             weight[operation.process] = weight.get(operation.process, 0) + (
@@ -247,7 +266,7 @@ def picture_of(trace: Trace, finding: Finding) -> Picture:
     for broker in lanes.brokers:
         drawing.brokers[broker] = TOP + LANE * len(names)
         names.append((drawing.brokers[broker], f"broker {broker}"))
-    for client in _clients(trace, partition, convicting):
+    for client in _clients(trace, partition, convicting, drawing.window):
         drawing.clients[client] = TOP + LANE * len(names) + (6 if lanes.brokers else 0)
         names.append((drawing.clients[client], f"client {client}"))
     marks = [
@@ -269,6 +288,15 @@ def picture_of(trace: Trace, finding: Finding) -> Picture:
         operations=drawing.operations(trace.operations, convicting),
         marks=tuple(marks),
     )
+
+
+def span_of(trace: Trace, finding: Finding) -> tuple[int, int]:
+    """The stretch of virtual time that a finding's picture shows, for drawings that share its axis."""
+    convicting = frozenset(finding.operations)
+    guilty = [operation for operation in trace.operations if operation.op_id in convicting]
+    events = [trace.events[at] for at in finding.events if 0 <= at < len(trace.events)]
+    window = _window(trace, guilty, events)
+    return window.start, window.end
 
 
 def draw(trace: Trace, finding: Finding) -> str:

@@ -363,10 +363,35 @@ def test_a_hunt_prints_the_finding_that_it_names(fencepost) -> None:
     assert named(fencepost, hunt["command"]) == hunt["anomaly"]
 
 
+def shown(fencepost, command: str, tmp_path: Path) -> tuple[int, list[str]]:
+    """Exit code of a command that writes a page, and the anomalies that it names; the page is there."""
+    page = tmp_path / "page.html"
+    told_ = fencepost(*shlex.split(command)[1:], "--html", page, "--json")
+    assert page.stat().st_size > 10_000, command
+    return told_.code, [one["anomaly"] for verdict in told_.json["verdicts"] for one in verdict["findings"]]
+
+
+def test_pages_show_what_was_found(fencepost, planted, tmp_path) -> None:
+    """Rule: a command that makes a page is about the trace, and finds in it what was found."""
+    trace = TraceStore.open(planted).read(7)
+    wanted = [finding.anomaly for verdict in judge(trace, DEFAULT_CHECKS) for finding in verdict.findings]
+    assert shown(fencepost, commands.show_stored(planted, trace.trace_id), tmp_path) == (1, wanted)
+    path = tmp_path / "one trace.jsonl"
+    write_traces(path, [trace])
+    assert shown(fencepost, commands.show_traces(path), tmp_path) == (1, wanted)
+
+
+def test_the_page_of_a_history_is_judged_as_the_history_was(fencepost, tmp_path) -> None:
+    """Rule: the page's command takes the model and all options of the command that judges again."""
+    _, words = again_in_words(reads(tmp_path / "kept", 5), "register")
+    command = commands.show_instead(words.removeprefix("judge it again: "))
+    assert shown(fencepost, command, tmp_path) == (1, ["not_linearizable"])
+
+
 def test_commands_are_spelled_in_one_place() -> None:
     """Rule: no other module puts such a command together; so every kind is in this file, or in the tests of
     the plugin (`one_seed`)."""
-    spelled = re.compile(r"""f["'][^"'\n]*fencepost (replay|check|shrink) [^"'\n]*\{""")
+    spelled = re.compile(r"""f["'][^"'\n]*fencepost (replay|check|shrink|show) [^"'\n]*\{""")
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.name != "commands.py" or path.parent.name != "report":
             assert not spelled.search(path.read_text()), path

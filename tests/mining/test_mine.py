@@ -239,5 +239,7 @@ def test_statistics_and_page_tell_what_was_counted(campaign: Path, mixed, tmp_pa
             f"<h3>{sample.finding.anomaly} in trace {sample.trace_id}, found by {sample.finding.check}</h3>"
             in html
         )
-    assert html.count('class="picture"') == len(summary.samples)
+    drawn = {(sample.source, sample.trace_id) for sample in summary.samples}
+    assert html.count('class="picture"') == len(drawn)
+    assert len(list((tmp_path / "out").glob("example-*.html"))) == len(drawn)
     assert "http://" not in html.replace("http://www.w3.org/2000/svg", "") and "https://" not in html

@@ -15,7 +15,7 @@ from fencepost.cli.check.model import asked_model, check_model, model_options
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
 from fencepost.console.options import checks_option, jobs_option, json_option, split_names
 from fencepost.console.output import Output, add_row, table
-from fencepost.report.commands import replay_stored
+from fencepost.report.commands import replay_stored, show_stored
 from fencepost.traces.errors import ExitCode, strongest
 
 if TYPE_CHECKING:
@@ -218,6 +218,7 @@ def _explain(piece: "Piece", judgement: "Judgement", question: "Question", outpu
         checks = question.checks if question.checks != DEFAULT_CHECKS else ()
         replay = replay_stored(Path(judgement.source), trace.trace_id, checks=checks)
     show_findings(by_rank(verdicts_of(trace, question)), trace, replay, output)
+    output.say("", f"Watch it: {show_stored(Path(judgement.source), trace.trace_id)}")
     output.say("")
 
 

@@ -93,7 +93,10 @@ def test_a_failure_is_told_and_kept(tmp_path):
 def test_what_cannot_be_run_again_is_told_from_its_trace(tmp_path):
     """Rule: a trace without a plan is told too, and the command judges the trace."""
     folder = tmp_path / "kept"
-    with pytest.raises(RunFailedError, match=f"fencepost check {folder / 'trace.jsonl'}"):
+    with pytest.raises(
+        RunFailedError,
+        match=f"(?s)fencepost check {folder / 'trace.jsonl'}.*fencepost show {folder / 'trace.jsonl'}",
+    ):
         assert_ok(evolve(failing_trace(), plan=""), Keeping(folder=folder, shrink_s=1))
 
 

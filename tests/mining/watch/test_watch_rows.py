@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from attrs import evolve
-from watch_by_hand import history, low_watermark
 
 from fencepost.mining.watch.read import logs_of
 from fencepost.mining.watch_rows import OperationRow, form_of_row, packed, read_quickly, rows_form, unpacked
 from fencepost.traces.jsonlines import lines_of, read_traces, write_traces
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.rows import operation_row
+from tests.mining.watch.watch_by_hand import history, low_watermark
 
 TRACE = '{"type":"trace","trace_id":1,"plan":"","seed":1,"software_version":"v"}'
 ROW = '{"type":"operation","op_id":0,"process":0,"function":"append","invoke_time":0,"outcome":"unknown"%s}'

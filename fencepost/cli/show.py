@@ -1,0 +1,154 @@
+"""`fencepost show`: a stored trace as a page in which it can be watched.
+
+Owns: which trace is meant, and where its page goes. Must not know how a page is made.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import rich_click as click
+
+from fencepost.checkers.verdict import Verdict, combine
+from fencepost.cli.check.model import asked_model, model_options
+from fencepost.cli.replay import by_rank, exit_code_of, list_findings, show_verdicts
+from fencepost.console.options import LARGEST_SEED, checks_option, json_option, split_names
+from fencepost.console.output import Output
+from fencepost.report.commands import replay_stored
+from fencepost.traces.errors import ExitCode, TraceError
+from fencepost.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from fencepost.mining.inputs.traces import Found
+    from fencepost.viewer import Shown
+
+
+@click.command("show")
+@click.argument("source", type=click.Path(path_type=Path), metavar="FILE|FOLDER")
+@click.option(
+    "--trace",
+    "trace_id",
+    type=click.IntRange(0, LARGEST_SEED),
+    help="Which trace, by its id, where SOURCE has several.",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where the page goes. [default: SOURCE's name, or trace-ID.html, in this folder]",
+)
+@checks_option
+@model_options
+@json_option
+def command(
+    source: Path,
+    trace_id: int | None,
+    html: Path | None,
+    checks: str | None,
+    format: str | None,
+    as_json: bool,
+    **model: Any,
+) -> ExitCode:
+    """Write one trace as a page in which it can be watched: one HTML file that needs no network.
+
+    The argument is a folder of traces, a file of JSON lines, or a history in any format that `fencepost check`
+    reads. A history without protocol events shows what its clients know. With --model the page shows the longest
+    order that a sequential model allows. docs/viewer.md explains what is drawn.
+
+    \b
+    Examples
+      # run 17 of a campaign
+      fencepost show out/broken --trace 17 --html bug.html
+      # what a failed test has kept
+      fencepost show trace.jsonl
+      # a register's history that is not linearizable
+      fencepost show etcd.log --model cas-register
+    """
+    from fencepost.viewer import write_page
+
+    output = Output(as_json)
+    if model["model"] is None and any(value not in (None, ()) for value in model.values()):
+        raise click.UsageError("expected --model with options of a model, saw none")
+    if model["model"] is not None and checks is not None:
+        raise click.UsageError("expected --model without --checks, which ask something else")
+    shown = _shown(_found(source, trace_id, format), checks, model)
+    trace = shown.trace
+    default = source.with_suffix("").name if source.is_file() else f"trace-{trace.trace_id}"
+    path = html if html is not None else Path(f"{default}.html")
+    size = write_page(path, [shown])
+    show_verdicts(shown.verdicts, output)
+    list_findings(by_rank(shown.verdicts), output)
+    output.say("", f"Watch it: {path} ({size:,} bytes; open it in a browser)")
+    code = exit_code_of(combine(shown.verdicts))
+    output.emit(
+        {
+            "trace_id": trace.trace_id,
+            "html": str(path),
+            "bytes": size,
+            "verdicts": [attrs.asdict(verdict) for verdict in shown.verdicts],
+            "exit_code": int(code),
+        }
+    )
+    return code
+
+
+def _found(source: Path, trace_id: int | None, format: str | None) -> "Found":
+    """The one trace that is meant. Raises TraceError where there is none, or several."""
+    from fencepost.mining.inputs.traces import FORMATS, Found, is_store, pieces_of, read_piece
+    from fencepost.mining.inputs.traces import Piece as InputPiece
+    from fencepost.traces.store import TraceStore
+
+    if format is not None and format not in FORMATS:
+        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
+    if is_store(source):
+        store = TraceStore.open(source)
+        ids = sorted(store.trace_ids())
+        wanted = ids[0] if trace_id is None and len(ids) == 1 else trace_id
+        if wanted is None:
+            raise TraceError(
+                expected="one trace, named with --trace",
+                seen=f"{len(ids)} traces",
+                where=str(source),
+                hint="`fencepost check` lists those with findings",
+            )
+        return Found(source=str(source), trace=store.read(wanted), stored=True)
+    several = 0
+    for piece in pieces_of((source,), format or "auto"):
+        for found in read_piece(piece) if isinstance(piece, InputPiece) else (piece,):
+            if not isinstance(found, Found):
+                raise TraceError(expected="a trace that can be read", seen=found.reason, where=str(source))
+            if found.foreign or trace_id is None or found.trace.trace_id == trace_id:
+                several += 1
+                chosen = found
+            if several > 1 and trace_id is None:
+                raise TraceError(
+                    expected="one trace, named with --trace", seen="several traces", where=str(source)
+                )
+    if not several:
+        seen = "none with this id" if trace_id is not None else "no trace"
+        raise TraceError(expected="a trace", seen=seen, where=str(source))
+    return chosen
+
+
+def _shown(found: "Found", checks: str | None, model: dict[str, Any]) -> "Shown":
+    """The trace with what its judges say."""
+    from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+    from fencepost.viewer import Shown
+
+    replay = (
+        replay_stored(Path(found.source), found.trace.trace_id) if found.stored and found.trace.plan else ""
+    )
+    if model["model"] is None:
+        verdicts = judge(found.trace, split_names(checks) or DEFAULT_CHECKS)
+        return Shown(trace=found.trace, verdicts=verdicts, replay=replay)
+    verdict, picture = _by_model(found.trace, model)
+    return Shown(trace=found.trace, verdicts=(verdict,), replay=replay, sequential=picture)
+
+
+def _by_model(trace: Trace, options: dict[str, Any]) -> tuple[Verdict, dict[str, Any] | None]:
+    from fencepost.checkers.linearizability import judge_trace
+    from fencepost.viewer.sequential import sequential_of
+
+    model, limits = asked_model(**options).asked_model()
+    verdict = judge_trace(trace, model, limits)
+    return verdict, sequential_of(trace, model, verdict.findings)

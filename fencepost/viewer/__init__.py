@@ -1,0 +1,14 @@
+"""The viewer: one page in which a run is watched, moment by moment, without a network.
+
+moments     events, invocations and answers of a trace in one order: the steps of the page's slider
+tracks      a fact that changes from step to step
+replica_logs, cluster, messages, clients, groups, faults    what the page shows, each as rows or tracks
+sequential  the picture of a history that is not linearizable
+view        all of it as one value that can be written as JSON, cut to a window if it is too large
+page        the file: template, style and scripts of page/ with the data inside
+"""
+
+from fencepost.viewer.page import write_page
+from fencepost.viewer.view import Shown, view_of
+
+__all__ = ["Shown", "view_of", "write_page"]

@@ -1,0 +1,165 @@
+"""What clients know: the log as answers and reads tell it, the ends that they were shown, and their groups.
+
+Owns: the client's side of the page, which is all of it where a history has no events. Must not know brokers
+or drawing.
+"""
+
+from collections.abc import Iterable
+
+from attrs import define, field, frozen
+
+from fencepost.report.group_words import group_detail
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
+from fencepost.viewer.replica_logs import Partition
+from fencepost.viewer.tracks import Tracks
+
+
+@frozen(kw_only=True)
+class Known:
+    """What a client learned of one offset. value: there; step: of the answer; operation: its index;
+    acknowledged: by an append, otherwise by a read.
+
+    rival: another value had been known at this offset before.
+    """
+
+    offset: int
+    value: int
+    epoch: int
+    step: int
+    operation: int
+    acknowledged: bool
+    rival: bool = False
+
+
+@define
+class ClientLogs:
+    """known: per partition, by (offset, value, acknowledged), the first time that a client learned it. facts:
+    tracks by (partition, name).
+
+    Names: shown_end, the high watermark that the last answer claimed; last_stable_offset; log_start.
+    """
+
+    known: dict[Partition, dict[tuple[int, int, bool], Known]] = field(factory=dict)
+    facts: Tracks[tuple[Partition, str]] = field(factory=Tracks)
+    _first: dict[tuple[Partition, int], int] = field(factory=dict)
+
+    def answered(self, step: int, index: int, operation: Operation) -> None:
+        """An operation completed. Only what went well tells something of a log."""
+        if operation.outcome is not Outcome.OK:
+            return
+        if operation.function is Function.APPEND and operation.acks != ACKS_NONE:
+            self._learn(step, index, operation.records, acknowledged=True)
+        elif operation.function in (Function.POLL, Function.TXN):
+            self._learn(step, index, operation.records, acknowledged=False)
+        self._ends(step, operation)
+
+    def _learn(self, step: int, index: int, records: Iterable[Record], *, acknowledged: bool) -> None:
+        for record in records:
+            if record.offset < 0:
+                continue
+            key = record.topic, record.partition
+            known = self.known.setdefault(key, {})
+            first = self._first.setdefault((key, record.offset), record.value)
+            where = record.offset, record.value, acknowledged
+            if where not in known:
+                known[where] = Known(
+                    offset=record.offset,
+                    value=record.value,
+                    epoch=record.leader_epoch,
+                    step=step,
+                    operation=index,
+                    acknowledged=acknowledged,
+                    rival=first != record.value,
+                )
+
+    def _ends(self, step: int, operation: Operation) -> None:
+        spots = [
+            (spot.topic, spot.partition, spot.end_offset, spot.last_stable_offset, spot.log_start_offset)
+            for spot in operation.positions
+        ]
+        if operation.topic is not None and operation.partition is not None:
+            spots.append(
+                (
+                    operation.topic,
+                    operation.partition,
+                    operation.end_offset,
+                    operation.last_stable_offset,
+                    operation.log_start_offset,
+                )
+            )
+        for topic, partition, *ends in spots:
+            for name, offset in zip(("shown_end", "last_stable_offset", "log_start"), ends, strict=True):
+                if offset is not None and offset >= 0:
+                    self.facts.set(((topic, partition), name), step, offset)
+
+
+@define
+class Groups:
+    """facts: tracks by (subject, name). A group: its name is the subject of `phase`, and of `committed t-0`
+    for each partition.
+
+    A consumer's process number, as a text, is the subject of `member` (group, generation, partitions) and of
+    `position t-0`. names: of the groups, in order of appearance.
+    """
+
+    facts: Tracks[tuple[str, str]] = field(factory=Tracks)
+    names: list[str] = field(factory=list)
+    consumers: dict[int, str] = field(factory=dict)
+
+    def event(self, step: int, event: Event) -> None:
+        """A coordinator's event."""
+        if event.name is Name.GROUP_PHASE:
+            told = group_detail(event)
+            name = str(told.get("group"))
+            self._meet(name)
+            members = told.get("members")
+            phase = {
+                "state": event.cause,
+                "generation": told.get("generation"),
+                "members": len(members) if isinstance(members, list) else 0,
+                "coordinator": event.node,
+                "epoch": event.leader_epoch,
+                "why": str(told.get("why")),
+            }
+            self.facts.set((name, "phase"), step, phase)
+        elif event.name is Name.GROUP_OFFSET_EXPIRED:
+            told = group_detail(event)
+            self.facts.set(
+                (str(told.get("group")), f"committed {told.get('topic')}-{told.get('partition')}"), step, None
+            )
+
+    def answered(self, step: int, operation: Operation) -> None:
+        """A member's operation completed."""
+        if operation.group is None or operation.outcome is not Outcome.OK:
+            return
+        self._meet(operation.group)
+        process = str(operation.process)
+        self.consumers[operation.process] = operation.group
+        if operation.function is Function.COMMIT:
+            for name, offset in _spots(operation):
+                self.facts.set((operation.group, f"committed {name}"), step, offset)
+        elif operation.function is Function.FETCH_COMMITTED:
+            for name, offset in _spots(operation):
+                self.facts.set((process, f"read back {name}"), step, offset)
+        elif operation.function is Function.JOIN:
+            joined = {
+                "group": operation.group,
+                "generation": operation.generation,
+                "partitions": [name for name, _ in _spots(operation)],
+            }
+            self.facts.set((process, "member"), step, joined)
+        elif operation.function is Function.POLL:
+            last = {f"{record.topic}-{record.partition}": record.offset + 1 for record in operation.records}
+            for name, offset in last.items():
+                self.facts.set((process, f"position {name}"), step, offset)
+
+    def _meet(self, name: str) -> None:
+        if name not in self.names:
+            self.names.append(name)
+
+
+def _spots(operation: Operation) -> list[tuple[str, int]]:
+    if operation.topic is not None and operation.partition is not None and operation.offset is not None:
+        return [(f"{operation.topic}-{operation.partition}", operation.offset)]
+    return [(f"{spot.topic}-{spot.partition}", spot.offset) for spot in operation.positions]

@@ -1,0 +1,113 @@
+"""The page as one file: template, style and scripts of page/, with the data inside and nothing from outside.
+
+Owns: how the file is put together, and why nothing in a trace can become markup or script. Must not know what
+is shown.
+
+Three walls stand between a trace and the browser. The data are JSON in an element that is not executed, with
+every `<` escaped, so that no text can end the element. The scripts put texts into the page as text nodes
+only. The policy lets nothing run or load but the one script and the one style sheet of this file, which it
+names by their hashes.
+"""
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fencepost.traces.errors import FencepostError
+from fencepost.viewer.view import MOST_BYTES, Shown, view_of
+
+SCRIPTS = (
+    "data.js",
+    "marks.js",
+    "dom.js",
+    "state.js",
+    "bar.js",
+    "logs.js",
+    "cluster.js",
+    "spacetime.js",
+    "events.js",
+    "details.js",
+    "groups.js",
+    "sequential.js",
+    "app.js",
+)
+"""In the order in which they are put together: each imports those before it only."""
+_IMPORT = re.compile(r"^import (\{[^}]*\}) from \"\./(\w+)\.js\";$", re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:const|function) (\w+))", re.MULTILINE)
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("fencepost.viewer").joinpath("page", name).read_text(encoding="utf-8")
+
+
+@cache
+def script() -> str:
+    """All modules as one script: each becomes a function that is called once and answers its exports; imports
+    take names out of those answers."""
+    return '"use strict";\n(() => {\n' + "\n".join(_module(name) for name in SCRIPTS) + "\n})();\n"
+
+
+def _module(name: str) -> str:
+    source = _asset(name)
+    exported = ", ".join(found[2] for found in _EXPORT.finditer(source))
+    body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = module_\2;", source))
+    return f"const module_{name.removesuffix('.js')} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def data_as_text(data: Any) -> str:
+    """JSON that no HTML parser can leave: `<`, `>` and `&` as escapes, and the two line ends that JavaScript
+    knows in addition to JSON's."""
+    text = msgspec.json.encode(data).decode()
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def page_of(shown: Sequence[Shown], *, most_bytes: int = MOST_BYTES) -> str:
+    """The HTML of one or more views of runs.
+
+    Parameters: shown: the views, the first one open. most_bytes: of each view's data.
+    Returns: the file's text.
+    """
+    data = {"views": [view_of(one, most_bytes=most_bytes) for one in shown]}
+    parts = {
+        "style": _asset("style.css"),
+        "script": script(),
+        "style_hash": _hash(_asset("style.css")),
+        "script_hash": _hash(script()),
+        "data": data_as_text(data),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+
+
+def write_page(path: Path, shown: Sequence[Shown], *, most_bytes: int = MOST_BYTES) -> int:
+    """Write the page.
+
+    Parameters: as for `page_of`; path: the file, replaced if it is there.
+    Returns: its size in bytes.
+    Raises: FencepostError if it cannot be written.
+    """
+    text = page_of(shown, most_bytes=most_bytes).encode()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+    except OSError as error:
+        raise FencepostError(
+            expected="a file that can be written",
+            seen=error.strerror or str(error),
+            where=str(path),
+            hint="name another one with --html",
+        ) from None
+    return len(text)

@@ -1,0 +1,161 @@
+// The chosen thing in full, and the finding. Owns: their words. Must not know where the thing is drawn.
+
+import { NEVER, factAt, operationAt, replicasOf, runLength, runValue, textOf, valueAt } from "./data.js";
+import { FATES, GONE, MESSAGES, OUTCOMES, duration, roleOf, seconds } from "./marks.js";
+import { html, replace } from "./dom.js";
+import { current, goTo, state, update } from "./state.js";
+import { momentInWords } from "./bar.js";
+
+/** Draw the head of the page: what was found. */
+export function drawHead(root) {
+  const view = current(), finding = view.findings[0], trace = view.trace;
+  const names = state.views.length > 1 ? html("div", { class: "tabs", role: "tablist", "aria-label": "Run" }, state.views.map((one, index) => html("button", {
+    type: "button", role: "tab", "aria-selected": String(index === state.active), onclick: () => switchTo(index),
+  }, one.name || `run ${index + 1}`))) : null;
+  const facts = [trace.target, trace.profile && `profile ${trace.profile}`, `trace ${trace.id}`, `${trace.operations} operations`, `${trace.events} events`].filter(Boolean).join(" · ");
+  replace(root, names,
+    finding ? html("h1", { class: "found" }, finding.anomaly.replaceAll("_", " ")) : html("h1", null, view.verdicts.length ? "Nothing found" : "A run"),
+    html("p", { class: "dim small" }, facts),
+    finding ? html("p", { class: "definition" }, `${finding.definition} (breaks ${finding.breaks})`) : null,
+    finding ? html("dl", { class: "finding" }, html("dt", null, "expected"), html("dd", null, finding.expected), html("dt", null, "seen"), html("dd", null, finding.seen)) : null,
+    finding ? proof(view, finding) : null,
+    others(view), undecided(view), windowNote(view));
+  document.title = `${finding ? finding.anomaly : "run"} · trace ${trace.id} · Fencepost`;
+}
+
+/** Open another run at the same moment. */
+export function switchTo(index) {
+  const time = current().time[state.step], name = current().partitions[state.partition];
+  const view = state.views[index];
+  const partition = Math.max(0, view.partitions.indexOf(name));
+  let step = 0;
+  while (step + 1 < view.count && view.time[step + 1] <= time) step++;
+  update({ active: index, step, partition, selection: null, kinds: null, brokers: null, eventsOf: -1 });
+}
+
+function proof(view, finding) {
+  const steps = finding.steps.map((step) => {
+    const { who, what } = momentInWords(view, step);
+    return html("li", null, html("button", { type: "button", class: "jump", onclick: () => goTo(step, { selection: { kind: "moment", step }, ...(finding.partition >= 0 ? { partition: finding.partition } : {}) }) },
+      html("span", { class: "convictmark" }, "◆ "), html("span", { class: "when" }, `${seconds(view.time[step])} s `), html("b", null, `${who}: `), what));
+  });
+  return steps.length ? html("ol", { class: "proof", "aria-label": "What convicts" }, steps) : null;
+}
+
+function others(view) {
+  const rest = view.findings.slice(1);
+  if (!rest.length) return null;
+  return html("details", { class: "others" }, html("summary", null, `${rest.length + view.more_findings} more of this run`), html("ul", null, rest.map((finding) => html("li", null,
+    html("b", null, finding.anomaly.replaceAll("_", " ")), ` (${finding.check}): ${finding.seen} `,
+    finding.steps.slice(0, 4).map((step) => html("button", { type: "button", class: "small", onclick: () => goTo(step, { selection: { kind: "moment", step }, ...(finding.partition >= 0 ? { partition: finding.partition } : {}) }) }, `${seconds(view.time[step])} s`))))));
+}
+
+function undecided(view) {
+  const weak = view.verdicts.filter((one) => one.decision !== "ok" && one.decision !== "illegal");
+  return weak.length ? html("p", { class: "dim small" }, weak.map((one) => `${one.check}: ${one.decision.replaceAll("_", " ")}, ${one.reason}`).join(" · ")) : null;
+}
+
+function windowNote(view) {
+  const { first, end, total } = view.window;
+  return end - first === total ? null : html("p", { class: "note" }, `This page holds moments ${first + 1} to ${end} of ${total}: the trace is cut to a window around the finding. What came before is in the state of the first moment.`);
+}
+
+/** Make the panel of the chosen thing once. */
+export function makeDetails(root) {
+  replace(root, html("div", { class: "panelhead" }, html("h2", { id: "details-heading" }, "Chosen"), html("button", { type: "button", id: "unselect", onclick: () => update({ selection: null }) }, "nothing")), html("div", { class: "body" }));
+}
+
+/** Draw it. */
+export function drawDetails(root) {
+  const view = current(), selection = state.selection, body = root.querySelector(".body");
+  root.querySelector("#unselect").hidden = !selection;
+  root.querySelector("h2").textContent = selection ? "Chosen" : "Now";
+  if (!selection) {
+    replace(body, view.count ? tellMoment(view, { step: state.step }) : null, html("p", { class: "dim small" }, "Choose a record, an operation, a message, a broker, a fault or an event: it is marked everywhere. Keys: ← → moments, [ ] what convicts, , . turning points, space plays, + − zoom, ? all keys."));
+    return;
+  }
+  const tell = { operation: tellOperation, moment: tellMoment, record: tellRecord, broker: tellBroker, message: tellMessage, fault: tellFault }[selection.kind];
+  replace(body, tell(view, selection));
+}
+
+function list(entries) {
+  return html("dl", { class: "facts" }, entries.filter((entry) => entry && entry[1] !== null && entry[1] !== undefined && entry[1] !== "").map(([name, value]) => html("div", null, html("dt", null, name), html("dd", null, value instanceof Node || Array.isArray(value) ? value : String(value)))));
+}
+
+function stepButton(view, step, label) {
+  if (step === NEVER) return "never";
+  if (step < 0) return "before this page begins";
+  if (step >= view.count) return "after this page ends";
+  return html("button", { type: "button", class: "small", onclick: () => goTo(step) }, label || `${seconds(view.time[step])} s`);
+}
+
+function values(run) {
+  const found = [];
+  for (let i = 0; i < Math.min(runLength(run), 40); i++) found.push(runValue(run, i));
+  return found.join(", ") + (runLength(run) > 40 ? ` and ${runLength(run) - 40} more` : "");
+}
+
+function operationButton(view, index) {
+  return html("button", { type: "button", class: "small", onclick: () => update({ selection: { kind: "operation", index } }) }, `operation ${view.operations[index].id}`);
+}
+
+function tellOperation(view, { index }) {
+  const one = view.operations[index], extras = one.extras;
+  return [html("h3", null, `Operation ${one.id}${view.convicting.has(index) ? " ◆ convicts" : ""}`), list([
+    ["client", view.lanes[one.lane].label], ["asked", textOf(view, one.request)], ["answer", textOf(view, one.answer)], ["outcome", OUTCOMES[one.outcome]],
+    ["invoked", stepButton(view, one.invoked, `${seconds(one.invoke)} s`)],
+    ["answered", one.complete < 0 ? "never" : [stepButton(view, one.answered, `${seconds(one.complete)} s`), ` after ${duration(one.complete - one.invoke)}`]],
+    ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["records", values(one.writes)],
+    ["read", one.reads.map(([partition, first, end]) => `${view.partitions[partition]} ${first} to ${end - 1}`).slice(0, 12).join(", ")],
+    ["producer", extras.producer ? `id ${extras.producer[0]}, epoch ${extras.producer[1]}, sequence ${extras.producer[2]}` : ""],
+    ["attempts", extras.attempts], ["acks", extras.acks], ["group", extras.group ? `${extras.group}, generation ${extras.generation ?? "none"}` : ""],
+  ])];
+}
+
+function tellMoment(view, { step }) {
+  const index = operationAt(view, step);
+  if (index >= 0) return tellOperation(view, { index });
+  const { who, what } = momentInWords(view, step);
+  return [html("h3", null, `Event ${view.moments.ref[step]}${view.convictingSteps.includes(step) ? " ◆ convicts" : ""}`), list([["when", stepButton(view, step)], ["who", who], ["what", what]])];
+}
+
+function tellRecord(view, { partition, offset }) {
+  const rows = replicasOf(view, partition).flatMap((replica) => replica.blocks.filter((block) => block.base <= offset && offset < block.base + runLength(block.values)).map((block) => {
+    const value = block.epoch < 0 ? "unknown" : runValue(block.values, offset - block.base), writer = view.writers.get(value);
+    const here = block.born <= state.step && (block.died < 0 || state.step < block.died);
+    return html("tr", { class: here ? "here" : "dim" }, html("td", null, replica.broker), html("td", null, value), html("td", null, block.epoch < 0 ? "?" : block.epoch), html("td", null, stepButton(view, block.born)),
+      html("td", null, block.died < 0 ? "stays" : [`${GONE[block.gone]} `, stepButton(view, block.died)]), html("td", null, writer === undefined ? "" : operationButton(view, writer)));
+  }));
+  const one = view.clients.find((entry) => entry.partition === partition);
+  const seen = one ? one.known.filter((row) => row.base <= offset && offset < row.base + runLength(row.values)).slice(0, 12).map((row) => html("li", null,
+    `${row.acknowledged ? "acknowledged" : "read"} as ${runValue(row.values, offset - row.base)} `, row.operation >= 0 ? operationButton(view, row.operation) : "", row.step >= 0 ? stepButton(view, row.step) : "")) : [];
+  return [html("h3", null, `${view.partitions[partition]}, offset ${offset}`),
+    rows.length ? html("div", { class: "scroll" }, html("table", null, html("thead", null, html("tr", null, ["broker", "value", "epoch", "since", "until", "sent by"].map((name) => html("th", { scope: "col" }, name)))), html("tbody", null, rows))) : html("p", { class: "dim" }, "No replica ever held a record there."),
+    seen.length ? html("ul", { class: "plainlist" }, seen) : null];
+}
+
+function tellBroker(view, { broker }) {
+  const step = state.step;
+  return [html("h3", null, `Broker ${broker}`), list(view.partitions.slice(0, 30).map((name, number) => {
+    const letter = factAt(view, `p${number}b${broker}`, "letter", step), replica = replicasOf(view, number).find((one) => one.broker === broker);
+    if (!replica) return null;
+    return [name, html("button", { type: "button", class: "small", onclick: () => update({ partition: number }) }, `${roleOf(letter).word}, epoch ${factAt(view, `p${number}b${broker}`, "epoch", step) ?? "none"}, end ${valueAt(replica.facts.log_end, step) ?? "?"}, HW ${valueAt(replica.facts.high_watermark, step) ?? "?"}`)];
+  }))];
+}
+
+function tellMessage(view, { index }) {
+  const one = view.messages[index], label = (lane) => (lane >= 0 ? view.lanes[lane].label : "nobody known");
+  return [html("h3", null, MESSAGES[one.kind].word), list([
+    ["from", label(one.source)], ["to", label(one.target)], ["fate", FATES[one.fate]], ["what", textOf(view, one.text)],
+    ["left", one.sure || one.fate === 1 ? stepButton(view, one.sent) : one.sent === one.arrived ? "not recorded" : ["not before ", stepButton(view, one.sent)]],
+    ["arrived", one.fate === 1 ? "never" : stepButton(view, one.arrived)], ["of", one.operation >= 0 ? operationButton(view, one.operation) : ""],
+  ])];
+}
+
+function tellFault(view, { index }) {
+  const fault = view.faults[index];
+  return [html("h3", null, `Fault: ${fault.kind.replaceAll("_", " ")}`), list([
+    ["what", textOf(view, fault.text)], ["brokers", fault.nodes.join(", ")], ["began", stepButton(view, fault.began)], ["ended", stepButton(view, fault.ended)],
+    ["lasted", fault.until >= 0 ? duration(fault.until - fault.from) : ""],
+  ])];
+}

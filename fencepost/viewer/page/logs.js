@@ -1,0 +1,308 @@
+// The replicas' logs of a partition at a moment: rows of blocks by offset. Owns: the geometry of logs. Must not know time.
+
+import { blocksAt, clientFactAt, factAt, ghostsAt, knownAt, replicasOf, runLength, runValue, valueAt } from "./data.js";
+import { GONE, epochClass, epochPattern, ids, roleOf } from "./marks.js";
+import { button, html, replace, svg, widthOf, words } from "./dom.js";
+import { current, related, state, stepIn, update } from "./state.js";
+
+const RECENT = 60; // steps for which records that are gone are drawn strongly
+const ROW = 62, ROW_WITH_GONE = 82, BLOCK = 26, TOP = 28, CLIENT_ROW = 34;
+let parts = null;
+let edge = 0; // the step drawn last, so that only a step forward lets blocks fall
+
+/** Make the panel once. */
+export function makeLogs(root) {
+  parts = { tabs: html("div", { class: "tabs", role: "tablist", "aria-label": "Partition" }), pictures: html("div", { class: "pictures", tabindex: 0, role: "group" }), tools: html("div", { class: "tools" }), root };
+  replace(root, html("div", { class: "panelhead" }, html("h2", { id: "logs-heading", tabindex: -1 }, "Logs"), parts.tabs, parts.tools), parts.pictures, legend());
+  replace(parts.tools,
+    button("◂", "Lower offsets", () => shift(-5)),
+    button("39", "To the disputed offset", toDisputed, { id: "disputed", class: "bad" }),
+    button("end", "Follow the end of the logs", () => update({ logs: { offset: null, follow: true } }), { id: "follow" }),
+    button("▸", "Higher offsets", () => shift(5)));
+  parts.pictures.addEventListener("keydown", (event) => moveByKey(event));
+}
+
+function legend() {
+  const sample = (kind, pattern) => svg("svg", { width: 26, height: 14, class: "sample" }, svg("rect", { x: 1, y: 1, width: 24, height: 12, rx: 2, class: `block ${kind}` }), pattern ? svg("rect", { x: 1, y: 1, width: 24, height: 12, rx: 2, fill: `url(#${pattern})` }) : null);
+  return html("details", { class: "legend" }, html("summary", null, "What the blocks mean"),
+    html("ul", null,
+      html("li", null, sample("epoch-0"), " a record; colour and pattern say its leader epoch, the number is its value"),
+      html("li", null, sample("epoch-0 uncommitted"), " at or above the replica's high watermark (HW)"),
+      html("li", null, sample("epoch-0 cache"), " in the page cache only. A trace does not record what is synced; the broker's next start showed it"),
+      html("li", null, sample("epoch-0 ghost"), " gone: cut, lost at a restart or overwritten; it stays visible for some moments"),
+      html("li", null, sample("epoch-unknown"), " a record that no event named: a start found it"),
+      html("li", null, sample("epoch-0 twinblock"), " the value of the disputed offset at another offset"),
+      html("li", null, "end: log end offset. start: log start offset. clean: compacted up to there; which records went is not recorded. LSO: the last stable offset that a client was shown")));
+}
+
+function disputed(view) {
+  const finding = view.findings[0];
+  return finding && finding.partition === state.partition && finding.offset >= 0 ? finding.offset : null;
+}
+
+function toDisputed() {
+  const finding = current().findings[0];
+  if (finding && finding.offset >= 0) update({ partition: finding.partition, logs: { offset: finding.offset, follow: false } });
+}
+
+function shift(by) {
+  update({ logs: { offset: Math.max(0, (parts.middle || 0) + by), follow: false } });
+}
+
+function moveByKey(event) {
+  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!by || event.shiftKey || event.altKey || event.ctrlKey) return;
+  event.preventDefault();
+  event.stopPropagation();
+  const chosen = state.selection && state.selection.kind === "record" && state.selection.partition === state.partition ? state.selection.offset + by : parts.middle || 0;
+  const offset = Math.max(0, chosen);
+  update({ selection: { kind: "record", partition: state.partition, offset }, logs: { offset, follow: false } });
+}
+
+/** The ends of a partition's logs at a step: the highest log end of any replica, or what clients know. */
+function endOf(view, partition, step) {
+  let end = 0;
+  for (const replica of replicasOf(view, partition)) end = Math.max(end, valueAt(replica.facts.log_end, step) || 0);
+  for (const row of knownAt(view, partition, step)) end = Math.max(end, row.base + runLength(row.values));
+  return end;
+}
+
+/** Draw all views' logs at the moment. */
+export function drawLogs() {
+  const view = current();
+  drawTabs(view);
+  const wanted = disputed(view);
+  const button_ = parts.tools.querySelector("#disputed");
+  const finding = view.findings[0];
+  button_.hidden = !finding || finding.offset < 0;
+  if (!button_.hidden) button_.textContent = `◆ ${finding.offset}`;
+  const width = widthOf(parts.pictures, 280);
+  const narrow = width < 560;
+  const shape = { width, label: narrow ? 88 : 150, cell: narrow ? 34 : 44 };
+  shape.count = Math.max(4, Math.floor((width - shape.label - 18) / shape.cell));
+  const end = endOf(view, state.partition, state.step);
+  const centre = state.logs.offset !== null ? state.logs.offset : state.logs.follow && wanted !== null && end >= wanted - shape.count * 0.4 ? wanted : null;
+  shape.first = Math.max(0, centre === null ? end - shape.count + 2 : centre - Math.floor(shape.count / 2));
+  parts.middle = shape.first + Math.floor(shape.count / 2);
+  parts.tools.querySelector("#follow").setAttribute("aria-pressed", String(state.logs.offset === null));
+  const name = view.partitions[state.partition];
+  const pictures = state.views.map((one, index) => {
+    const partition = one === view ? state.partition : one.partitions.indexOf(name);
+    if (partition < 0) return null;
+    const step = stepIn(one);
+    return html("figure", { class: one === view ? "view active" : "view", "data-view": index },
+      state.views.length > 1 ? html("figcaption", null, html("b", null, one.name || `run ${index + 1}`), one === view ? " (open)" : " at the same time") : null,
+      picture(one, partition, step, shape, one === view));
+  });
+  replace(parts.pictures, pictures.length ? pictures : html("p", null, "No partition is named in this trace."));
+  const heard = parts.pictures.querySelector("figure.active svg");
+  parts.pictures.setAttribute("aria-label", `${heard ? heard.getAttribute("aria-label") : "Logs."} Arrow left and right choose a record.`);
+  edge = state.step;
+}
+
+let tabsFor = "";
+
+function drawTabs(view) {
+  const key = `${state.active} ${state.partition}`;
+  if (key === tabsFor) return;
+  tabsFor = key;
+  const many = view.partitions.length > 8;
+  if (many) {
+    replace(parts.tabs, html("select", { "aria-label": "Partition", onchange: (event) => update({ partition: Number(event.target.value), logs: { offset: null, follow: true } }) },
+      view.partitions.map((name, index) => html("option", { value: index, selected: index === state.partition }, name))));
+    return;
+  }
+  replace(parts.tabs, view.partitions.map((name, index) => html("button", {
+    type: "button", role: "tab", "aria-selected": String(index === state.partition),
+    onclick: () => update({ partition: index, logs: { offset: null, follow: true } }),
+  }, name, view.findings[0] && view.findings[0].partition === index ? html("span", { class: "convictmark", title: "the finding is about it" }, " ◆") : null)));
+}
+
+/** One partition of one view. */
+function picture(view, partition, step, shape, active) {
+  const replicas = replicasOf(view, partition);
+  const known = knownAt(view, partition, step);
+  const clientRows = [["acknowledged", known.filter((row) => row.acknowledged)], ["read", known.filter((row) => !row.acknowledged)]].filter(([, rows]) => rows.length);
+  // replicas that ever lose records need room for those that fall; rows must not jump from moment to moment
+  const row = replicas.some((replica) => replica.blocks.some((block) => block.died >= 0 && block.gone !== 4)) ? ROW_WITH_GONE : ROW;
+  const height = TOP + replicas.length * row + clientRows.length * CLIENT_ROW + 8;
+  const marked = active ? related() : { offsets: [], brokers: new Set() };
+  const wanted = disputed(current());
+  shape.twins = wanted === null ? new Map() : valuesAt(view, replicas, known, wanted);
+  const shapes = [grid(shape, height, wanted)];
+  const summaries = [];
+  const assigned = factAt(view, `p${partition}`, "assignment", step);
+  replicas.forEach((replica, index) => {
+    shapes.push(replicaRow(view, replica, partition, step, shape, TOP + index * row, row, assigned, marked));
+    summaries.push(summary(view, replica, partition, step));
+  });
+  const leader = (factAt(view, `p${partition}`, "state", step) || {}).leader;
+  const truth = replicas.find((replica) => replica.broker === leader);
+  clientRows.forEach(([name, rows], index) => shapes.push(clientRow(view, name, rows, truth, step, shape, TOP + replicas.length * row + index * CLIENT_ROW, partition)));
+  if (wanted !== null) shapes.push(frame(wanted, shape, height));
+  for (const [number, first, end] of uniqueRanges(marked.offsets)) if (number === partition) shapes.push(range(first, end, shape, height));
+  return svg("svg", { width: shape.width, height, viewBox: `0 0 ${shape.width} ${height}`, class: `logs${shape.label < 100 ? " narrow" : ""}`, role: "img", "data-first": shape.first, "data-step": step, "aria-label": `Logs of ${view.partitions[partition]}. ${summaries.join(" ")}` }, shapes);
+}
+
+/** The values that stand at the disputed offset, in any log or answer: where they stand elsewhere is part of the story. */
+function valuesAt(view, replicas, known, offset) {
+  const found = new Map();
+  const rows = [...replicas.flatMap((replica) => replica.blocks), ...known];
+  for (const row of rows) {
+    if (row.epoch !== -1 || row.operation !== undefined) {
+      if (row.base <= offset && offset < row.base + runLength(row.values)) found.set(runValue(row.values, offset - row.base), offset);
+    }
+  }
+  return found;
+}
+
+function uniqueRanges(ranges) {
+  return [...new Map(ranges.map((one) => [one.join(), one])).values()].slice(0, 60);
+}
+
+/** A replica in one sentence, for those who hear the page. */
+function summary(view, replica, partition, step) {
+  const role = roleOf(factAt(view, `p${partition}b${replica.broker}`, "letter", step)).word;
+  const epoch = factAt(view, `p${partition}b${replica.broker}`, "epoch", step);
+  return `Broker ${replica.broker}: ${role}${epoch === null ? "" : `, epoch ${epoch}`}, log end ${valueAt(replica.facts.log_end, step) ?? "unknown"}, high watermark ${valueAt(replica.facts.high_watermark, step) ?? "unknown"}.`;
+}
+
+const xOf = (offset, shape) => shape.label + (offset - shape.first) * shape.cell;
+const visible = (first, end, shape) => end > shape.first && first < shape.first + shape.count;
+
+function grid(shape, height, wanted) {
+  const shapes = [];
+  for (let i = 0; i <= shape.count; i++) {
+    const x = xOf(shape.first + i, shape);
+    shapes.push(svg("line", { x1: x, x2: x, y1: TOP - 6, y2: height, class: "gridline" }));
+    const offset = shape.first + i;
+    if (i < shape.count) shapes.push(words(x + shape.cell / 2, 14, offset === wanted ? `◆ ${offset}` : String(offset), offset === wanted ? "offset convictmark" : "offset"));
+  }
+  return svg("g", { "aria-hidden": "true" }, words(2, 14, "offset", "dim"), shapes);
+}
+
+/** The disputed offset, through all rows. */
+function frame(offset, shape, height) {
+  if (!visible(offset, offset + 1, shape)) return null;
+  return svg("rect", { x: xOf(offset, shape) - 1.5, y: 19, width: shape.cell + 3, height: height - 21, rx: 4, class: "disputed", "pointer-events": "none", "data-offset": offset });
+}
+
+function range(first, end, shape, height) {
+  const from = Math.max(first, shape.first), until = Math.min(end, shape.first + shape.count);
+  if (from >= until) return null;
+  return svg("rect", { x: xOf(from, shape) - 0.5, y: 20, width: (until - from) * shape.cell + 1, height: height - 24, rx: 4, class: "selectedrange", "pointer-events": "none" });
+}
+
+function replicaRow(view, replica, partition, step, shape, y, height, assigned, marked) {
+  const subject = `p${partition}b${replica.broker}`;
+  const letter = factAt(view, subject, "letter", step);
+  const role = roleOf(letter), epoch = factAt(view, subject, "epoch", step);
+  const top = y + 20;
+  const highWatermark = valueAt(replica.facts.high_watermark, step);
+  const end = valueAt(replica.facts.log_end, step), start = valueAt(replica.facts.log_start, step);
+  const shapes = [svg("rect", { x: 0, y: y + 4, width: shape.label - 8, height: height - 10, rx: 5, class: `rowlabel ${role.kind}${marked.brokers.has(replica.broker) ? " chosen" : ""}` })];
+  shapes.push(words(8, y + 21, `${role.sign} broker ${replica.broker}`, "rowname"));
+  shapes.push(words(8, y + 35, shortRole(role, shape), "rowrole"));
+  shapes.push(words(8, y + 48, epoch === null || epoch === undefined ? (letter === "x" ? "" : "no epoch") : `leader epoch ${epoch}`.slice(shape.label < 100 ? 7 : 0), "rowrole"));
+  const alive = blocksAt(replica, step);
+  for (const block of alive) shapes.push(...blockShapes(view, block, highWatermark, shape, top, partition, letter === "x", ""));
+  const gone = ghostsAt(replica, step);
+  for (const block of gone) {
+    const covers = (other) => other.base < block.base + runLength(block.values) && block.base < other.base + runLength(other.values);
+    if (step > block.died && (alive.some(covers) || gone.some((other) => other.died > block.died && covers(other)))) continue;
+    const kind = step === block.died && edge < step ? "ghost falling" : step - block.died > RECENT ? "ghost old" : "ghost";
+    shapes.push(...blockShapes(view, block, null, shape, top, partition, false, kind));
+  }
+  shapes.push(...marker(highWatermark, "HW", "hw", shape, y, top), ...marker(end, "end", "logend", shape, y, top));
+  if (start > 0) shapes.push(...marker(start, "start", "logstart", shape, y, top));
+  const clean = valueAt(replica.facts.clean, step);
+  if (clean > 0) shapes.push(...marker(clean, "clean", "clean", shape, y, top));
+  const outside = assigned && !assigned.includes(replica.broker);
+  if (outside) shapes.push(words(shape.label + 4, y + height - 4, "not assigned to this broker now", "dim"));
+  return svg("g", { class: `replica ${role.kind}`, "data-broker": replica.broker, "data-hw": highWatermark, "data-end": end, "data-letter": letter, "data-epoch": epoch,
+    onclick: (event) => { if (!event.defaultPrevented) update({ selection: { kind: "broker", broker: replica.broker } }); } }, shapes);
+}
+
+function shortRole(role, shape) {
+  const short = { "believes that it leads": "believes to lead", "follower in the ISR": "follower, in ISR", "follower outside the ISR": "follower, not in ISR" };
+  const word = short[role.word] || role.word;
+  return shape.label < 100 ? word.replace("follower, ", "").replace("believes to lead", "believes: led") : word;
+}
+
+function blockShapes(view, block, highWatermark, shape, top, partition, down, extra) {
+  const length = runLength(block.values), from = Math.max(block.base, shape.first), until = Math.min(block.base + length, shape.first + shape.count);
+  if (from >= until) return [];
+  const shapes = [], ghost = extra !== "", lost = !ghost && block.fate === 2;
+  for (let offset = from; offset < until; offset++) {
+    const value = block.epoch < 0 ? "?" : runValue(block.values, offset - block.base);
+    const x = xOf(offset, shape), pattern = epochPattern(block.epoch);
+    const open = highWatermark !== null && offset >= highWatermark;
+    const kinds = `block ${epochClass(block.epoch)}${open && !ghost ? " uncommitted" : ""}${lost ? " cache" : ""}${down ? " ondown" : ""}`;
+    const box = { x: x + 1.5, y: top, width: shape.cell - 3, height: BLOCK, rx: 3 };
+    shapes.push(svg("g", { class: `record ${extra}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value, "data-block-epoch": block.epoch,
+      onclick: (event) => { event.preventDefault(); update({ selection: { kind: "record", partition, offset } }); } },
+      svg("title", null, title(view, block, offset, value, ghost)),
+      svg("rect", { ...box, class: kinds }),
+      pattern && !ghost ? svg("rect", { ...box, fill: `url(#${pattern})`, class: "patterned" }) : null,
+      words(x + shape.cell / 2, top + 17, shorten(value, shape), `value ${epochClass(block.epoch)}${open && !ghost ? " uncommitted" : ""}`)));
+  }
+  if (ghost) shapes.push(words((xOf(from, shape) + xOf(until, shape)) / 2, top + BLOCK + 14, `${GONE[block.gone]} at ${(view.time[block.died] / 1e9).toFixed(3)} s`, "gone"));
+  return shapes;
+}
+
+function title(view, block, offset, value, ghost) {
+  const writer = view.writers.get(value);
+  const by = writer === undefined ? "" : `, sent by operation ${view.operations[writer].id}`;
+  const fate = ghost ? `; ${GONE[block.gone]}` : block.fate === 2 ? "; will be missing when this broker starts again" : "";
+  return `offset ${offset}: value ${value}, leader epoch ${block.epoch < 0 ? "unknown" : block.epoch}${by}${fate}`;
+}
+
+function shorten(value, shape) {
+  const most = Math.floor((shape.cell - 3) / (shape.label < 100 ? 5.9 : 6.3));
+  return value.length <= most ? value : `…${value.slice(-(most - 1))}`;
+}
+
+function marker(offset, label, kind, shape, y, top) {
+  if (offset === null || offset === undefined) return [];
+  const inside = offset >= shape.first && offset <= shape.first + shape.count;
+  const above = kind === "hw" || kind === "clean";
+  const at = above ? y + 15 : kind === "logend" ? top + 10 : top + BLOCK + 12;
+  if (!inside) {
+    const left = offset < shape.first;
+    return [words(left ? shape.label + 3 : shape.width - 6, kind === "logend" ? top + BLOCK + 12 : at, left ? `◂ ${label} ${offset}` : `${label} ${offset} ▸`, `marker ${kind}`, { "text-anchor": left ? "start" : "end" })];
+  }
+  const x = xOf(offset, shape);
+  const last = x > shape.width - 60; // no room to the right of it
+  return [
+    svg("line", { x1: x, x2: x, y1: above ? y + 6 : top - 3, y2: top + BLOCK + 4, class: `marker ${kind}` }),
+    words(x + (last ? -4 : 4), last && kind === "logend" ? top + BLOCK + 12 : at, `${label} ${offset}`, `marker ${kind}`, { "text-anchor": last ? "end" : "start" }),
+  ];
+}
+
+function clientRow(view, name, rows, truth, step, shape, y, partition) {
+  const shapes = [words(8, y + 15, shape.label < 100 && name === "acknowledged" ? "acked" : name, "rowname"), words(8, y + 27, name === "read" ? "by clients" : "to clients", "rowrole")];
+  const latest = new Map();
+  for (const row of rows) {
+    for (let i = 0; i < runLength(row.values); i++) {
+      const offset = row.base + i;
+      if (visible(offset, offset + 1, shape)) latest.set(offset, [...(latest.get(offset) || []), { row, value: runValue(row.values, i) }]);
+    }
+  }
+  const held = truth ? blocksAt(truth, step) : [];
+  for (const [offset, entries] of latest) {
+    const { row, value } = entries[entries.length - 1];
+    const several = new Set(entries.map((entry) => entry.value)).size > 1;
+    const block = held.find((one) => one.base <= offset && offset < one.base + runLength(one.values));
+    const differs = truth && (!block || (block.epoch >= 0 && runValue(block.values, offset - block.base) !== value));
+    const belowStart = truth && offset < (valueAt(truth.facts.log_start, step) || 0);
+    const x = xOf(offset, shape), wrong = several || (differs && !belowStart && name === "acknowledged");
+    const other = several ? entries.map((entry) => entry.value).join(", then ") : value;
+    shapes.push(svg("g", { class: `record known${wrong ? " wrong" : ""}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value,
+      onclick: (event) => { event.preventDefault(); update({ selection: { kind: "record", partition, offset } }); } },
+      svg("title", null, `offset ${offset}: ${other} (${name}, operation ${row.operation >= 0 ? view.operations[row.operation].id : "before the window"})${wrong ? several ? "; two values at one offset" : "; the leader's log has not got it" : ""}`),
+      svg("rect", { x: x + 1.5, y: y + 4, width: shape.cell - 3, height: 22, rx: 3, class: `block ${row.epoch >= 0 ? epochClass(row.epoch) : "plainblock"} clientblock` }),
+      words(x + shape.cell / 2, y + 19, shorten(value, shape), "value known"),
+      wrong ? words(x + shape.cell - 5, y + 7, "≠", "differs") : null));
+  }
+  return svg("g", { class: "clientrow" }, svg("line", { x1: 0, x2: shape.width, y1: y, y2: y, class: "rowline" }), shapes);
+}

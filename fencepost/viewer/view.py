@@ -1,0 +1,506 @@
+"""One trace as the data of a page: everything by step, as small as it gets, cut to a window if it is too
+large.
+
+Owns: which facts of a trace a page holds, and the bound of their size. Must not know HTML.
+
+docs/viewer.md describes the fields; page/data.js reads them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from attrs import define, field, frozen
+
+from fencepost.checkers.verdict import Finding, Verdict
+from fencepost.report.entries import ROUTINE, TURNING_POINTS
+from fencepost.report.processes import operation_words
+from fencepost.report.words import answer_in_words, event_in_words, printable, request_in_words
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+from fencepost.viewer.clients import ClientLogs, Groups, Known
+from fencepost.viewer.cluster import Cluster
+from fencepost.viewer.columns import Texts, columns, exact, values_as_run
+from fencepost.viewer.faults import faults_of
+from fencepost.viewer.messages import Message, messages_of
+from fencepost.viewer.moments import Kind, Moments, moments_of
+from fencepost.viewer.replica_logs import Partition, ReplicaLogs
+from fencepost.viewer.tracks import Window
+
+MOST_BYTES = 2_000_000
+"""Of one view's JSON: a browser reads it in some 20 ms, and a page can be sent by mail."""
+FIRST_SHRINK, SHRINK = 40_000, 0.7
+"""Moments of the largest window that is tried, and by what factor the next one is smaller."""
+SMALLEST_WINDOW = 200
+"""Moments; a window this small is kept whatever its size, so that a page always shows something."""
+MOST_FINDINGS = 20
+MOST_PARTITIONS = 200
+"""Partitions of a page, those of the findings first."""
+ZOOKEEPER_FACTS = frozenset(
+    {
+        Name.CONTROLLER_EPOCH,
+        Name.CONTROLLER_ZNODE,
+        Name.PARTITION_STATE,
+        Name.BROKER_ZNODE,
+        Name.ASSIGNMENT,
+        Name.REASSIGNMENT,
+        Name.TOPIC_DELETION,
+    }
+)
+"""Events that stand on ZooKeeper's lane; their node is the writer."""
+OUTCOMES = (Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN)
+INVOKE, ANSWER = "invoke", "answer"
+
+
+@frozen(kw_only=True)
+class Shown:
+    """What a page is to show of one trace. name: of the view, where a page has several, such as healthy and
+    broken. replay: the command that shows it again, "" if there is none. sequential: the picture of
+    viewer/sequential.py."""
+
+    trace: Trace
+    verdicts: tuple[Verdict, ...] = ()
+    name: str = ""
+    replay: str = ""
+    sequential: Mapping[str, Any] | None = None
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The one that names the trace first."""
+        found = [finding for verdict in self.verdicts for finding in verdict.findings]
+        return tuple(sorted(found, key=lambda finding: BY_NAME[finding.anomaly].rank))
+
+
+def view_of(shown: Shown, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+    """The data of one view.
+
+    Parameters: shown: the trace and what judges said of it. most_bytes: of its JSON; a trace that needs more
+    is cut to a window around its first finding.
+    Returns: what JSON can hold.
+    """
+    whole = _Whole(shown)
+    view: dict[str, Any] = {}
+    for window in windows(len(whole.moments.all), whole.targets()):
+        view = whole.within(window)
+        if len(msgspec.json.encode(view)) <= most_bytes:
+            break
+    return view
+
+
+def windows(count: int, targets: Sequence[int]) -> Iterator[Window]:
+    """Windows to try, each smaller than the one before. They hold the targets as long as these fit, with
+    twice as much before them as after, because causes come first; then the last target.
+
+    Parameters: count: of moments. targets: steps, ascending.
+    """
+    yield Window(0, count)
+    size = min(count, FIRST_SHRINK)
+    while size > SMALLEST_WINDOW:
+        size = max(int(size * SHRINK), SMALLEST_WINDOW)
+        first, last = (targets[0], targets[-1]) if targets else (count - 1, count - 1)
+        spare = size - (last - first + 1)
+        begin = first - spare * 2 // 3 if spare >= 0 else last + 1 - size * 9 // 10
+        begin = max(min(begin, count - size), 0)
+        yield Window(begin, begin + size)
+
+
+def _partitions(trace: Trace, findings: Sequence[Finding]) -> tuple[Partition, ...]:
+    """All that the trace names: those of findings first where there are too many, clients' before Kafka's
+    own."""
+    seen = {(event.topic, event.partition) for event in trace.events if event.topic and event.partition >= 0}
+    for operation in trace.operations:
+        if operation.topic is not None and operation.partition is not None:
+            seen.add((operation.topic, operation.partition))
+        seen.update((spot.topic, spot.partition) for spot in operation.positions)
+        seen.update((record.topic, record.partition) for record in operation.records)
+    convicted = {(finding.topic, finding.partition) for finding in findings}
+    ranked = sorted(seen, key=lambda key: (key not in convicted, key[0].startswith("__"), key))
+    return tuple(sorted(ranked[:MOST_PARTITIONS], key=lambda key: (key[0].startswith("__"), key)))
+
+
+@define
+class _Whole:
+    """Everything of the trace by step; `within` cuts it to a window."""
+
+    shown: Shown
+    trace: Trace = field(init=False)
+    moments: Moments = field(init=False)
+    partitions: dict[Partition, int] = field(init=False)
+    logs: ReplicaLogs = field(factory=ReplicaLogs)
+    clients: ClientLogs = field(factory=ClientLogs)
+    groups: Groups = field(factory=Groups)
+    cluster: Cluster = field(init=False)
+    messages: list[Message] = field(init=False)
+    lanes: list[dict[str, str]] = field(init=False)
+    lane_numbers: dict[str, int] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.trace = trace = self.shown.trace
+        self.moments = moments_of(trace)
+        self.partitions = {key: number for number, key in enumerate(_partitions(trace, self.shown.findings))}
+        brokers = sorted({event.node for event in trace.events if event.node >= 0})
+        self.cluster = Cluster(partitions=tuple(self.partitions), brokers=tuple(brokers))
+        for step, moment in enumerate(self.moments.all):
+            if moment.kind is Kind.EVENT:
+                event = trace.events[moment.index]
+                self.logs.apply(step, event)
+                self.cluster.apply(step, event)
+                self.groups.event(step, event)
+            elif moment.kind is Kind.ANSWER:
+                self.clients.answered(step, moment.index, trace.operations[moment.index])
+                self.groups.answered(step, trace.operations[moment.index])
+        self.messages = messages_of(trace, self.moments)
+        processes = sorted({operation.process for operation in trace.operations})
+        self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if trace.events else []
+        self.lanes += [{"id": f"b{node}", "kind": "broker", "label": f"broker {node}"} for node in brokers]
+        self.lanes += [{"id": f"c{one}", "kind": "client", "label": f"client {one}"} for one in processes]
+        self.lane_numbers = {lane["id"]: number for number, lane in enumerate(self.lanes)}
+
+    def targets(self) -> list[int]:
+        """The steps that convict, of the first finding, ascending."""
+        if not self.shown.findings:
+            return []
+        finding = self._finding(self.shown.findings[0], Window(0, len(self.moments.all)), Texts())
+        return sorted(finding["steps"])
+
+    def within(self, window: Window) -> dict[str, Any]:
+        """The data of a window."""
+        texts = Texts()
+        trace, shown = self.trace, self.shown
+        times = [moment.time for moment in self.moments.all]
+        origin = min(times, default=0)
+        kept = [
+            index
+            for index in range(len(trace.operations))
+            if self.moments.invoke[index] < window.end and not 0 <= self.moments.answer[index] < window.first
+        ]
+        numbers = {index: number for number, index in enumerate(kept)}
+        view = {
+            "name": shown.name,
+            "replay": shown.replay,
+            "trace": self._trace_facts(),
+            "window": {"first": window.first, "end": window.end, "total": len(times)},
+            "span": [0, max(times, default=0) - origin],
+            "partitions": [f"{printable(topic, 40)}-{number}" for topic, number in self.partitions],
+            "lanes": self.lanes,
+            "moments": self._moments(window, texts, origin, numbers),
+            "names": self._names(),
+            "replicas": self._replicas(window),
+            "facts": self._facts(window),
+            "clients": self._clients(window, numbers),
+            "groups": self._groups(window),
+            "operations": self._operations(kept, window, texts, origin),
+            "messages": self._messages(window, texts, numbers),
+            "faults": self._faults(window, texts, origin),
+            "findings": [self._finding(finding, window, texts) for finding in shown.findings[:MOST_FINDINGS]],
+            "more_findings": max(0, len(shown.findings) - MOST_FINDINGS),
+            "verdicts": [
+                {"check": one.check, "decision": one.decision.value, "reason": printable(one.reason, 300)}
+                for one in shown.verdicts
+            ],
+            "sequential": shown.sequential,
+        }
+        view["texts"] = texts.all
+        return view
+
+    # ---- parts
+
+    def _trace_facts(self) -> dict[str, Any]:
+        trace = self.trace
+        return {
+            "id": str(trace.trace_id),
+            "target": printable(trace.target, 60),
+            "profile": printable(trace.profile, 60),
+            "version": printable(trace.software_version, 40),
+            "digest": printable(trace.digest, 80),
+            "operations": len(trace.operations),
+            "events": len(trace.events),
+            "claims": [printable(reason, 300) for reason in trace.claims.reasons[:20]],
+        }
+
+    def _names(self) -> list[dict[str, Any]]:
+        """What a moment can be, by number: events as in `Name`, then invocations and answers. level: 1
+        turning points, 2 notable, 4 routine."""
+        levels = {name: 1 if name in TURNING_POINTS else 4 if name in ROUTINE else 2 for name in Name}
+        names: list[dict[str, Any]] = [
+            {"name": name.value, "level": levels[name], "zk": name in ZOOKEEPER_FACTS} for name in Name
+        ]
+        return [*names, {"name": INVOKE, "level": 4, "zk": False}, {"name": ANSWER, "level": 4, "zk": False}]
+
+    def _moments(
+        self, window: Window, texts: Texts, origin: int, numbers: Mapping[int, int]
+    ) -> dict[str, list[Any]]:
+        order = {name: number for number, name in enumerate(Name)}
+        rows, before = [], origin
+        for moment in self.moments.all[window.first : window.end]:
+            row: tuple[int, ...]
+            if moment.kind is Kind.EVENT:
+                event = self.trace.events[moment.index]
+                lane = "zk" if event.name in ZOOKEEPER_FACTS else f"b{event.node}"
+                text = event_in_words(event)
+                row = (order[event.name], self.lane_numbers.get(lane, -1), event.node, self._partition(event))
+                ref = moment.index
+            else:
+                operation = self.trace.operations[moment.index]
+                invoked = moment.kind is Kind.INVOKE
+                text = _asked(operation) if invoked else answer_in_words(operation)
+                lane_number = self.lane_numbers[f"c{operation.process}"]
+                node = -1 if invoked else operation.node
+                row = (
+                    len(order) + (0 if invoked else 1),
+                    lane_number,
+                    node,
+                    self._partition(operation),
+                )
+                ref = numbers[moment.index]
+            rows.append((moment.time - before, *row, texts.number(text), ref))
+            before = moment.time
+        return columns(("wait", "name", "lane", "node", "partition", "text", "ref"), rows)
+
+    def _partition(self, thing: Event | Operation) -> int:
+        if thing.topic is None or thing.partition is None:
+            return -1
+        return self.partitions.get((thing.topic, thing.partition), -1)
+
+    def _replicas(self, window: Window) -> list[dict[str, Any]]:
+        found = []
+        for (partition, node), log in sorted(self.logs.logs.items()):
+            if partition not in self.partitions:
+                continue
+            rows = [
+                (
+                    block.base,
+                    block.epoch,
+                    window.inside(block.born),
+                    -1 if block.died is None or block.died >= window.end else window.inside(block.died),
+                    int(block.gone) if block.died is not None and block.died < window.end else 0,
+                    values_as_run(block.values),
+                    int(block.gone),
+                )
+                for block in log.blocks
+                if block.born < window.end and (block.died is None or block.died >= window.first)
+            ]
+            facts = {
+                name: track
+                for name in ("high_watermark", "log_end", "log_start", "clean")
+                if (track := self.logs.facts.within(window, ((partition, node), name)))
+            }
+            found.append(
+                {
+                    "partition": self.partitions[partition],
+                    "broker": node,
+                    "blocks": columns(("base", "epoch", "born", "died", "gone", "values", "fate"), rows),
+                    "facts": facts,
+                }
+            )
+        return found
+
+    def _facts(self, window: Window) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        for (subject, name), track in self.cluster.facts.by_key.items():
+            if cut := track.within(window):
+                found.setdefault(subject, {})[name] = cut
+        return found
+
+    def _clients(self, window: Window, numbers: Mapping[int, int]) -> list[dict[str, Any]]:
+        found = []
+        names = ("shown_end", "last_stable_offset", "log_start")
+        for partition, number in self.partitions.items():
+            known = self.clients.known.get(partition, {})
+            facts = {
+                name: cut for name in names if (cut := self.clients.facts.within(window, (partition, name)))
+            }
+            if known or facts:
+                rows = [
+                    (
+                        run[0].offset,
+                        run[0].epoch,
+                        window.inside(run[0].step),
+                        numbers.get(run[0].operation, -1),
+                        int(run[0].acknowledged),
+                        int(run[0].rival),
+                        values_as_run([one.value for one in run]),
+                    )
+                    for run in _runs(known.values())
+                    if run[0].step < window.end
+                ]
+                columns_of = ("base", "epoch", "step", "operation", "acknowledged", "rival", "values")
+                found.append({"partition": number, "known": columns(columns_of, rows), "facts": facts})
+        return found
+
+    def _groups(self, window: Window) -> dict[str, Any]:
+        facts: dict[str, dict[str, Any]] = {}
+        for (subject, name), track in self.groups.facts.by_key.items():
+            if cut := track.within(window):
+                facts.setdefault(subject, {})[name] = cut
+        consumers = [[process, name] for process, name in sorted(self.groups.consumers.items())]
+        return {"names": self.groups.names, "consumers": consumers, "facts": facts}
+
+    def _operations(
+        self, kept: Sequence[int], window: Window, texts: Texts, origin: int
+    ) -> dict[str, list[Any]]:
+        rows = []
+        for index in kept:
+            one = self.trace.operations[index]
+            answer = self.moments.answer[index]
+            completion = -1 if one.completion_time is None else one.completion_time - origin
+            rows.append(
+                (
+                    exact(one.op_id),
+                    self.lane_numbers[f"c{one.process}"],
+                    one.function.value,
+                    one.invoke_time - origin,
+                    completion,
+                    window.inside(self.moments.invoke[index]),
+                    -2 if answer < 0 else window.inside(answer),
+                    OUTCOMES.index(one.outcome),
+                    texts.number(_asked(one)),
+                    texts.number(answer_in_words(one)),
+                    self._partition(one),
+                    -1 if one.offset is None else one.offset,
+                    one.node,
+                    self._writes(one),
+                    self._reads(one),
+                    _extras(one),
+                )
+            )
+        names = ("id", "lane", "function", "invoke", "complete", "invoked", "answered", "outcome", "request")
+        more = ("answer", "partition", "offset", "node", "writes", "reads", "extras")
+        return columns((*names, *more), rows)
+
+    def _writes(self, operation: Operation) -> list[Any]:
+        if operation.function is not Function.APPEND:
+            return []
+        return values_as_run([record.value for record in operation.records]) if operation.records else []
+
+    def _reads(self, operation: Operation) -> list[list[int]]:
+        """[partition, first offset, end offset] of each run of offsets that was read."""
+        found: list[list[int]] = []
+        if operation.function is Function.APPEND:
+            return found
+        for record in operation.records:
+            number = self.partitions.get((record.topic, record.partition), -1)
+            if number < 0 or record.offset < 0:
+                continue
+            if found and found[-1][0] == number and found[-1][2] == record.offset:
+                found[-1][2] += 1
+            else:
+                found.append([number, record.offset, record.offset + 1])
+        return found
+
+    def _messages(self, window: Window, texts: Texts, numbers: Mapping[int, int]) -> dict[str, list[Any]]:
+        rows = [
+            (
+                int(one.kind),
+                self.lane_numbers.get(one.source, -1),
+                window.inside(one.sent),
+                self.lane_numbers.get(one.target, -1),
+                window.inside(one.arrived),
+                int(one.fate),
+                int(one.sure),
+                numbers.get(one.operation, -1),
+                texts.number(one.words),
+            )
+            for one in self.messages
+            if one.sent < window.end and one.arrived >= window.first
+        ]
+        names = ("kind", "source", "sent", "target", "arrived", "fate", "sure", "operation", "text")
+        return columns(names, rows)
+
+    def _faults(self, window: Window, texts: Texts, origin: int) -> list[dict[str, Any]]:
+        found = []
+        for bar in faults_of(self.trace):
+            began = self.moments.event[bar.began]
+            ended = None if bar.ended is None else self.moments.event[bar.ended]
+            if began < window.end and (ended is None or ended >= window.first):
+                found.append(
+                    {
+                        "kind": printable(bar.kind, 60),
+                        "nodes": list(bar.nodes),
+                        "began": window.inside(began),
+                        "ended": -2 if ended is None else window.inside(ended),
+                        "from": self.moments.all[began].time - origin,
+                        "until": -1 if ended is None else self.moments.all[ended].time - origin,
+                        "text": texts.number(bar.words),
+                    }
+                )
+        return found
+
+    def _finding(self, finding: Finding, window: Window, texts: Texts) -> dict[str, Any]:
+        """A finding, and the steps that convict: of its events, and of the answers (the invocations, where
+        there is none) of its operations."""
+        places = {operation.op_id: index for index, operation in enumerate(self.trace.operations)}
+        indices = [places[op_id] for op_id in finding.operations if op_id in places]
+        events = [
+            self.moments.event[position]
+            for position in finding.events
+            if 0 <= position < len(self.trace.events)
+        ]
+        answers = [
+            answer if (answer := self.moments.answer[index]) >= 0 else self.moments.invoke[index]
+            for index in indices
+        ]
+        anomaly = BY_NAME[finding.anomaly]
+        topic = finding.topic
+        number = -1 if topic is None else self.partitions.get((topic, finding.partition), -1)
+        return {
+            "anomaly": finding.anomaly,
+            "check": printable(finding.check, 40),
+            "definition": anomaly.definition,
+            "breaks": anomaly.breaks,
+            "expected": printable(finding.expected, 600),
+            "seen": printable(finding.seen, 600),
+            "partition": number,
+            "offset": finding.offset,
+            "operations": [exact(self.trace.operations[index].op_id) for index in indices],
+            "steps": sorted({window.inside(step) for step in [*events, *answers] if window.holds(step)}),
+        }
+
+
+def _asked(operation: Operation) -> str:
+    """What a client asked for; a history without logs, such as a register's, names keys and arguments instead
+    of partitions."""
+    if operation.topic is None and operation.group is None:
+        return operation_words(operation).partition(" -> ")[0].removesuffix(" failed")
+    return request_in_words(operation)
+
+
+def _extras(operation: Operation) -> dict[str, Any]:
+    """Columns that only some operations fill."""
+    found: dict[str, Any] = {}
+    if operation.producer_id is not None:
+        found["producer"] = [
+            exact(operation.producer_id),
+            operation.producer_epoch,
+            operation.sequence,
+        ]
+    if operation.attempts > 1:
+        found["attempts"] = operation.attempts
+    if operation.acks is not None and operation.acks != -1:
+        found["acks"] = operation.acks
+    if operation.group is not None:
+        found["group"] = printable(operation.group, 60)
+        found["generation"] = operation.generation
+    if operation.strong:
+        found["strong"] = True
+    return found
+
+
+def _runs(known: Any) -> Iterator[list[Known]]:
+    """Neighbouring offsets that were learned together."""
+    run: list[Known] = []
+    for one in known:
+        last = run[-1] if run else None
+        together = last is not None and (
+            one.offset == last.offset + 1
+            and (one.epoch, one.operation, one.acknowledged, one.rival)
+            == (last.epoch, last.operation, last.acknowledged, last.rival)
+        )
+        if run and not together:
+            yield run
+            run = []
+        run.append(one)
+    if run:
+        yield run

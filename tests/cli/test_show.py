@@ -1,0 +1,94 @@
+"""`fencepost show`, and the pages of `fencepost replay`: which trace, where to, and what a mistake is
+answered with."""
+
+import json
+
+import pytest
+
+from fencepost.cli import run
+from fencepost.traces.jsonlines import read_traces, write_traces
+
+GOLDEN = "tests/checkers/golden/conformance.jsonl"
+STALE = "tests/checkers/linearizability/histories/stale-read.edn"
+
+
+def data_of(path):
+    """The data inside a page."""
+    text = path.read_text(encoding="utf-8")
+    return json.loads(text.split('id="data">', 1)[1].split("</script>", 1)[0])
+
+
+@pytest.fixture
+def golden(request):
+    """A file of several traces, wherever the tests were started."""
+    return request.config.rootpath / GOLDEN
+
+
+def test_one_trace_of_a_file(golden, tmp_path, capsys):
+    """--trace chooses it, --html names the page, and --json tells both."""
+    trace = next(read_traces(golden))
+    page = tmp_path / "a" / "page.html"
+    code = run(["show", str(golden), "--trace", str(trace.trace_id), "--html", str(page), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert told["html"] == str(page) and told["bytes"] == page.stat().st_size and told["exit_code"] == code
+    assert data_of(page)["views"][0]["trace"]["id"] == str(trace.trace_id)
+
+
+def test_the_only_trace_needs_no_number_and_the_page_its_name(golden, tmp_path, capsys, monkeypatch):
+    """A file with one trace; the page goes into this folder."""
+    monkeypatch.chdir(tmp_path)
+    write_traces(tmp_path / "mine.jsonl", [next(read_traces(golden))])
+    run(["show", "mine.jsonl"])
+    assert "Watch it: mine.html" in capsys.readouterr().out
+    assert (tmp_path / "mine.html").exists()
+
+
+def test_a_history_under_a_model_shows_an_order(request, tmp_path, capsys):
+    """Exit code 1 for a history that is not linearizable; the page has the order and what fits nowhere."""
+    page = tmp_path / "stale.html"
+    code = run(["show", str(request.config.rootpath / STALE), "--model", "register", "--html", str(page)])
+    part = data_of(page)["views"][0]["sequential"]["parts"][0]
+    assert code == 1 and part["culprit"] == "3" and part["order"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["show", "{golden}"], "several traces"),
+        (["show", "{golden}", "--trace", "987654"], "none with this id"),
+        (["show", "{tmp}/nothing.jsonl"], "nothing there"),
+        (["show", "{golden}", "--format", "no-such"], "expected --format out of"),
+        (["show", "{golden}", "--timeout", "3"], "expected --model with"),
+        (["show", "{golden}", "--model", "register", "--checks", "log"], "expected --model without --checks"),
+        (["replay", "--seed", "1", "--beside", "healthy"], "expected --html with --beside"),
+        (["replay", "--seed", "1", "--html", "{tmp}/x.html", "--beside", "healthy"], "a plan with a bug"),
+    ],
+)
+def test_mistakes_are_one_sentence(arguments, says, golden, tmp_path, capsys):
+    """Exit code 2, and what was expected."""
+    code = run([argument.format(golden=golden, tmp=tmp_path) for argument in arguments])
+    assert code == 2
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_replay_writes_the_broken_run_next_to_the_healthy_one(tmp_path, capsys):
+    """Two views with one clock: the same plan with its bug and without."""
+    page = tmp_path / "both.html"
+    run(
+        [
+            "replay",
+            "--seed",
+            "20",
+            "--bug",
+            "KIP-101",
+            "--no-timeline",
+            "--html",
+            str(page),
+            "--beside",
+            "healthy",
+        ]
+    )
+    broken, healthy = data_of(page)["views"]
+    assert (broken["name"], healthy["name"]) == ("broken", "healthy")
+    assert broken["findings"] and not [one for one in healthy["findings"] if one["check"] != "conformance"]
+    assert "Watch it:" in capsys.readouterr().out
