@@ -108,6 +108,7 @@ class HostedCluster(WorkingCluster):
             listen=self.listen,
         )
         self.world, self.scheduler = self.system.world, self.system.world.scheduler
+        self.simulation = self.system.simulation
         self.broker_ids = self.system.brokers
 
     # ---- the record

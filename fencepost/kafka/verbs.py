@@ -284,7 +284,7 @@ class Verbs:
         def look() -> dict[str, Any]:
             hosts, full_at = system.world.hosts, cluster.full_at
             return {
-                "healthy": system._healthy(),
+                "healthy": system.simulation.healthy(),
                 "controller": cluster.observed_state.controller,
                 "running": [
                     broker for broker in system.brokers if hosts[broker].up and not hosts[broker].paused

@@ -25,16 +25,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define, field
 
 from fencepost import __version__
-from fencepost.impl.admin.cluster import ClusterTopics, read_cluster, read_states
-from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.core.core_interface import StopRequested
-from fencepost.impl.core.files import FileSystem
-from fencepost.impl.core.procedures import ZooKeeperSteps
 from fencepost.impl.messages.broker_api import TopicPartition
-from fencepost.impl.zookeeper import znodes
-from fencepost.impl.zookeeper.interface import Data, GetData
-from fencepost.sim.host import Host, Observer
+from fencepost.sim.host import Observer
 from fencepost.sim.scheduler import MILLISECOND, NO_BOUND, SECOND
 from fencepost.sim.world import World
 from fencepost.sim.zookeeper import Commit
@@ -42,7 +35,7 @@ from fencepost.systems.gateway import Gateway
 from fencepost.systems.loop_thread import LoopThread
 from fencepost.systems.pace import Pace
 from fencepost.systems.real_disk import RealDisk
-from fencepost.systems.requests import carry_out
+from fencepost.systems.simulation import Simulation
 from fencepost.systems.system import Inside, Pair, System
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_, PlanError
@@ -56,10 +49,6 @@ NEAR = NetworkOptions(latency_min_us=1, latency_tail_us=0, latency_max_us=1)
 """The network of an embedded cluster: as near to no delay as the simulator has."""
 FREE = DiskOptions(write_us=0, fsync_us=0)
 """Its disks: calls take no virtual time; what a power loss leaves is as ever."""
-START_MS = 60_000
-"""Of virtual time for the brokers to register, unpaced: far above a session time-out and an election."""
-STEP_MS = 5
-"""How often the start looks whether it is over."""
 HOUSEKEEPING = SECOND
 """Between two looks at what grows."""
 WRITE_BACK_S = 30
@@ -123,6 +112,8 @@ class Embedded:
     wall: Callable[[], int] = time.monotonic_ns
     """The wall clock, nanoseconds; it must never go back."""
     world: World = field(init=False)
+    simulation: Simulation = field(init=False)
+    """Its brokers, in virtual time; to be used in the loop's thread."""
     gateway: Gateway = field(init=False)
     pace: Pace = field(init=False)
     thread: LoopThread = field(factory=partial(LoopThread, "fencepost cluster"), init=False)
@@ -149,13 +140,12 @@ class Embedded:
             on_commit=self.on_commit,
             maximum_events=NO_BOUND,
         )
+        self.simulation = Simulation(world=self.world, options=self.options, parts=self.parts)
         self.gateway = Gateway(self.world.network)
         time_of_day = time.time_ns()  # records carry it: retention and offsets by timestamp mean the wall's
         for broker in self.brokers:
-            host = self.world.add_host(
+            host = self.simulation.add(
                 broker,
-                partial(self._make_broker, broker),
-                zookeeper=True,
                 clock_offset=time_of_day,
                 disk=self._real_disk(broker),
                 sender=self.gateway,
@@ -177,9 +167,6 @@ class Embedded:
     ) -> None:
         self.close()
 
-    def _make_broker(self, broker: int, files: FileSystem, now: int) -> Broker:
-        return make_broker(broker, self.options, files, self.parts, now)
-
     def _real_disk(self, broker: int) -> RealDisk | None:
         if self.directory is None:
             return None
@@ -200,29 +187,13 @@ class Embedded:
         """Start everything; returns once every broker is registered and there is a controller."""
         self.thread.start()
         try:
-            self.thread.call(self._start_brokers)
+            self.thread.call(self.simulation.start)  # unpaced: nobody is connected yet
             if self.listen:
                 self.thread.run(self._open())
             self.thread.call(self.pace.start)
         except BaseException:
             self.close()
             raise
-
-    def _start_brokers(self) -> None:
-        """Unpaced: nobody is connected yet, so that nobody sees how fast time goes."""
-        world = self.world
-        for broker in self.brokers:
-            world.start(broker)
-        deadline = world.now + START_MS * MILLISECOND
-        while not self._healthy():
-            if world.now >= deadline:
-                raise EnvironmentError_(
-                    expected=f"every broker registered within {START_MS} ms of virtual time",
-                    seen=f"{len(self._read(read_cluster(())).brokers)} of {self.options.brokers}",
-                    where=repr(self),
-                    hint="are time-outs in the options too short for its network?",
-                )
-            world.run_until(world.now + STEP_MS * MILLISECOND)
 
     async def _open(self) -> None:
         from fencepost.systems.listeners import (
@@ -312,41 +283,12 @@ class Embedded:
     def healthy(self) -> bool:
         """Whether every broker is registered, there is a controller, and each partition has a live leader, of
         which all brokers know, and a full ISR."""
-        return self.do(self._healthy)
-
-    def _read(self, steps: ZooKeeperSteps) -> Any:
-        return carry_out(steps, self.world.admin)
-
-    def _healthy(self) -> bool:
-        seen: ClusterTopics = self._read(read_cluster())
-        if seen.brokers != self.brokers or not isinstance(self.world.admin(GetData(znodes.CONTROLLER)), Data):
-            return False
-        cores = [self.world.hosts[broker].core for broker in self.brokers]
-        if not all(core is not None and core.metadata.live_brokers == self.brokers for core in cores):
-            return False
-        return self._led(seen.partitions(), in_sync=True)
+        return self.do(self.simulation.healthy)
 
     def led(self, keys: Collection[TopicPartition]) -> bool:
         """Whether each of these partitions has a leader that leads, and of which all brokers know that
         run."""
-        return self.do(self._led, keys)
-
-    def _led(self, keys: Collection[TopicPartition], *, in_sync: bool = False) -> bool:
-        """in_sync: and a full ISR."""
-        states = self._read(read_states(keys)) if keys else {}
-        cores = {broker: self.world.hosts[broker].core for broker in self.brokers}
-        for key in keys:
-            state = states.get(key)
-            leader = None if state is None else cores.get(state.leader)
-            replica = None if leader is None else leader.replicas.partitions.get(key)
-            if state is None or replica is None or replica.leader != state.leader:
-                return False
-            known = (state.leader, state.leader_epoch)
-            if any(core is not None and core.metadata.leaders.get(key) != known for core in cores.values()):
-                return False
-            if in_sync and not (set(replica.replicas) == set(replica.isr) == set(state.isr)):
-                return False
-        return True
+        return self.do(self.simulation.led, keys)
 
     def bootstrap_servers(self) -> str:
         """Addresses for Kafka's clients."""
@@ -382,47 +324,35 @@ class Embedded:
 
     def kill(self, broker: int) -> None:
         """End its process at once."""
-        self._host(broker)
-        self.do(self.world.crash, broker)
+        self.do(self.simulation.kill, broker)
 
     def pause(self, broker: int) -> None:
         """Let its process stand still."""
-        self._host(broker)
-        self.do(self.world.pause, broker)
+        self.do(self.simulation.pause, broker)
 
     def resume(self, broker: int) -> None:
         """Let it go on."""
-        self._host(broker)
-        self.do(self.world.resume, broker)
+        self.do(self.simulation.resume, broker)
 
     def stop(self, broker: int) -> None:
         """Ask it to stop: controlled shutdown."""
-        self.do(self._host(broker).accept, StopRequested())
+        self.do(self.simulation.stop, broker)
 
     def restart(self, broker: int) -> None:
         """Start the process of a broker that is down."""
-        host = self._host(broker)
-        self.do(lambda: None if host.up else host.start())
+        self.do(self.simulation.restart, broker)
 
     def power_off(self, broker: int) -> None:
         """Its host loses power. Raises UnsupportedError on real files."""
-        self._host(broker)
-        self.do(self.world.power_loss, broker)
+        self.do(self.simulation.power_off, broker)
 
     def cut(self, name: str, pairs: Iterable[Pair]) -> None:
         """Nothing gets over these directed links until `heal(name)`."""
-        self.do(self.world.block, name, tuple(pairs))
+        self.do(self.simulation.cut, name, tuple(pairs))
 
     def heal(self, name: str) -> None:
         """End the cut of this name."""
-        self.do(self.world.heal, name)
-
-    def _host(self, broker: int) -> Host:
-        if broker not in self.brokers:
-            raise PlanError(
-                expected=f"a broker from 1 to {self.options.brokers}", seen=str(broker), where=repr(self)
-            )
-        return self.world.hosts[broker]
+        self.do(self.simulation.heal, name)
 
 
 if TYPE_CHECKING:

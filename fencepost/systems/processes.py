@@ -240,13 +240,14 @@ class ProcessCluster:
 
     def start(self, broker: int) -> None:
         """Start the process of a broker that is dead, on its files."""
-        if state(self._known(broker).process) != "dead":
+        if state(self.known(broker).process) != "dead":
             raise ClusterError(
                 expected="a broker that is dead", seen="one that runs", where=f"broker {broker}"
             )
         self._start_broker(broker)
 
-    def _known(self, broker: int) -> BrokerProcess:
+    def known(self, broker: int) -> BrokerProcess:
+        """The process of a broker. Raises ClusterError for one that is none."""
         if broker not in self.state.brokers:
             raise ClusterError(
                 expected=f"one of the brokers {', '.join(map(str, self.state.brokers))}",
@@ -256,7 +257,7 @@ class ProcessCluster:
         return self.state.brokers[broker]
 
     def _running(self, broker: int) -> ProcessId:
-        process = self._known(broker).process
+        process = self.known(broker).process
         if state(process) == "dead":
             raise ClusterError(expected="a broker that runs", seen="a dead one", where=f"broker {broker}")
         return process
@@ -312,7 +313,7 @@ class ProcessCluster:
     def wait_for_process(self, broker: int, wanted: str, seconds: float) -> None:
         """Wait until the system shows this broker's process as running, paused or dead."""
         deadline = time.monotonic() + seconds
-        while (seen := state(self._known(broker).process)) != wanted:
+        while (seen := state(self.known(broker).process)) != wanted:
             if time.monotonic() > deadline:
                 raise EnvironmentError_(
                     expected=f"a process that is {wanted}", seen=seen, where=f"broker {broker}"

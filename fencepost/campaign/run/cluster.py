@@ -17,9 +17,8 @@ from fencepost.campaign.faults.roles import follows, resolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.run.recorder import Recorder
 from fencepost.campaign.swarm.producers import make_client
-from fencepost.impl.broker.broker import make_broker
 from fencepost.impl.broker.parts import Parts
-from fencepost.impl.core.core_interface import Core, StopRequested
+from fencepost.impl.core.core_interface import Core
 from fencepost.impl.core.files import FileSystem
 from fencepost.impl.log.batch.batch_file import frames
 from fencepost.impl.log.batch.header import CRC_START, CorruptBatchError
@@ -29,6 +28,7 @@ from fencepost.impl.zookeeper.interface import Create
 from fencepost.sim.disk import PowerLossReport
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import FIRST_CLIENT_NODE, World
+from fencepost.systems.simulation import Simulation
 from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.plan import Fault, Plan, TopicOptions
@@ -50,6 +50,7 @@ class FaultyCluster(Recorder):
     kinds: ClassVar[Mapping[str, FaultKind]] = FAULTS
     plan: Plan
     world: World = field(init=False)
+    simulation: Simulation = field(init=False)
     parts: Parts = field(init=False)
     broker_ids: tuple[int, ...] = field(init=False)
     active: dict[int, tuple[Fault, int]] = field(factory=dict)
@@ -67,13 +68,11 @@ class FaultyCluster(Recorder):
         self.scheduler = self.world.scheduler
         self.parts = parts_with(self.plan.cluster.bugs)
         self.broker_ids = tuple(range(1, self.plan.cluster.brokers + 1))
+        self.simulation = Simulation(world=self.world, options=self.plan.cluster, parts=self.parts)
         for broker in self.broker_ids:
-            self.world.add_host(broker, partial(self._make_broker, broker), zookeeper=True)
+            self.simulation.add(broker)
 
     # ---- assembly
-
-    def _make_broker(self, broker: int, files: FileSystem, now: int) -> Core:
-        return make_broker(broker, self.plan.cluster, files, self.parts, now)
 
     def _make_client(self, process: int, files: FileSystem, now: int) -> Core:
         return make_client(self.plan, self.parts, process, self.broker_ids, healing=self.healing)
@@ -274,7 +273,7 @@ class FaultyCluster(Recorder):
     def stop_cleanly(self, node: int, delay_ms: int) -> None:
         """Ask the process to stop; `halted` tells when it has."""
         self.stopping[node] = delay_ms
-        self.world.hosts[node].accept(StopRequested())
+        self.simulation.stop(node)
 
     def halted(self, node: int, reason: str) -> None:
         """A broker ended itself: it had been asked to, or its disk failed."""

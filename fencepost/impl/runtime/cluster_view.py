@@ -16,12 +16,14 @@ from fencepost.impl.zookeeper.interface import Data, GetData
 
 @frozen(kw_only=True)
 class ClusterView:
-    """answers: the server was there. controller: -1 if there is none. leaders: of every partition whose topic is assigned; -1: none yet."""
+    """answers: the server was there. controller: -1 if there is none. leaders: of every partition whose topic is assigned; -1: none yet. under_replicated:
+    those of them of which an assigned replica is not in the ISR."""
 
     answers: bool = False
     registered: frozenset[int] = frozenset()
     controller: int = -1
     leaders: Mapping[TopicPartition, int] = Factory(dict)
+    under_replicated: frozenset[TopicPartition] = frozenset()
 
 
 def view(address: str) -> ClusterView:
@@ -36,4 +38,10 @@ def view(address: str) -> ClusterView:
             registered=frozenset(cluster.brokers),
             controller=znodes.decode_controller(controller.data) if isinstance(controller, Data) else -1,
             leaders={key: states[key].leader if key in states else -1 for key in keys},
+            under_replicated=frozenset(
+                key
+                for key in keys
+                if key not in states
+                or not set(cluster.topics[key.topic].assignment[key.partition]) <= set(states[key].isr)
+            ),
         )
