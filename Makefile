@@ -16,8 +16,8 @@ JOBS ?= auto
 # More arguments: make test ARGS='-k timeline', make demo ARGS='--help'.
 ARGS ?=
 
-# What `make bench` runs, in this order.
-BENCHES ?= $(shell grep -l __main__ bench/*.py)
+# What `make bench` runs, in this order. bench/viewer.py wants a Chromium: run it by itself.
+BENCHES ?= $(filter-out bench/viewer.py,$(shell grep -l __main__ bench/*.py))
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -68,6 +68,14 @@ sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healt
 .PHONY: healthy
 healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementation over all profiles must find nothing (into out/healthy)
 	$(BIN)/python -m tools.healthy $(ARGS)
+
+.PHONY: fuzz
+fuzz: $(READY) ## an hour, resumable: every kind of message with odd fields, to brokers and coordinators (ARGS='--seconds 600 --seed 7')
+	$(BIN)/python -m tools.fuzz $(ARGS)
+
+.PHONY: viewer-browser
+viewer-browser: $(READY) ## the viewer's pages in a real Chromium, moment by moment (else skipped by name)
+	FENCEPOST_BROWSER=all $(BIN)/python -m pytest -q tests/viewer/test_browser.py $(ARGS)
 
 .PHONY: track-record
 track-record: $(READY) ## an hour, resumable: seeds needed for every planted bug, in five ranges, into docs/track-record.md
