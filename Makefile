@@ -71,7 +71,7 @@ healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementat
 
 .PHONY: fuzz
 fuzz: $(READY) ## an hour, resumable: every kind of message with odd fields, to brokers and coordinators (ARGS='--seconds 600 --seed 7')
-	$(BIN)/python -m tools.fuzz $(ARGS)
+	$(BIN)/python -m tools.fuzz --seconds 3600 $(ARGS)
 
 .PHONY: viewer-browser
 viewer-browser: $(READY) ## the viewer's pages in a real Chromium, moment by moment (else skipped by name)
