@@ -80,6 +80,10 @@ class HostedCluster(WorkingCluster):
     """Virtual time at which the record was full; None while it is not."""
     faults: int = field(default=0, init=False)
     """That were asked for so far; ids of faults are numbers below."""
+    _first_of_chaos: int = field(default=0, init=False)
+    """Id of the first fault of the last chaos."""
+    _end_of_chaos: int = field(default=0, init=False)
+    """Above the id of its last one; not above the first once it was healed."""
     _refusals: dict[int, str] = field(factory=dict, init=False)
     """Why a fault could not begin, by its id."""
     _restarts: dict[int, int] = field(factory=dict, init=False)
@@ -183,16 +187,28 @@ class HostedCluster(WorkingCluster):
 
     def _skipped(self, fault: Fault, reason: str) -> None:
         super()._skipped(fault, reason)
-        self._refusals[fault.fault_id] = reason
+        if not self.budgeted(fault):
+            self._refusals[fault.fault_id] = reason
+
+    def budgeted(self, fault: Fault) -> bool:
+        """Faults that somebody asks for by name begin; those of chaos only within the budget."""
+        return self._first_of_chaos <= fault.fault_id < self._end_of_chaos
 
     def chaos(self, faults: tuple[Fault, ...]) -> None:
-        """Begin these faults at their times from now, each within the budget or not at all."""
+        """Begin these faults at their times from now, each within the fault budget or not at all. Those of an
+        earlier chaos that have not begun by now never do."""
         for fault in faults:
             self._known(fault.kind)
-        for fault in faults:
-            numbered = evolve(fault, fault_id=self.faults)
-            self.faults += 1
-            self.world.scheduler.after(fault.at_ms * MILLISECOND, self.meet, numbered)
+        self._first_of_chaos, self.faults = self.faults, self.faults + len(faults)
+        self._end_of_chaos = self.faults
+        for number, fault in enumerate(faults, self._first_of_chaos):
+            self.world.scheduler.after(
+                fault.at_ms * MILLISECOND, self._meet_chaos, evolve(fault, fault_id=number)
+            )
+
+    def _meet_chaos(self, fault: Fault) -> None:
+        if self.budgeted(fault):
+            self.meet(fault)
 
     def _known(self, kind: str) -> FaultKind:
         known = self.kinds.get(kind)
@@ -227,6 +243,7 @@ class HostedCluster(WorkingCluster):
 
     def heal(self) -> None:
         """End every fault, and let every broker run; faults may begin again after it."""
+        self._end_of_chaos = self._first_of_chaos
         super().heal()
         self.healing = False
 

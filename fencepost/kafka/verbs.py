@@ -133,7 +133,8 @@ class Verbs:
 
     def chaos(self, seed: int, for_ms: int = 10_000, profile: str = "default", topic: str = "t") -> int:
         """Faults of a seed, drawn as a campaign draws them around this topic's leaders; each within the
-        budget or not at all. Answers how many; they begin from now on. `heal` ends what is left of them."""
+        fault budget or not at all. Answers how many were drawn; they begin from now on. `heal` ends those
+        that have begun, and the others never begin."""
         bounds = profile_named(profile, ())
         partitions = len(self._assignment(topic)) or 1
         options = TopicOptions(name=topic, partitions=min(partitions, 64))

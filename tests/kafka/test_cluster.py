@@ -14,6 +14,7 @@ from fencepost.traces.errors import EnvironmentError_, FencepostError, PlanError
 from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.plan import Fault
 from tests.kafka.clients import appended, consumer, produce, producer
 from tests.systems.lab import until
 
@@ -193,6 +194,44 @@ def test_chaos_is_within_the_budget_and_its_record_is_ok(seed):
         until(lambda: kafka.status()["time_ms"] > begun + 1_500, "the end of the chaos")
         kafka.end()
         assert kafka.verdict().decision is Decision.OK, kafka.verdict()
+
+
+def crashes(at_ms):
+    return tuple(
+        Fault(fault_id=number, kind="crash", at_ms=at_ms, duration_ms=5_000, target=f"broker {number}")
+        for number in (1, 2, 3)
+    )
+
+
+def began(kafka):
+    events = kafka.run.cluster.system.do(lambda: list(kafka.run.cluster.events))
+    return sum(event.name is Name.FAULT_BEGAN for event in events)
+
+
+def test_chaos_asks_the_budget_and_a_person_does_not():
+    """Rule: of three crashes at once chaos begins fewer, so that partitions keep a leader; three that are asked for by name all begin."""
+    with fencepost.kafka.cluster(brokers=3) as kafka:
+        kafka.create_topic("t")
+        kafka.run.cluster.system.do(kafka.run.cluster.chaos, crashes(0))
+        time_ms = kafka.status()["time_ms"]
+        until(lambda: kafka.status()["time_ms"] > time_ms + 50, "the faults")
+        assert 0 < began(kafka) < 3
+        kafka.heal()
+        before = began(kafka)
+        for broker in (1, 2, 3):
+            kafka.crash(broker)
+        assert began(kafka) == before + 3
+
+
+def test_what_chaos_has_not_begun_is_healed_too():
+    """Rule: after heal no fault of an earlier chaos begins."""
+    with fencepost.kafka.cluster(brokers=3) as kafka:
+        kafka.create_topic("t")
+        kafka.run.cluster.system.do(kafka.run.cluster.chaos, crashes(300))
+        kafka.heal()
+        time_ms = kafka.status()["time_ms"]
+        until(lambda: kafka.status()["time_ms"] > time_ms + 600, "the time of the faults")
+        assert began(kafka) == 0
 
 
 def test_one_broker_is_enough():

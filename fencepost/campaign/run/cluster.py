@@ -209,7 +209,7 @@ class FaultyCluster(Recorder):
             return f"there is a {fault.kind} already"
         if kind.disk and self._sick_disk(node):
             return f"the disk of broker {node} has a fault already"
-        if self.plan.budget.outside == "allow":
+        if not self.budgeted(fault):
             return ""
         return outside_budget(
             kind,
@@ -219,6 +219,10 @@ class FaultyCluster(Recorder):
             stopped=self.stopped(),
             powerless=self._powerless(),
         )
+
+    def budgeted(self, fault: Fault) -> bool:
+        """Whether the fault budget decides about this fault."""
+        return self.plan.budget.outside != "allow"
 
     def _began(self, fault: Fault, node: int, other: int | None = None) -> None:
         detail = {"fault": fault.fault_id, "target": fault.target, "parameter": fault.parameter}
