@@ -97,7 +97,7 @@ def test_a_group_goes_on_when_its_coordinator_moves_and_crashes():
             seen |= reader.read(10)
             before = phases(kafka).count("PreparingRebalance")
             kafka.rebalance("g")
-            until(lambda: not reader.client.poll(50) and settled(kafka, before), "the end of a rebalance")
+            until(lambda: not reader.poll(50) and settled(kafka, before), "the end of a rebalance")
             with pytest.raises(PlanError, match="group nobody with members at work, saw none"):
                 kafka.rebalance("nobody")
             kafka.crash(moved, for_ms=1_500)

@@ -141,9 +141,9 @@ def test_kafka_python_produces_with_each_acks_and_codec_and_reads_all_back(lab):
             assert all(future.get(BOUND_S).topic == "kafka-python" for future in told)
             producer.close()
             count += 6
-    consumer = KafkaConsumer(
-        "kafka-python", bootstrap_servers=lab.bootstrap, group_id="python", auto_offset_reset="earliest"
-    )
+    consumer = KafkaConsumer(bootstrap_servers=lab.bootstrap, group_id="python", auto_offset_reset="earliest")
+    consumer.partitions_for_topic("kafka-python")  # known before it joins, so that it joins once
+    consumer.subscribe(["kafka-python"])
     read = [next(consumer).value for _ in range(count)]
     assert sorted(read) == sorted(b"%d" % number for _ in range(15) for number in range(6))
     consumer.close()
