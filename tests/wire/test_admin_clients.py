@@ -92,6 +92,18 @@ def until(seen, what):
     return found
 
 
+def until_shown(client, topic, partitions):
+    """Wait until whichever broker is asked shows the topic with so many partitions, each in sync: brokers hear of
+    changes one after another."""
+
+    def shown():
+        parts = client.list_topics(topic, BOUND_S).topics[topic].partitions.values()
+        return len(parts) == partitions and all(part.isrs and part.leader > 0 for part in parts)
+
+    for _ in range(3):  # librdkafka asks another broker each time
+        until(shown, f"{topic} with {partitions} partitions")
+
+
 @contextmanager
 def member(lab, group, topic):
     """A consumer of a stable group."""
@@ -112,15 +124,16 @@ def test_librdkafka_creates_describes_grows_and_deletes_topics(lab, librdkafka):
     """As `kafka-topics` does it: what is created is there at once, what is deleted is not, and its name is free."""
     topic = NewTopic("rd", 2, 3, config={"retention.ms": "1000"})
     done(librdkafka.create_topics([topic]))
+    until_shown(librdkafka, "rd", 2)
     (described,) = done(librdkafka.describe_topics(TopicCollection(["rd"]))).values()
     assert [len(part.replicas) for part in described.partitions] == [3, 3]
     assert all(part.leader.id in (1, 2, 3) and len(part.isr) == 3 for part in described.partitions)
     done(librdkafka.create_partitions([NewPartitions("rd", 3)]))
-    assert len(librdkafka.list_topics("rd", BOUND_S).topics["rd"].partitions) == 3
+    until_shown(librdkafka, "rd", 3)
     write(lab, "rd", 1, partition=2)
     done(librdkafka.delete_topics(["rd"]))
     done(librdkafka.create_topics([NewTopic("rd", 1, 1)]))
-    assert len(librdkafka.list_topics("rd", BOUND_S).topics["rd"].partitions) == 1
+    until_shown(librdkafka, "rd", 1)
 
 
 def test_librdkafka_hears_why_not(librdkafka):
@@ -229,6 +242,7 @@ def test_kafka_python_administers_topics_and_configurations(lab):
         client.create_topics(
             {"py": {"configs": {"retention.ms": "1000"}}, "py2": {"assignments": {0: [2, 1]}}}
         )
+        until(lambda: all(topic["partitions"] for topic in client.describe_topics(["py", "py2"])), "topics")
         found = {topic["name"]: topic["partitions"] for topic in client.describe_topics(["py", "py2"])}
         assert len(found["py"]) == 1 and len(found["py"][0]["replica_nodes"]) == 3
         assert found["py2"][0]["replica_nodes"] == [2, 1]
@@ -323,6 +337,23 @@ def test_kafka_python_sees_the_cluster(lab):
 # ---- aiokafka
 
 
+async def partitions_of(client, topic):
+    (found,) = await client.describe_topics([topic])
+    return len(found["partitions"])
+
+
+async def listed(client, topic):
+    return topic in await client.list_topics()
+
+
+async def until_async(ask, wanted):
+    """Ask again until the answer is the wanted one: brokers hear of changes one after another."""
+    deadline = time.monotonic() + BOUND_S
+    while (seen := await ask()) != wanted:
+        assert time.monotonic() < deadline, seen
+        await asyncio.sleep(0.02)
+
+
 def test_aiokafka_administers(lab):
     """The lowest versions of most requests."""
 
@@ -336,8 +367,9 @@ def test_aiokafka_administers(lab):
             again = await client.create_topics(new)
             assert [tuple(each)[:2] for each in again.topic_errors] == [("aio", 36)]
             await client.create_partitions({"aio": aio.NewPartitions(2)})
-            (topic,) = await client.describe_topics(["aio"])
-            assert len(topic["partitions"]) == 2
+            await until_async(
+                lambda: partitions_of(client, "aio"), 2
+            )  # whichever broker is asked hears of it
             resource = AioResource(ConfigResourceType.TOPIC, "aio", None)
             (found,) = await client.describe_configs([resource])
             values = {entry[0]: entry[1] for entry in found.resources[0][4]}
@@ -354,7 +386,7 @@ def test_aiokafka_administers(lab):
             cluster = await client.describe_cluster()
             assert len(cluster["brokers"]) == 3
             await client.delete_topics(["aio"])
-            assert "aio" not in await client.list_topics()
+            await until_async(lambda: listed(client, "aio"), False)
         finally:
             await client.close()
 
