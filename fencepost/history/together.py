@@ -12,9 +12,11 @@ take turns where they await, and only there.
 
 import asyncio
 import inspect
+import math
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -37,19 +39,27 @@ FIRST_LINES = 4
 each time, so that an operation of n lines has about log2(n) pauses."""
 OWN = str(Path(__file__).parent)
 """Files of the recorder, where nobody needs to pause."""
+HURRY_S = 2.0
+"""For so long the clients of one call are paused and take turns quickly. A race on a fast service shows within
+milliseconds; a slow service, or a busy process that makes each turn long, gets its own speed back."""
 MOST_CLIENTS = 1_000
 """Each is a thread, or a task."""
 TIMEOUT_S = 60.0
+DEEPEST = 6
+"""Lines of a late client's stack that its error shows."""
 
 
 @define(eq=False)
 class Client:
-    """One client. random: draws its pauses. reach: from how many lines the next distance is drawn. left:
-    lines until the next pause, 0 outside of operations."""
+    """One client, and when it pauses."""
 
     random: Random
+    # from how many lines the next distance is drawn
     reach: int = FIRST_LINES
+    # lines until the next pause; 0 outside of operations, and when there are no more pauses
     left: int = 0
+    # on the clock of time.monotonic, in seconds: no pause in an operation that begins later
+    until: float = math.inf
 
     def pause(self) -> None:
         """Let other threads run for a moment."""
@@ -57,6 +67,8 @@ class Client:
 
     def begin(self) -> None:
         """In a thread, an operation begins."""
+        if time.monotonic() > self.until:
+            return
         self.pause()
         self.reach = FIRST_LINES
         self.left = self.random.randint(1, self.reach)
@@ -148,7 +160,10 @@ class _Threads:
     def run(self) -> list[Any]:
         """The results in the order of the clients. Raises what the first client raised, FencepostError where
         one does not end."""
-        end = time.monotonic() + self.deadline_s
+        begin = time.monotonic()
+        end = begin + self.deadline_s
+        for client in self.clients:
+            client.until = begin + HURRY_S
         threads = [
             threading.Thread(target=self.work, args=(number,), daemon=True, name=f"client {number}")
             for number in range(len(self.clients))
@@ -157,11 +172,13 @@ class _Threads:
             for thread in threads:
                 thread.start()
             for thread in threads:
-                thread.join(max(0.0, end - time.monotonic()))
+                thread.join(max(0.0, min(end, begin + HURRY_S) - time.monotonic()))
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
         late = [number for number, thread in enumerate(threads) if thread.is_alive()]
         _raise_first(self.errors)
         if late:
-            raise _too_late(late[0], self.deadline_s)
+            raise _too_late(late[0], self.deadline_s, _place_of(threads[late[0]]))
         return [self.results[number] for number in range(len(threads))]
 
 
@@ -213,10 +230,17 @@ def _raise_first(errors: dict[int, BaseException]) -> None:
         raise errors[number]
 
 
-def _too_late(client: int, deadline_s: float) -> FencepostError:
+def _place_of(thread: threading.Thread) -> str:
+    """Where a thread is now: its innermost lines, the last one first. Empty when it has ended."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    stack = traceback.extract_stack(frame, limit=DEEPEST) if frame is not None else []
+    return " < ".join(f"{Path(one.filename).name}:{one.lineno} ({one.name})" for one in reversed(stack))
+
+
+def _too_late(client: int, deadline_s: float, place: str = "") -> FencepostError:
     return FencepostError(
         expected=f"that each client ends within {deadline_s:g} s",
-        seen=f"that client {client} still runs",
+        seen=f"that client {client} still runs" + (f" in {place}" if place else ""),
         where="clients",
         hint="give a longer timeout_s, or a time-out to what the client waits for",
     )

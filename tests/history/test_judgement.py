@@ -108,7 +108,7 @@ def test_threads_around_a_store(broken):
             put(f"k{number % 2}", f"{name}-{number}")
             get(f"k{number % 2}")
 
-    history.clients(4, work)
+    history.clients(4, work, timeout_s=600)
     if broken:
         with pytest.raises(NotLinearizableError):
             assert_linearizable(history, "key-value")
