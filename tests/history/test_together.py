@@ -146,31 +146,6 @@ async def awaited(history: History, count: int, function, **more):
     return await history.clients(count, function, **more)
 
 
-def test_the_hurry_ends(monkeypatch) -> None:
-    """Rule: pauses and quick turns last for a bounded time, so that a slow service gets its own speed back."""
-    monkeypatch.setattr(module, "HURRY_S", 0.0)
-    paused: list[int] = []
-    monkeypatch.setattr(module.Client, "pause", lambda self: paused.append(1))
-    before, goes_on, seen = sys.getswitchinterval(), threading.Event(), []
-
-    def client(number: int) -> None:
-        for _ in range(2_000):  # bounded; the main thread gives the interval back meanwhile
-            seen.append(sys.getswitchinterval())
-            if seen[-1] == before:
-                return
-            goes_on.wait(0.005)
-
-    history = History()
-
-    def recording(number: int) -> None:
-        with history.operation("write", argument=1):
-            client(number)
-
-    history.clients(2, recording)
-    assert seen[-1] == before
-    assert paused == []
-
-
 def test_a_client_that_does_not_end_is_named() -> None:
     """Rule: the wait for clients has a bound; which one still runs, and where, is said."""
     end = threading.Event()

@@ -125,19 +125,26 @@ class Guard:
 def _settle(
     done: threading.Event, raised: threading.Event, lock: threading.Lock, thread: ctypes.c_ulong
 ) -> None:
-    """Stop the watchdog; an exception of its that has not arrived yet is taken back, one that arrives here asks for another try.
+    """Stop the watchdog, and let what it raised arrive here.
 
-    Nothing is taken back where nothing was raised: CPython 3.11 then looks for an exception at every call, for ever.
+    An exception that is taken back (with NULL) leaves CPython 3.11 looking for one at every call, for ever, and a
+    thread that is traced then never gets past the beginning of a function. So one more is raised, which
+    replaces the one that may be under way; when it has arrived, nothing is left.
     """
+    asked = False
     while True:
         try:
             with lock:
                 done.set()
-                if raised.is_set():
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)
-            return
+            if not raised.is_set():
+                return
+            asked = True
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))
+            while True:
+                pass  # it arrives at the next turn
         except LimitReached:
-            continue
+            if asked:
+                return
 
 
 def memory_words(limit: int) -> str:

@@ -1,6 +1,8 @@
 """The parts of the engine by themselves: limits, the table of steps, prefixes, the bounds of shrinking, proofs in words."""
 
 import math
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -259,6 +261,41 @@ def test_a_proof_in_words() -> None:
     found = explain.bare_finding([*part, asked(11, "write", 0, None, argument="1")], model, "k")
     assert found.operations == tuple(range(10)) and " on k " in found.expected
     assert " on " not in explain.bare_finding(part, model, "").expected
+
+
+AFTER_A_LIMIT = """
+import faulthandler, sys, threading
+from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
+
+faulthandler.dump_traceback_later(60, exit=True)  # a process that hangs ends, and says where
+for _ in range(20):
+    try:
+        with Guard(SearchLimits(timeout_s=0.001)).watching():
+            while True:
+                pass
+    except LimitReached:
+        pass
+
+def traced():
+    return sum(number for number in range(10))
+
+def work():
+    sys.settrace(lambda frame, event, argument: None)
+    seen.append(traced())
+
+seen = []
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(seen)
+"""
+
+
+def test_nothing_is_left_of_a_limit_that_was_reached() -> None:
+    """Rule: after a limit was reached the interpreter looks for no exception any more. Where it does, a traced
+    thread of CPython 3.11 stays at the beginning of a function for ever (planted once by taking back)."""
+    done = subprocess.run([sys.executable, "-c", AFTER_A_LIMIT], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[45]\n"), done.stderr
 
 
 def test_the_watchdog_goes_with_what_it_watched() -> None:
