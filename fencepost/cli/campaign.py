@@ -80,6 +80,11 @@ MOST_NAMED = 5
     help="Worker processes here (--jobs), or the executors of Spark (--master).",
 )
 @click.option("--master", show_default="what spark-submit says, or else local[*]", help="Where Spark runs.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the result as a page too, with the first run of each anomaly drawn, and pages to watch them next to it.",
+)
 @json_option
 def command(
     seeds: range,
@@ -97,6 +102,7 @@ def command(
     list_marks: bool,
     engine: str,
     master: str | None,
+    html: Path | None,
     as_json: bool,
 ) -> ExitCode:
     """Run seeded fault-injection runs against the reference implementation, and judge each.
@@ -119,6 +125,8 @@ def command(
       fencepost campaign --seeds 0:50 --out out/mine --plan mine.json
       # a hundred thousand seeds on a cluster (docs/mining.md)
       fencepost campaign --seeds 0:100000 --out /shared/out/wide --engine spark --master spark://host:7077
+      # the result as a page
+      fencepost campaign --seeds 0:500 --out out/healthy --resume --html out/healthy.html
       # judge the traces again, on Spark
       fencepost mine out/healthy --out out/mined
     """
@@ -136,6 +144,8 @@ def command(
     campaign = Campaign(seeds=seeds, job=job, jobs=jobs, out=out, resume=resume)
     result = drive_with_bar(campaign, output, driver=driver_of(engine, master))
     show(result, out, output, checks=job.checks or ())
+    if html is not None:
+        write_html(html, result, out, output, checks=job.checks or ())
     shrunk, code = shrink_found(result, job, out, output, jobs) if shrink else ([], result.exit_code)
     output.emit({**as_dict(result), "out": str(out), "shrunk": shrunk, "exit_code": int(code)})
     return code
@@ -227,6 +237,19 @@ def drive_with_bar(
         return (driver or drive)(
             campaign, lambda progress: bar.to(progress.done, f"{progress.findings} with findings")
         )
+
+
+def write_html(
+    path: Path, result: "CampaignResult", out: Path, output: Output, *, checks: tuple[str, ...]
+) -> None:
+    """Write the page of the campaign in `out`. Raises FencepostError if a file cannot be written."""
+    from fencepost.campaign.driver.ledger import verdicts_of
+    from fencepost.campaign.page import page_of
+    from fencepost.console.files import write_text
+
+    text = page_of(result, verdicts_of(out).values(), out, folder=path.parent, checks=checks)
+    write_text(path, text)
+    output.say(f"\nThe page is {path}")
 
 
 def as_dict(result: "CampaignResult") -> dict[str, Any]:

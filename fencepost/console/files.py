@@ -13,3 +13,14 @@ def read_bytes(path: Path) -> bytes:
         raise EnvironmentError_(
             expected="a readable file", seen=error.strerror or str(error), where=str(path)
         ) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, and the folders on the way to it. Raises EnvironmentError_ in one sentence if that fails."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentError_(
+            expected="a file that can be written", seen=error.strerror or str(error), where=str(path)
+        ) from None

@@ -1,104 +1,96 @@
-"""Measurements of one trace over virtual time, as SVG: records not seen yet, and how far reads lag behind the log, as a range.
+"""Measurements of one trace over time, as panels of a figure: records not seen yet, and how far reads lag.
 
-Owns the axes and the drawing. Must not know how the measurements are made (checkers/kafka).
+Owns what is drawn of each measurement. Must not know how it is measured (checkers/kafka), nor where its
+panel stands (report/picture.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from attrs import frozen
 
 from fencepost.checkers.kafka import Measurements
-from fencepost.report.templating import render
+from fencepost.report.figure import Values, text_of
 from fencepost.report.words import NANOSECONDS, duration, partition_name
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1100, 150, 90, 20, 22, 24
-COLOURS = ("#2f6fb5", "#e08e28", "#3a8f3a", "#8a6fb0", "#b5482f", "#5f9ea0")
+COLOURS = ("#2f7ed8", "#d9822b", "#3a8f3a", "#8a6fb0", "#c0563f", "#4f8f91")
 """Of the lines, in turn."""
 MOST_LINES = len(COLOURS)
-SHORTEST_BAR = 2
-"""Pixels: a poll that was not behind at all shows too."""
+MILLISECOND = 1_000_000
 
 
 @frozen
-class Line:
-    """One line or band. points: "x,y x,y ..."."""
+class Panel:
+    """One measurement. data: Plotly's traces without their axes, times in seconds."""
 
-    name: str
-    points: str
-    colour: str
-
-
-@frozen
-class Axes:
-    """How moments and quantities stand on the drawing."""
-
-    start: int
-    end: int
-    most: float
-
-    def x(self, time: int) -> float:
-        """Of a moment."""
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * (time - self.start) / max(self.end - self.start, 1), 1)
-
-    def y(self, quantity: float) -> float:
-        """Of a quantity."""
-        return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * quantity / self.most, 1)
+    title: str
+    unit: str
+    data: tuple[Values, ...]
 
 
-def _draw(title: str, top_label: str, axes: Axes, lines: Sequence[Line], bands: Sequence[Line]) -> str:
-    ticks = [
-        (
-            axes.x(axes.start + (axes.end - axes.start) * part // 8),
-            axes.start + (axes.end - axes.start) * part // 8,
-        )
-        for part in range(9)
-    ]
-    return render(
-        "chart.svg",
-        title=title,
-        top_label=top_label,
-        ticks=[(x, f"{time / NANOSECONDS:.1f} s") for x, time in ticks],
-        lines=lines,
-        bands=bands,
-        box=(WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM),
-    )
+def unseen(measured: Measurements, start: int, end: int) -> Panel | None:
+    """Acknowledged records that no answered poll had shown, by partition, as steps.
 
-
-def unseen_chart(measured: Measurements, start: int, end: int) -> str:
-    """Acknowledged records that no answered poll had shown, by partition, as steps. "" if there were none."""
-    shown = [one for one in measured.unseen if len(one.counts)][:MOST_LINES]
-    if not shown:
-        return ""
-    axes = Axes(start, end, float(max(int(one.counts.max()) for one in shown)) or 1.0)
+    Parameters: start, end: the stretch of time, in nanoseconds.
+    Returns: None if there were none.
+    """
     lines = []
+    shown = [one for one in measured.unseen if len(one.counts)][:MOST_LINES]
     for one, colour in zip(shown, COLOURS, strict=False):
-        points, before = [f"{axes.x(start)},{axes.y(0)}"], 0
-        for time, count in zip(one.times.tolist(), one.counts.tolist(), strict=True):
-            at = min(max(time, start), end)
-            points += [f"{axes.x(at)},{axes.y(before)}", f"{axes.x(at)},{axes.y(count)}"]
-            before = count
-        points.append(f"{axes.x(end)},{axes.y(before)}")
-        lines.append(Line(partition_name(one.topic, one.partition), " ".join(points), colour))
-    return _draw("records acknowledged and not seen yet", f"{axes.most:g} records", axes, lines, ())
+        counts = one.counts.tolist()
+        times = [min(max(time, start), end) / NANOSECONDS for time in one.times.tolist()]
+        lines.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": text_of(partition_name(one.topic, one.partition)),
+                "x": [start / NANOSECONDS, *times, end / NANOSECONDS],
+                "y": [0, *counts, counts[-1]],
+                "line": {"shape": "hv", "color": colour, "width": 2},
+            }
+        )
+    return Panel("records acknowledged and not seen yet", "records", tuple(lines)) if lines else None
 
 
-def lag_chart(measured: Measurements, start: int, end: int) -> str:
-    """The realtime lag of each answered poll, from the least to the most it can have been, in milliseconds. "" without any lag."""
+def lag(measured: Measurements, start: int, end: int) -> Panel | None:
+    """The realtime lag of each answered poll, from the least to the most it can have been.
+
+    Parameters: start, end: the stretch of time, in nanoseconds.
+    Returns: None without any lag in it.
+    """
     lags = measured.lags
-    if not len(lags.time) or not int(lags.at_most_ns.max()):
-        return ""
-    axes = Axes(start, end, float(-(-int(lags.at_most_ns.max()) // 1_000_000)))
-    bars = []
     rows = zip(lags.time.tolist(), lags.at_least_ns.tolist(), lags.at_most_ns.tolist(), strict=True)
-    for time, least, most in rows:
-        x = axes.x(min(max(time, start), end))
-        low, high = axes.y(least / 1_000_000), axes.y(most / 1_000_000)
-        high = min(high, low - SHORTEST_BAR)
-        bars.append(Line("", f"{x},{low} {x},{high}", COLOURS[1] if least else COLOURS[0]))
-    return _draw(
-        "realtime lag of each poll: from the least to the most it can have been (orange: surely behind)",
-        duration(int(lags.at_most_ns.max())),
-        axes,
-        (),
-        bars,
+    inside = [row for row in rows if start <= row[0] <= end]
+    longest = max((row[2] for row in inside), default=0)
+    if not longest:
+        return None
+    kinds = (
+        ("perhaps behind", COLOURS[0], [row for row in inside if not row[1]]),
+        ("surely behind", COLOURS[1], [row for row in inside if row[1]]),
     )
+    unit, scale = ("s", NANOSECONDS) if longest >= NANOSECONDS else ("ms", MILLISECOND)
+    data = tuple(_ranges(name, colour, rows, scale) for name, colour, rows in kinds if rows)
+    return Panel("realtime lag of each poll, from the least to the most", unit, data) if data else None
+
+
+def _ranges(name: str, colour: str, rows: list[tuple[int, int, int]], scale: int) -> Values:
+    """Vertical strokes. scale: nanoseconds of the unit; a poll that was not behind at all is a dot."""
+
+    def points() -> Iterator[tuple[float | None, float | None, str]]:
+        for time, least, most in rows:
+            words = f"{duration(least)} to {duration(most)} behind"
+            yield time / NANOSECONDS, least / scale, words
+            yield time / NANOSECONDS, most / scale, words
+            yield None, None, ""
+
+    x, y, words = zip(*points(), strict=True)
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": x,
+        "y": y,
+        "hovertext": words,
+        "hoverinfo": "text+x",
+        "line": {"color": colour, "width": 2},
+        "marker": {"size": 4, "color": colour},
+    }

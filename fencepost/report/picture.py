@@ -1,17 +1,19 @@
-"""The picture of a finding: a lane per broker and per client over virtual time, faults shaded, what convicts in red. SVG text.
+"""The figure of a finding: a lane per broker and per client over time, faults on the brokers that they hit, what
+convicts in red, and below it the measurements of the same stretch of time.
 
-Owns: the window of time, the lanes and the geometry. Must not know: how a finding was found, HTML pages. All words reach the drawing through a template
-that escapes them.
+Owns: the stretch of time, the lanes, what each bar says. Must not know: how a finding was found, HTML pages.
 """
 
 from collections.abc import Iterable, Iterator
 
 from attrs import Factory, define, frozen
 
+from fencepost.checkers.kafka import measure_trace
 from fencepost.checkers.verdict import Finding
+from fencepost.report.chart import Panel, lag, unseen
 from fencepost.report.entries import Partition
+from fencepost.report.figure import Figure, Values, axis, layout, text_of
 from fencepost.report.lanes import Lanes, lanes_of
-from fencepost.report.templating import render
 from fencepost.report.words import (
     NANOSECONDS,
     answer_in_words,
@@ -26,31 +28,30 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
-WIDTH, LEFT, RIGHT, TOP = 1100, 90, 20, 34
-LANE, BAR = 24, 16
-"""Pixels: the whole width, the names to the left, the margins, a lane, a bar in it."""
+LANE, PANEL, BETWEEN, MARGINS = 26, 130, 46, 110
+"""Pixels: the height of a lane, of a measurement, of the room above it, and of margins with the legend."""
 MOST_CLIENTS = 12
 """Clients that get a lane: those whose operations convict, then the busiest."""
-NARROWEST = 3
-"""Pixels of the shortest bar."""
-LETTER = 5
-"""Pixels of a letter of a fault's name, about: names must not run into each other."""
-MOST_TICKS = 10
+SHORTEST = 400
+"""The shortest bar is this part of the stretch of time, so that it can be seen and pointed at."""
+LETTER = 0.009
+"""Width of a letter of a label, as a part of the figure's."""
 NO_PARTITION: Partition = (None, -1)
-LEGEND = (
-    ("leads", "leader"),
-    ("believes that it leads", "believes"),
-    ("in the ISR", "follower"),
-    ("outside the ISR", "outside"),
-    ("down", "down"),
-    ("paused", "paused"),
-    ("ok", "ok"),
-    ("failed", "fail"),
-    ("unknown", "unknown"),
-    ("convicts", "convicts"),
-    ("fault", "fault"),
-)
-"""Words and classes, in order."""
+LOOKS = {
+    "leader": ("leads", "#2f7ed8", ""),
+    "believes": ("believes that it leads", "#d9822b", "/"),
+    "follower": ("in the ISR", "#86b3de", ""),
+    "outside": ("outside the ISR", "#b9b9b9", "."),
+    "down": ("down", "#6b6b6b", "x"),
+    "paused": ("paused", "#8a6fb0", "|"),
+    "fault": ("fault", "#e0a100", ""),
+    "unknown": ("unknown", "#d1ab2e", "+"),
+    "fail": ("failed", "#9a9a9a", "-"),
+    "ok": ("ok", "#5fa85d", ""),
+    "convicts": ("convicts", "#d62728", ""),
+}
+"""Of each kind of bar: its name in the legend, colour and pattern, so that no two differ by colour alone. Later
+ones are drawn over earlier ones."""
 ROLES = {
     "L": ("leads", "leader"),
     "l": ("believes that it leads", "believes"),
@@ -59,69 +60,63 @@ ROLES = {
     "x": ("is down", "down"),
     "z": ("is paused", "paused"),
 }
-"""Of each letter of a lane: words, and the class that colours it."""
+"""Of each letter of a lane: words, and the kind of its bar."""
 
 
 @frozen(kw_only=True)
-class Shape:
-    """A rectangle. kind: its class in the style sheet; title: shown when pointed at; label: beside it."""
+class Bar:
+    """One bar of a lane. A fault is a narrow one at the lower edge of its lane."""
 
-    x: float
-    y: float
-    width: float
+    # number of its lane, from the top
+    lane: int
+    # nanoseconds
+    start: int
+    end: int
+    # a key of LOOKS
     kind: str
+    # shown when it is pointed at
     title: str
+    # written at it, if there is room
     label: str = ""
 
 
 @frozen
 class Mark:
-    """A convicting event on its broker's lane."""
+    """A convicting event on its broker's lane. time: in nanoseconds."""
 
-    x: float
-    y: float
+    time: int
+    lane: int
     title: str
 
 
 @frozen(kw_only=True)
 class Picture:
-    """Everything that the template draws. lanes: (y, name); ticks: (x, words); faults: each on its broker's lane."""
+    """Everything that is drawn of a finding. start, end: nanoseconds; lanes: names from the top."""
 
     title: str
-    height: int
-    lanes: tuple[tuple[int, str], ...]
-    ticks: tuple[tuple[float, str], ...]
-    faults: tuple[Shape, ...]
-    roles: tuple[Shape, ...]
-    operations: tuple[Shape, ...]
+    start: int
+    end: int
+    lanes: tuple[str, ...]
+    roles: tuple[Bar, ...]
+    faults: tuple[Bar, ...]
+    operations: tuple[Bar, ...]
     marks: tuple[Mark, ...]
 
 
 @define
 class _Window:
-    """The stretch of virtual time that is drawn."""
+    """The stretch of time that is drawn, in nanoseconds."""
 
     start: int
     end: int
 
-    def x(self, time: int) -> float:
-        """Where a moment stands, kept within the picture."""
-        inside = min(max(time, self.start), self.end) - self.start
-        return round(LEFT + (WIDTH - LEFT - RIGHT) * inside / (self.end - self.start), 1)
+    def inside(self, time: int) -> int:
+        """A moment, kept within the stretch."""
+        return min(max(time, self.start), self.end)
 
     def shows(self, start: int, end: int) -> bool:
         """Whether anything of a stretch is inside."""
         return start <= self.end and end >= self.start
-
-    def ticks(self) -> Iterator[tuple[float, str]]:
-        """Round moments."""
-        step = 1_000
-        for factor in (2, 5, 10) * 12:
-            if (self.end - self.start) // step <= MOST_TICKS:
-                break
-            step = step * factor if factor == 2 else step // (2 if factor == 5 else 5) * factor
-        for time in range(-(-self.start // step) * step, self.end + 1, step):
-            yield self.x(time), f"{time / NANOSECONDS:g} s"
 
 
 def _window(trace: Trace, operations: list[Operation], events: list[Event]) -> _Window:
@@ -144,31 +139,25 @@ def _window(trace: Trace, operations: list[Operation], events: list[Event]) -> _
 
 @define
 class _Drawing:
-    """The shapes, gathered lane by lane."""
+    """The bars, gathered lane by lane. brokers, clients: number of the lane of each."""
 
     window: _Window
     brokers: dict[int, int] = Factory(dict)
     clients: dict[int, int] = Factory(dict)
-    shapes: list[Shape] = Factory(list)
+    # of faults that hit no broker, and no lane of their own unless there are such
+    elsewhere: int = 0
 
-    def roles(self, trace: Trace, lanes: Lanes, partition: Partition) -> tuple[Shape, ...]:
+    def roles(self, trace: Trace, lanes: Lanes, partition: Partition) -> tuple[Bar, ...]:
         """What each broker is to the partition, from change to change."""
         since: dict[int, tuple[str, int]] = {}
-        found: list[Shape] = []
+        found: list[Bar] = []
 
         def close(broker: int, until: int) -> None:
             letter, start = since[broker]
             if letter in ROLES and until > start and self.window.shows(start, until):
                 words, kind = ROLES[letter]
-                found.append(
-                    Shape(
-                        x=self.window.x(start),
-                        y=self.brokers[broker],
-                        width=max(round(self.window.x(until) - self.window.x(start), 1), 0.5),
-                        kind=kind,
-                        title=f"broker {broker} {words}, {seconds(start)} to {seconds(until)}",
-                    )
-                )
+                says = f"broker {broker} {words}, {seconds(start)} to {seconds(until)}"
+                found.append(self._bar(self.brokers[broker], start, until, kind, says))
 
         for event in trace.events:
             lanes.apply(event)
@@ -182,60 +171,51 @@ class _Drawing:
             close(broker, self.window.end)
         return tuple(found)
 
-    def faults(self, trace: Trace) -> tuple[Shape, ...]:
-        """From beginning to end, on the lanes of the brokers that it hits; above all lanes where it hits none."""
-        began: dict[object, Event] = {}
-        found: list[tuple[Event, int]] = []
-        for event in trace.events:
-            number = fault_key(event)
-            if event.name is Name.FAULT_BEGAN:
-                began[number] = event
-            elif event.name is Name.FAULT_ENDED and number in began:
-                found.append((began.pop(number), event.time))
-        found += [(event, self.window.end) for event in began.values()]
-        shapes = []
-        free: dict[int, float] = {}  # where the last name on a lane ends
-        for event, end in sorted(found, key=lambda pair: pair[0].time):
+    def faults(self, trace: Trace) -> tuple[Bar, ...]:
+        """From beginning to end, on the lanes of the brokers that each hits, or on a lane of their own."""
+        bars = []
+        for event, end in sorted(_faults(trace, self.window.end), key=lambda pair: pair[0].time):
             if not self.window.shows(event.time, end):
                 continue
+            says = f"{event_in_words(event)}, {seconds(event.time)} to {seconds(end)}"
             name = str(event.cause).replace("_", " ")
-            x = self.window.x(event.time)
-            for node in fault_nodes(event) or (-1,):
-                y = self.brokers.get(node, TOP)
-                named = x >= free.get(y, 0.0)
-                free[y] = x + LETTER * len(name) if named else free[y]
-                shapes.append(
-                    Shape(
-                        x=x,
-                        y=y,
-                        width=max(round(self.window.x(end) - x, 1), NARROWEST),
-                        kind="fault",
-                        title=f"{event_in_words(event)}, {seconds(event.time)} to {seconds(end)}",
-                        label=name if named else "",
-                    )
-                )
-        return tuple(shapes)
+            hit = [self.brokers[node] for node in fault_nodes(event) if node in self.brokers]
+            bars += [
+                self._bar(lane, event.time, end, "fault", says, name) for lane in hit or (self.elsewhere,)
+            ]
+        return tuple(bars)
 
-    def operations(self, operations: Iterable[Operation], convicting: frozenset[int]) -> tuple[Shape, ...]:
+    def operations(self, operations: Iterable[Operation], convicting: frozenset[int]) -> tuple[Bar, ...]:
         """A bar from invocation to completion; to the edge while nothing was heard. What convicts lies on top."""
         found = []
         for operation in operations:
             end = self.window.end if operation.completion_time is None else operation.completion_time
             if operation.process in self.clients and self.window.shows(operation.invoke_time, end):
                 guilty = operation.op_id in convicting
-                start, stop = self.window.x(operation.invoke_time), self.window.x(end)
                 words = f"op {operation.op_id}: {request_in_words(operation)} -> {answer_in_words(operation)}"
-                found.append(
-                    Shape(
-                        x=start,
-                        y=self.clients[operation.process],
-                        width=max(round(stop - start, 1), NARROWEST),
-                        kind=f"{operation.outcome.value}{' convicts' if guilty else ''}",
-                        title=f"{words}, {seconds(operation.invoke_time)}, {duration(end - operation.invoke_time)}",
-                        label=f"op {operation.op_id}" if guilty else "",
-                    )
-                )
-        return tuple(sorted(found, key=lambda shape: bool(shape.label)))
+                says = f"{words}, {seconds(operation.invoke_time)}, {duration(end - operation.invoke_time)}"
+                kind = "convicts" if guilty else operation.outcome.value
+                label = f"op {operation.op_id}" if guilty else ""
+                lane = self.clients[operation.process]
+                found.append(self._bar(lane, operation.invoke_time, end, kind, says, label))
+        return tuple(sorted(found, key=lambda bar: bar.kind == "convicts"))
+
+    def _bar(self, lane: int, start: int, end: int, kind: str, title: str, label: str = "") -> Bar:
+        start, end = self.window.inside(start), self.window.inside(end)
+        return Bar(lane=lane, start=start, end=end, kind=kind, title=title, label=label)
+
+
+def _faults(trace: Trace, last: int) -> Iterator[tuple[Event, int]]:
+    """Each fault by its beginning, and its end: `last` for one that never ended."""
+    began: dict[object, Event] = {}
+    for event in trace.events:
+        number = fault_key(event)
+        if event.name is Name.FAULT_BEGAN:
+            began[number] = event
+        elif event.name is Name.FAULT_ENDED and number in began:
+            yield began.pop(number), event.time
+    for event in began.values():
+        yield event, last
 
 
 def _clients(trace: Trace, partition: Partition, convicting: frozenset[int], window: _Window) -> list[int]:
@@ -255,62 +235,157 @@ def _clients(trace: Trace, partition: Partition, convicting: frozenset[int], win
 
 
 def picture_of(trace: Trace, finding: Finding) -> Picture:
-    """The geometry of a finding's picture."""
+    """What is drawn of a finding: lanes, and what is on them."""
     partition = (finding.topic, finding.partition) if finding.topic is not None else NO_PARTITION
     convicting = frozenset(finding.operations)
     guilty = [operation for operation in trace.operations if operation.op_id in convicting]
     events = [trace.events[at] for at in finding.events if 0 <= at < len(trace.events)]
     lanes = lanes_of(trace, frozenset({partition} if finding.topic is not None else ()))
-    drawing = _Drawing(_window(trace, guilty, events))
-    names: list[tuple[int, str]] = []
+    window = _window(trace, guilty, events)
+    drawing = _Drawing(window)
+    names: list[str] = []
     for broker in lanes.brokers:
-        drawing.brokers[broker] = TOP + LANE * len(names)
-        names.append((drawing.brokers[broker], f"broker {broker}"))
-    for client in _clients(trace, partition, convicting, drawing.window):
-        drawing.clients[client] = TOP + LANE * len(names) + (6 if lanes.brokers else 0)
-        names.append((drawing.clients[client], f"client {client}"))
+        drawing.brokers[broker] = len(names)
+        names.append(f"broker {broker}")
+    for client in _clients(trace, partition, convicting, window):
+        drawing.clients[client] = len(names)
+        names.append(f"client {client}")
+    drawing.elsewhere = len(names)
+    faults = drawing.faults(trace)
+    if any(bar.lane == drawing.elsewhere for bar in faults):
+        names.append("faults")
     marks = [
-        Mark(
-            drawing.window.x(event.time),
-            drawing.brokers[event.node],
-            f"{seconds(event.time)}: {event_in_words(event)}",
-        )
+        Mark(event.time, drawing.brokers[event.node], f"{seconds(event.time)}: {event_in_words(event)}")
         for event in events
         if event.node in drawing.brokers
     ]
     return Picture(
         title=f"{finding.anomaly} in trace {trace.trace_id}",
-        height=TOP + LANE * len(names) + 36,
+        start=window.start,
+        end=window.end,
         lanes=tuple(names),
-        ticks=tuple(drawing.window.ticks()),
-        faults=drawing.faults(trace),
+        faults=faults,
         roles=drawing.roles(trace, lanes, partition),
         operations=drawing.operations(trace.operations, convicting),
         marks=tuple(marks),
     )
 
 
-def span_of(trace: Trace, finding: Finding) -> tuple[int, int]:
-    """The stretch of virtual time that a finding's picture shows, for drawings that share its axis."""
-    convicting = frozenset(finding.operations)
-    guilty = [operation for operation in trace.operations if operation.op_id in convicting]
-    events = [trace.events[at] for at in finding.events if 0 <= at < len(trace.events)]
-    window = _window(trace, guilty, events)
-    return window.start, window.end
+def _bars(picture: Picture) -> Iterator[Values]:
+    """A trace of Plotly's for each kind of bar."""
+    shortest = (picture.end - picture.start) / SHORTEST
+    every = (*picture.roles, *picture.faults, *picture.operations)
+    for kind, (name, colour, pattern) in LOOKS.items():
+        bars = [bar for bar in every if bar.kind == kind]
+        if not bars:
+            continue
+        narrow = kind == "fault"
+        yield {
+            "type": "bar",
+            "orientation": "h",
+            "name": name,
+            "y": [bar.lane + (0.3 if narrow else 0) for bar in bars],
+            "base": [bar.start / NANOSECONDS for bar in bars],
+            "x": [max(bar.end - bar.start, shortest) / NANOSECONDS for bar in bars],
+            "width": 0.34 if narrow else 0.66,
+            "hovertext": [text_of(bar.title) for bar in bars],
+            "hoverinfo": "text",
+            "text": _labels(bars, picture, inside=narrow),
+            "textposition": "inside" if narrow else "outside",
+            "textfont": {"size": 10},
+            "insidetextanchor": "start",
+            "textangle": 0,
+            "constraintext": "none",
+            "cliponaxis": False,
+            "marker": {
+                "color": colour,
+                "pattern": {"shape": pattern, "size": 6, "solidity": 0.2, "fillmode": "overlay"},
+            },
+            "opacity": 0.55 if kind == "unknown" else 1,
+        }
 
 
-def draw(trace: Trace, finding: Finding) -> str:
-    """The finding as one SVG element, with its style sheet inside, so that it may stand alone or in a page."""
-    legend, x = [], LEFT
-    for words, kind in LEGEND:
-        legend.append((x, words, kind))
-        x += 26 + 5 * len(words)
-    return render(
-        "picture.svg",
-        picture=picture_of(trace, finding),
-        legend=legend,
-        bar=BAR,
-        width=WIDTH,
-        left=LEFT,
-        top=TOP,
+def _labels(bars: list[Bar], picture: Picture, *, inside: bool) -> list[str]:
+    """The labels of one kind of bar, "" for each that has no room: inside of its bar, or up to the right edge and
+    the bar of the same kind that comes before it on its lane."""
+    free: dict[int, float] = {}
+    labels = []
+    for bar in bars:
+        length = (picture.end - picture.start) * LETTER * len(bar.label)
+        fits = bar.label and bar.start >= free.get(bar.lane, 0)
+        fits = fits and length <= (bar.end - bar.start if inside else picture.end - bar.end)
+        if fits:
+            free[bar.lane] = bar.start + length
+        labels.append(text_of(bar.label) if fits else "")
+    return labels
+
+
+def _lane_axis(picture: Picture, top: float) -> Values:
+    names = [text_of(name) for name in picture.lanes]
+    return axis(
+        domain=[top, 1],
+        tickvals=list(range(len(names))),
+        ticktext=names,
+        range=[len(names) - 0.5, -0.5],
+        fixedrange=True,
+        showgrid=False,
     )
+
+
+def figure_of(trace: Trace, finding: Finding) -> Figure:
+    """The finding as a figure: lanes, and below them the measurements over the same axis of time."""
+    picture = picture_of(trace, finding)
+    measured = measure_trace(trace)
+    drawn = unseen(measured, picture.start, picture.end), lag(measured, picture.start, picture.end)
+    panels = [panel for panel in drawn if panel is not None]
+    height = LANE * len(picture.lanes) + (PANEL + BETWEEN) * len(panels)
+    data = list(_bars(picture))
+    if picture.marks:
+        data.append(_marks(picture))
+    axes: Values = {"yaxis": _lane_axis(picture, 1 - LANE * len(picture.lanes) / height)}
+    titles = []
+    for number, panel in enumerate(panels, 2):
+        low = (PANEL + BETWEEN) * (len(panels) + 1 - number) / height
+        axes[f"yaxis{number}"] = axis(panel.unit, domain=[low, low + PANEL / height], rangemode="tozero")
+        data += [{**one, "yaxis": f"y{number}", "showlegend": False} for one in panel.data]
+        titles.append(_heading(panel, low + PANEL / height))
+    start, end = picture.start / NANOSECONDS, picture.end / NANOSECONDS
+    bottom = f"y{len(panels) + 1}" if panels else "y"
+    axes["xaxis"] = axis(range=[start, end], ticksuffix=" s", anchor=bottom)
+    return Figure(
+        title=picture.title,
+        data=tuple(data),
+        layout=layout(height + MARGINS, barmode="overlay", annotations=titles, **axes),
+    )
+
+
+def _marks(picture: Picture) -> Values:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "convicting event",
+        "x": [mark.time / NANOSECONDS for mark in picture.marks],
+        "y": [mark.lane for mark in picture.marks],
+        "hovertext": [text_of(mark.title) for mark in picture.marks],
+        "hoverinfo": "text",
+        "marker": {
+            "symbol": "diamond",
+            "size": 13,
+            "color": "#d62728",
+            "line": {"color": "#fff", "width": 1},
+        },
+    }
+
+
+def _heading(panel: Panel, y: float) -> Values:
+    """Above a panel. y: its upper edge, 0 to 1."""
+    return {
+        "text": text_of(panel.title),
+        "x": 0,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "xanchor": "left",
+        "yanchor": "bottom",
+        "showarrow": False,
+    }

@@ -3,9 +3,12 @@
 Owns where templates lie and that they escape. Must not know what is shown.
 """
 
+import base64
+import hashlib
 from functools import cache
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -39,3 +42,17 @@ def _finalized(value: Any) -> Any:
 def render(name: str, **values: Any) -> str:
     """The text of a template of this package with these values, escaped for XML and HTML."""
     return _environment().get_template(f"{name}.j2").render(**values)
+
+
+def data_as_text(data: Any) -> str:
+    """JSON that no HTML parser can leave: `<`, `>` and `&` as escapes, and the two line ends that JavaScript
+    knows in addition to JSON's."""
+    text = msgspec.json.encode(data).decode()
+    for char in "<>&\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
+def hash_of(text: str) -> str:
+    """How a content-security policy names a script or a style sheet of the page."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

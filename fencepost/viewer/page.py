@@ -9,17 +9,13 @@ only. The policy lets nothing run or load but the one script and the one style s
 names by their hashes.
 """
 
-import base64
-import hashlib
 import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
-import msgspec
-
+from fencepost.report.templating import data_as_text, hash_of
 from fencepost.traces.errors import FencepostError
 from fencepost.viewer.view import MOST_BYTES, Shown, view_of
 
@@ -62,19 +58,6 @@ def _module(name: str) -> str:
     return f"const module_{name.removesuffix('.js')} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();"
 
 
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def data_as_text(data: Any) -> str:
-    """JSON that no HTML parser can leave: `<`, `>` and `&` as escapes, and the two line ends that JavaScript
-    knows in addition to JSON's."""
-    text = msgspec.json.encode(data).decode()
-    for char in "<>&\u2028\u2029":
-        text = text.replace(char, f"\\u{ord(char):04x}")
-    return text
-
-
 def page_of(shown: Sequence[Shown], *, most_bytes: int = MOST_BYTES) -> str:
     """The HTML of one or more views of runs.
 
@@ -85,8 +68,8 @@ def page_of(shown: Sequence[Shown], *, most_bytes: int = MOST_BYTES) -> str:
     parts = {
         "style": _asset("style.css"),
         "script": script(),
-        "style_hash": _hash(_asset("style.css")),
-        "script_hash": _hash(script()),
+        "style_hash": hash_of(_asset("style.css")),
+        "script_hash": hash_of(script()),
         "data": data_as_text(data),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))

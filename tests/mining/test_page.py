@@ -10,8 +10,10 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import combine
 from fencepost.mining.results import page
-from fencepost.mining.results.rows import Sample
 from fencepost.mining.results.summary import Summary
+from fencepost.report.picture import figure_of
+from fencepost.report.sample import Sample
+from fencepost.viewer import examples
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def lost():
 def summary(lost, monkeypatch):
     """Two anomalies whose smallest example is the same trace."""
     trace, findings = lost
-    monkeypatch.setattr(page, "_trace_of", lambda sample: trace)
+    monkeypatch.setattr(examples, "trace_of", lambda sample: trace)
     samples = tuple(
         Sample(source="out/x", trace_id=20, operations=len(trace.operations), finding=finding, replay="again")
         for finding in findings[:2]
@@ -51,10 +53,10 @@ def summary(lost, monkeypatch):
 
 
 def test_a_trace_is_drawn_once_and_every_anomaly_leads_to_its_example(summary, tmp_path):
-    """Two findings of one trace: one picture, two sections, a link to each, and one page to watch."""
+    """Two findings of one trace: one figure, two sections, a link to each, and one page to watch."""
     html = page.page_of(summary, tmp_path)
     names = [sample.finding.anomaly for sample in summary.samples]
-    assert html.count('class="picture"') == 1 and "drawn above" in html
+    assert html.count("data-figure role") == 1 and "drawn above" in html
     for name in names:
         assert f'href="#example-{name}"' in html and f'id="example-{name}"' in html
     assert [entry.name for entry in tmp_path.iterdir()] == ["example-1.html"]
@@ -75,12 +77,14 @@ def test_without_a_folder_no_page_is_written_and_none_is_linked(summary, tmp_pat
     assert "example-1.html" not in page.page_of(summary)
 
 
-def test_picture_and_charts_share_one_axis(lost):
-    """The drawings of an example begin and end at the same moments, and begin at a fault, not only at what
-    convicts."""
+def test_lanes_and_measurements_share_one_axis(lost):
+    """All panels of an example are over the same moments, which begin at a fault, not only at what convicts."""
     trace, findings = lost
     finding = next(one for one in findings if one.anomaly == "committed_record_lost")
-    start, end = page.span_of(trace, finding)
+    layout = figure_of(trace, finding).layout
+    assert [name for name in layout if name.startswith("xaxis")] == ["xaxis"]
+    assert {"yaxis", "yaxis2", "yaxis3"} <= set(layout)
+    start, end = (round(moment * 1e9) for moment in layout["xaxis"]["range"])
     convicting = [trace.events[position].time for position in finding.events]
     assert start < min(convicting) and end > max(convicting)
     assert end - start < trace.events[-1].time

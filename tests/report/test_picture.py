@@ -1,72 +1,104 @@
-"""The drawn forms: a finding's picture, measurements over time, the page. Everything is well-formed XML and escaped."""
+"""The drawn forms: a finding's figure with its measurements, the page. Plotly accepts them, and text stays text."""
 
-from xml.etree import ElementTree
+import json
 
+import plotly.graph_objects
+import pytest
 from attrs import evolve
 
 from fencepost.checkers.kafka import measure_trace
 from fencepost.checkers.verdict import Finding
-from fencepost.report.chart import lag_chart, unseen_chart
+from fencepost.report import page
+from fencepost.report.chart import lag, unseen
 from fencepost.report.page import Example, Page, Table
-from fencepost.report.picture import MOST_CLIENTS, draw, picture_of
+from fencepost.report.picture import MOST_CLIENTS, figure_of, picture_of
 from fencepost.traces.trace import Trace
 
-SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '<script>alert("x")</script>&'
 
 
-def _titles(svg: str, kind: str) -> list[str]:
-    root = ElementTree.fromstring(svg)
-    rectangles = [shape for shape in root.iter(f"{SVG}rect") if kind in (shape.get("class") or "").split()]
-    return [shape.findtext(f"{SVG}title") or "" for shape in rectangles if len(shape)]
+def bars(figure, name: str) -> list[dict]:
+    """The bars of a kind, one by one, as Plotly will draw them."""
+    checked = plotly.graph_objects.Figure(figure.as_json())  # raises for what Plotly would not understand
+    return [
+        {"lane": lane, "start": base, "length": length, "text": text, "title": title}
+        for trace in checked.data
+        if trace.name == name
+        for lane, base, length, text, title in zip(
+            trace.y, trace.base, trace.x, trace.text, trace.hovertext, strict=True
+        )
+    ]
 
 
-def test_the_picture_shows_what_convicts_over_its_lanes(trace: Trace, finding: Finding) -> None:
+def test_the_figure_shows_what_convicts_over_its_lanes(trace: Trace, finding: Finding) -> None:
     """Each convicting operation is a red bar of its client, each convicting event a mark on its broker's lane."""
-    svg = draw(trace, finding)
-    assert [title.split(":")[0] for title in _titles(svg, "convicts")] == ["op 2", "op 3"]
+    figure = figure_of(trace, finding)
+    assert [bar["title"].split(":")[0] for bar in bars(figure, "convicts")] == ["op 2", "op 3"]
     picture = picture_of(trace, finding)
-    assert [name for _, name in picture.lanes] == ["broker 1", "broker 2", "client 4", "client 5"]
-    assert [mark.y for mark in picture.marks] == [picture.lanes[1][0]]
+    assert picture.lanes == ("broker 1", "broker 2", "client 4", "client 5")
+    assert list(figure.layout["yaxis"]["ticktext"]) == list(picture.lanes)
+    assert [mark.lane for mark in picture.marks] == [1]
     assert "LEADS in epoch 1" in picture.marks[0].title
-    assert all(picture.lanes[2][0] == shape.y for shape in picture.operations if "op 2" in shape.title)
+    assert [bar["lane"] for bar in bars(figure, "convicts")] == [2, 3]
 
 
 def test_roles_and_faults_are_drawn_as_long_as_they_lasted(trace: Trace, finding: Finding) -> None:
-    """A broker's role is a bar from change to change; a fault is shaded from its beginning to its end."""
-    picture = picture_of(trace, finding)
-    told = [(shape.kind, shape.title) for shape in picture.roles]
-    assert ("leader", "broker 1 leads, 0.007000 to 9.700000") in told
-    assert ("believes", "broker 1 believes that it leads, 9.700000 to 12.002000") in told
-    assert ("down", "broker 2 is down, 9.000000 to 9.501000") in told
-    (fault,) = picture.faults
-    assert fault.label == "crash" and fault.title.endswith("9.000000 to 9.500000")
-    down = next(shape for shape in picture.roles if shape.kind == "down")
-    assert (fault.x, True) == (down.x, fault.width < down.width)
+    """A broker's role is a bar from change to change; a fault lasts from its beginning to its end."""
+    figure = figure_of(trace, finding)
+    (leads, later) = bars(figure, "leads")
+    assert leads["title"] == "broker 1 leads, 0.007000 to 9.700000"
+    assert later["title"] == "broker 2 leads, 9.701000 to 12.002000"
+    (believes,) = bars(figure, "believes that it leads")
+    assert (believes["start"], believes["start"] + believes["length"]) == pytest.approx((9.7, 12.002))
+    (down,) = bars(figure, "down")
+    (fault,) = bars(figure, "fault")
+    assert fault["title"].endswith("9.000000 to 9.500000")
+    assert (fault["start"], fault["length"]) == pytest.approx((9.0, 0.5))
+    assert (down["start"], down["length"]) == pytest.approx((9.0, 0.501))
+    assert int(fault["lane"]) == down["lane"] == 1
+
+
+def test_a_fault_without_a_broker_has_a_lane_of_its_own(trace: Trace, finding: Finding) -> None:
+    """It is drawn below all others, and there is no such lane without such a fault."""
+    events = tuple(
+        evolve(event, detail=event.detail.replace("[2]", "[]"), node=-1) if event.cause == "crash" else event
+        for event in trace.events
+    )
+    picture = picture_of(evolve(trace, events=events), finding)
+    assert picture.lanes[-1] == "faults" and [bar.lane for bar in picture.faults] == [4]
 
 
 def test_an_operation_without_an_answer_reaches_the_edge(trace: Trace, finding: Finding) -> None:
-    """What is in flight for ever is drawn to the end of the window."""
+    """What is in flight for ever is drawn to the end of the stretch of time."""
     open_ended = evolve(trace.operations[0], completion_time=None)
     picture = picture_of(evolve(trace, operations=(open_ended, *trace.operations[1:])), finding)
-    bar = next(shape for shape in picture.operations if shape.title.startswith("op 1:"))
-    assert bar.x + bar.width == max(shape.x + shape.width for shape in picture.roles)
+    bar = next(bar for bar in picture.operations if bar.title.startswith("op 1:"))
+    assert bar.end == picture.end == max(role.end for role in picture.roles)
+
+
+def test_bars_can_be_seen_however_short_they_are(trace: Trace, finding: Finding) -> None:
+    """An operation of 2 ms in 12 s is as long as a pixel or two."""
+    figure = figure_of(trace, finding)
+    picture = picture_of(trace, finding)
+    span = (picture.end - picture.start) / 1e9
+    assert all(bar["length"] >= span / 401 for bar in bars(figure, "convicts"))
+
+
+def test_labels_do_not_run_into_each_other(trace: Trace, finding: Finding) -> None:
+    """Of two convicting operations that begin together one has its label; both have their words."""
+    twin = evolve(trace.operations[1], op_id=22)
+    both = evolve(trace, operations=(*trace.operations, twin))
+    found = bars(figure_of(both, evolve(finding, operations=(2, 3, 22))), "convicts")
+    assert sorted(bar["text"] for bar in found if bar["lane"] == 2) == ["", "op 2"]
+    assert all(bar["title"] for bar in found)
 
 
 def test_convicting_clients_have_a_lane_whatever_the_crowd(trace: Trace, finding: Finding) -> None:
     """With more clients than lanes those that convict stay."""
     crowd = [evolve(trace.operations[0], op_id=100 + n, process=100 + n // 3) for n in range(90)]
     picture = picture_of(evolve(trace, operations=(*crowd, *trace.operations)), finding)
-    names = [name for _, name in picture.lanes if name.startswith("client")]
+    names = [name for name in picture.lanes if name.startswith("client")]
     assert len(names) == MOST_CLIENTS and {"client 4", "client 5"} <= set(names)
-
-
-def test_ticks_are_few_and_round(trace: Trace, finding: Finding) -> None:
-    """Between 2 and 11 moments, whatever the length of the window."""
-    for factor in (1, 7, 1_000, 123_457):
-        slow = tuple(evolve(event, time=event.time * factor) for event in trace.events)
-        ticks = picture_of(evolve(trace, events=slow), evolve(finding, operations=())).ticks
-        assert 2 <= len(ticks) <= 11, factor
 
 
 def test_names_of_a_trace_cannot_leave_their_place(trace: Trace, finding: Finding) -> None:
@@ -76,24 +108,36 @@ def test_names_of_a_trace_cannot_leave_their_place(trace: Trace, finding: Findin
     )
     operations = tuple(evolve(operation, topic=HOSTILE) for operation in trace.operations)
     hostile = evolve(trace, events=events, operations=operations)
-    svg = draw(hostile, evolve(finding, topic=HOSTILE))
-    assert "<script" not in svg
+    figure = figure_of(hostile, evolve(finding, topic=HOSTILE))
+    assert "<script" not in json.dumps(figure.as_json())
     table = Table(heading=HOSTILE, columns=(HOSTILE, "n"), rows=((HOSTILE, "1"),), note=HOSTILE, share=(1.0,))
-    example = Example(heading=HOSTILE, facts=((HOSTILE, HOSTILE),), proof=(HOSTILE,), pictures=(svg,))
+    example = Example(heading=HOSTILE, facts=((HOSTILE, HOSTILE),), proof=(HOSTILE,), figures=(figure,))
     html = Page(title=HOSTILE, lead=HOSTILE, good=False, tables=(table,), examples=(example,)).html()
-    assert "<script" not in html and svg in html
+    assert (
+        "<script>alert" not in html and html.count("<script") == 3
+    )  # the figure's data, the library, the call
     assert html.count("&lt;script&gt;") >= 9
+
+
+def test_nothing_runs_but_what_the_policy_names(trace: Trace, finding: Finding, monkeypatch) -> None:
+    """Without a figure no script is allowed; with one, two by their hashes; without the library, the page says so."""
+    example = Example(heading="x", facts=(), proof=(), figures=(figure_of(trace, finding),))
+    plain = Page(title="t", lead="l", good=True)
+    drawn = evolve(plain, examples=(example,))
+    assert "script-src 'none'" in plain.html() and "<script" not in plain.html()
+    assert drawn.html().split("script-src ")[1].split(";")[0].count("'sha256-") == 2
+    monkeypatch.setattr(page, "library", lambda: "")
+    assert "pip install plotly" in drawn.html() and "<script" not in drawn.html()
+    assert "pip install plotly" not in plain.html()
 
 
 def test_unseen_and_lag_are_drawn_from_the_measurements(trace: Trace) -> None:
     """Two records are acknowledged and one is shown: the line ends at 1; without polls there is no lag to draw."""
     measured = measure_trace(trace)
     end = 12_002_000_000
-    root = ElementTree.fromstring(unseen_chart(measured, 0, end))
-    (line,) = root.iter(f"{SVG}polyline")
-    heights = [float(point.split(",")[1]) for point in (line.get("points") or "").split()]
-    bottom, top = heights[0], min(heights)
-    assert heights[-1] == (bottom + top) / 2
+    panel = unseen(measured, 0, end)
+    (line,) = panel.data
+    assert (max(line["y"]), line["y"][-1], line["x"][-1]) == (2, 1, 12.002)
     silent = measure_trace(evolve(trace, operations=trace.operations[:2]))
-    assert lag_chart(silent, 0, end) == ""
-    assert unseen_chart(measure_trace(evolve(trace, operations=())), 0, end) == ""
+    assert lag(silent, 0, end) is None
+    assert unseen(measure_trace(evolve(trace, operations=())), 0, end) is None

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from fencepost.report.page import Example, Page
+from fencepost.report.picture import figure_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
 from fencepost.viewer.page import write_page
@@ -369,3 +371,24 @@ CONTRASTS = """() => {
   }
   return JSON.stringify(found);
 }"""
+
+
+@all_of_them
+def test_figures_are_drawn_as_they_are_described(chromium, shown, tmp_path):
+    """A page of results: every bar of the figure is drawn, in a page that asks for nothing and says nothing."""
+    run = shown("kip_101")
+    finding = next(one for verdict in run.verdicts for one in verdict.findings)
+    figure = figure_of(run.trace, finding)
+    example = Example(heading="x", facts=(), proof=(), figures=(figure,))
+    path = tmp_path / "index.html"
+    path.write_text(Page(title="t", lead="l", good=False, examples=(example,)).html(), encoding="utf-8")
+    for scheme, width in (("light", 1400), ("dark", 420)):
+        with opened(chromium, path, color_scheme=scheme) as tab:
+            tab.set_viewport_size({"width": width, "height": 900})
+            until(tab, "() => document.querySelectorAll('.barlayer .point').length > 0")
+            drawn = tab.evaluate("() => document.querySelectorAll('.barlayer .point path').length")
+            assert drawn == sum(len(one["x"]) for one in figure.data if one["type"] == "bar")
+            lanes = tab.evaluate(
+                "() => [...document.querySelectorAll('.ytick text')].map((one) => one.textContent)"
+            )
+            assert lanes == figure.layout["yaxis"]["ticktext"]

@@ -11,9 +11,10 @@ from importlib.resources import files
 import pytest
 from attrs import evolve
 
+from fencepost.report.templating import data_as_text
 from fencepost.traces.errors import FencepostError
 from fencepost.viewer import page
-from fencepost.viewer.page import SCRIPTS, data_as_text, page_of, write_page
+from fencepost.viewer.page import SCRIPTS, page_of, write_page
 
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)>\u2028'\"&<!--"
 ASSETS = files("fencepost.viewer").joinpath("page")

@@ -85,6 +85,35 @@ def _shown(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
+def verdicts_of(folder: Path) -> dict[int, RunResult]:
+    """The verdict of each judged run of a campaign, by seed; a torn last line is left out. Raises TraceError."""
+    return _read(folder / VERDICTS)[0]
+
+
+def _read(path: Path) -> tuple[dict[int, RunResult], int]:
+    """The verdicts, and how many bytes they take."""
+    found: dict[int, RunResult] = {}
+    end = 0
+    if not path.exists():
+        return found, end
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                result = RunResult.from_json(line)
+            except msgspec.DecodeError as error:
+                raise TraceError(
+                    expected="a verdict",
+                    seen=str(error),
+                    where=f"{path}:{number}",
+                    hint="remove the file to judge again",
+                ) from None
+            found[result.seed] = result
+            end += len(line)
+    return found, end
+
+
 @define
 class Ledger:
     """The verdicts of a campaign. earlier: those of previous sittings, by seed; file: open for appending."""
@@ -97,24 +126,7 @@ class Ledger:
     def open(cls, folder: Path) -> Self:
         """Read what earlier sittings wrote, cut a torn last line, go on behind it. Raises TraceError for anything else than that."""
         path = folder / VERDICTS
-        earlier: dict[int, RunResult] = {}
-        end = 0
-        if path.exists():
-            with path.open("rb") as old:
-                for number, line in enumerate(old, 1):
-                    if not line.endswith(b"\n"):
-                        break
-                    try:
-                        result = RunResult.from_json(line)
-                    except msgspec.DecodeError as error:
-                        raise TraceError(
-                            expected="a verdict",
-                            seen=str(error),
-                            where=f"{path}:{number}",
-                            hint="remove the file to judge again",
-                        ) from None
-                    earlier[result.seed] = result
-                    end += len(line)
+        earlier, end = _read(path)
         file = path.open("ab")
         file.truncate(end)
         return cls(path, earlier, file)

@@ -128,7 +128,7 @@ class HighWatermarkMono:
             "high_watermark_regressed",
             expected=(
                 f"an end at or above {earlier.end_offset}, which {_told(earlier)} had shown in leader epoch {earlier.leader_epoch} "
-                f"{gap} ns before"
+                f"{gap / 1_000_000_000:.6f} s before"
             ),
             seen=f"{_told(later)} showed {later.end_offset} in leader epoch {later.leader_epoch}",
             topic=key[0],

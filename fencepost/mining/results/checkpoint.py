@@ -22,7 +22,8 @@ from attrs import field, frozen
 
 from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split, Unreadable
-from fencepost.mining.results.rows import Counts, Sample
+from fencepost.mining.results.rows import Counts
+from fencepost.report.sample import Sample
 from fencepost.traces.errors import FencepostError
 
 WORK = ".work"

@@ -5,21 +5,11 @@ Owns which of a summary's figures stand where. Must not know Spark, HTML, geomet
 
 from pathlib import Path
 
-from fencepost.checkers.kafka import measure_trace
-from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.results.rows import Sample
+from fencepost.checkers.verdict import Decision
 from fencepost.mining.results.summary import Summary
-from fencepost.report.chart import lag_chart, unseen_chart
-from fencepost.report.explain import explain
-from fencepost.report.page import Example, Page, Table
-from fencepost.report.picture import draw, span_of
-from fencepost.traces.errors import FencepostError
-from fencepost.traces.store import TraceStore
-from fencepost.traces.trace import Trace
-from fencepost.viewer import Shown, write_page
+from fencepost.report.page import Page, Table
+from fencepost.viewer.examples import anchor_of, examples_of
 
-LARGEST_DRAWN = 20_000
-"""Operations of a trace that is still read and drawn on the page; a larger one is named only."""
 HEADINGS = {
     "fault": (
         "Anomalies by fault",
@@ -54,11 +44,6 @@ def _checks(summary: Summary) -> Table:
     return Table(heading="Verdicts by check", columns=("check", *names), rows=tuple(rows))
 
 
-def _anchor(anomaly: str) -> str:
-    """Of an anomaly's example."""
-    return f"example-{anomaly}"
-
-
 def _anomalies(summary: Summary) -> Table:
     drawn = {sample.finding.anomaly for sample in summary.samples}
     most = max(summary.traces_with.values())
@@ -70,7 +55,7 @@ def _anomalies(summary: Summary) -> Table:
             for name, count in summary.anomalies.items()
         ),
         share=tuple(summary.traces_with[name] / most for name in summary.anomalies),
-        links=tuple(_anchor(name) if name in drawn else "" for name in summary.anomalies),
+        links=tuple(anchor_of(name) if name in drawn else "" for name in summary.anomalies),
         note="The most telling first (docs/anomalies.md says which wins when several hold).",
     )
 
@@ -96,68 +81,6 @@ def _by(summary: Summary, dimension: str) -> Table:
     )
 
 
-def _trace_of(sample: Sample) -> Trace | None:
-    """The sample's trace, if it is not too large to draw and its folder still is as it was."""
-    if sample.operations > LARGEST_DRAWN:
-        return None
-    try:
-        return TraceStore.open(Path(sample.source)).read(sample.trace_id)
-    except (FencepostError, KeyError):
-        return None
-
-
-def _pictures(sample: Sample, trace: Trace) -> tuple[str, ...]:
-    measured, span = measure_trace(trace), span_of(trace, sample.finding)
-    drawn = draw(trace, sample.finding), unseen_chart(measured, *span), lag_chart(measured, *span)
-    return tuple(svg for svg in drawn if svg)
-
-
-def _example(sample: Sample, trace: Trace | None, *, again: bool, watch: str) -> Example:
-    """A finding. again: its trace was drawn for an earlier one already; watch: the page of the viewer."""
-    finding = sample.finding
-    facts: tuple[tuple[str, str], ...]
-    anchor = _anchor(finding.anomaly)
-    if trace is None:
-        facts = (("expected", finding.expected), ("seen", finding.seen), ("replay", sample.replay))
-        return Example(heading=finding.anomaly, facts=facts, proof=sample.proof, anchor=anchor)
-    told = explain(finding, trace, replay=sample.replay)
-    where = f"{sample.trace_id} of {sample.source}, {sample.operations:,} operations"
-    facts = (*told.facts, ("trace", f"{where}; drawn above" if again else where))
-    return Example(
-        heading=told.headline,
-        facts=facts,
-        proof=told.proof,
-        pictures=() if again else _pictures(sample, trace),
-        anchor=anchor,
-        watch=watch,
-    )
-
-
-def _examples(summary: Summary, folder: Path | None) -> tuple[Example, ...]:
-    """One for each anomaly, each trace drawn and written as a page of the viewer once."""
-    found: list[Example] = []
-    pages: dict[tuple[str, int], str] = {}
-    for sample in summary.samples:
-        key, trace = (sample.source, sample.trace_id), _trace_of(sample)
-        again = key in pages
-        if trace is not None and not again:
-            pages[key] = _watched(sample, trace, summary, folder, number=len(pages) + 1)
-        found.append(_example(sample, trace, again=again, watch=pages.get(key, "")))
-    return tuple(found)
-
-
-def _watched(sample: Sample, trace: Trace, summary: Summary, folder: Path | None, *, number: int) -> str:
-    """The name of the viewer's page of an example, written into `folder`; "" where none is wanted."""
-    if folder is None:
-        return ""
-    same = (sample.source, sample.trace_id)
-    findings = tuple(one.finding for one in summary.samples if (one.source, one.trace_id) == same)
-    verdict = Verdict(decision=Decision.ILLEGAL, check="mining", findings=findings)
-    name = f"example-{number}.html"
-    write_page(folder / name, [Shown(trace=trace, verdicts=(verdict,), replay=sample.replay)])
-    return name
-
-
 def page_of(summary: Summary, folder: Path | None = None) -> str:
     """The HTML of a summary.
 
@@ -181,5 +104,5 @@ def page_of(summary: Summary, folder: Path | None = None) -> str:
         lead=lead,
         good=not illegal and not summary.quarantined,
         tables=tuple(tables),
-        examples=_examples(summary, folder),
+        examples=examples_of(summary.samples, folder),
     ).html()

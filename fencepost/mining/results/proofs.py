@@ -12,8 +12,8 @@ from attrs import evolve
 
 from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split
-from fencepost.mining.results.rows import Sample
 from fencepost.report.explain import explain
+from fencepost.report.sample import Sample
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import RowGroup, read_group, read_tables

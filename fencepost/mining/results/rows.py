@@ -12,11 +12,12 @@ from typing import Any, Literal, Self
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from attrs import Factory, define, field, frozen
+from attrs import Factory, define, field
 
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.report.commands import replay_stored
+from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.decoding import from_json
 from fencepost.traces.trace import Trace
@@ -102,26 +103,6 @@ def bugs_of(plan: str) -> tuple[str, ...]:
         return from_json(plan, _Plan).cluster.bugs if plan else ()
     except msgspec.MsgspecError:
         return ()
-
-
-@frozen(kw_only=True)
-class Sample:
-    """The smallest trace found with an anomaly. operations: how many the trace has, the measure of small.
-
-    proof: one line per convicting operation or event, filled in once all is judged (proofs.py).
-    """
-
-    source: str
-    trace_id: int
-    operations: int
-    finding: Finding
-    replay: str
-    proof: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> tuple[int, str, int]:
-        """Orders samples, so that the choice does not depend on the order of tasks."""
-        return self.operations, self.source, self.trace_id
 
 
 @define

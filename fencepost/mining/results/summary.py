@@ -11,7 +11,8 @@ from attrs import Factory, asdict, frozen
 
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.splits import Unreadable
-from fencepost.mining.results.rows import DIMENSIONS, Counts, Sample, statistics_rows
+from fencepost.mining.results.rows import DIMENSIONS, Counts, statistics_rows
+from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest
 
