@@ -14,6 +14,8 @@ VERSIONS = ("3.9.2", "4.3.1")
 ARTIFACTS = ("kafka_2.13", "kafka-tools", "kafka-streams")
 LOGGER = "1.7.36"
 """slf4j-simple's version: writes warnings to standard error."""
+OTHER_LOGGER = "slf4j-reload4j"
+"""Comes with 3.9, would be taken instead, and writes nothing without a configuration."""
 FETCH_S = 600.0
 """Maven from an empty repository takes 45 s here."""
 POM = """<?xml version="1.0" encoding="UTF-8"?>
@@ -62,4 +64,6 @@ def class_path(version: str) -> str:
     if done.returncode:
         target.unlink(missing_ok=True)
         raise JarsError(f"Maven did not fetch Kafka {version}: {(done.stdout + done.stderr).strip()[-500:]}")
-    return target.read_text(encoding="utf-8").strip()
+    found = target.read_text(encoding="utf-8").strip().split(os.pathsep)
+    target.write_text(os.pathsep.join(jar for jar in found if OTHER_LOGGER not in jar), encoding="utf-8")
+    return target.read_text(encoding="utf-8")

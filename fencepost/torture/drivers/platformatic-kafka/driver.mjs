@@ -4,10 +4,17 @@ import * as library from '@platformatic/kafka'
 import { readFileSync } from 'node:fs'
 import { COMMON, CONSUMER, PRODUCER, Refused, decoded, encoded, happened, oneOf, serve, settings, taken } from './lines.mjs'
 
+// Releases from 2.0 on want Node 22 for this one function; with it they run on Node 20.
+Promise.withResolvers ??= function () {
+  const made = {}
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }))
+  return made
+}
 const { version } = JSON.parse(readFileSync(new URL('node_modules/@platformatic/kafka/package.json', import.meta.url)))
 const TOPIC = library.ConfigResourceTypes.TOPIC
 const SET = library.IncrementalAlterConfigOperationTypes?.SET ?? library.IncrementalAlterConfigTypes?.SET ?? 0
-const CODECS = Object.fromEntries(library.allowedCompressionsAlgorithms.map(name => [name, name]))
+const has = name => library.compressionsAlgorithms?.[name].available !== false // zstd needs Node 22.15
+const CODECS = Object.fromEntries(library.allowedCompressionsAlgorithms.filter(has).map(name => [name, name]))
 const ASSIGNORS = { roundrobin: library.roundRobinAssigner ?? null }
 if (library.cooperativeStickyAssigner) ASSIGNORS['cooperative-sticky'] = library.cooperativeStickyAssigner
 const ACKS = { 0: 0, 1: 1, '-1': -1 }
@@ -125,6 +132,7 @@ class Consumer {
     const fallbackMode = oneOf(this.made.offset_reset ?? 'latest', RESETS, 'offset_reset')
     this.stream = await this.client.consume({ topics: command.topics, mode: 'committed', fallbackMode, autocommit: automatic && (interval ?? true) })
     this.stream.on('error', error => this.trouble(error))
+    this.stream.on('readable', () => {}) // it fetches for a stream with a listener only
   }
 
   async poll (command) {
