@@ -76,8 +76,6 @@ class Event:
     at_ns: int
     """Read after the event was."""
     fields: dict[str, Any]
-    commands: int
-    """How many commands were sent before."""
 
 
 @define(eq=False, kw_only=True)
@@ -89,10 +87,12 @@ class Driver:
     process: "subprocess.Popen[bytes]"
     ready: Ready = field(init=False)
     commands: list[Command] = field(factory=list, init=False)
-    """All that were sent, in order."""
+    """All that were sent since `forget`, in order."""
     events: "deque[Event]" = field(factory=lambda: deque(maxlen=MOST_TROUBLES), init=False)
     failure: str = field(default="", init=False)
     """Why it is of no use any more."""
+    _sent: int = field(default=0, init=False)
+    """Commands so far; the next one's id."""
     _first: dict[str, Any] | None = field(default=None, init=False)
     _open: dict[int, Command] = field(factory=dict, init=False)
     _changed: threading.Condition = field(factory=threading.Condition, init=False)
@@ -149,8 +149,8 @@ class Driver:
     def send(self, name: str, client: str = "", **fields: Any) -> Command:
         """Write a command; its answer comes later. Raises DriverError if the driver has gone."""
         with self._writing:
-            number = len(self.commands)
-            if number >= MOST_COMMANDS:
+            number = self._sent
+            if len(self.commands) >= MOST_COMMANDS:
                 raise DriverError(expected=f"at most {MOST_COMMANDS:,} commands", seen="more", where=self.name)
             words = {"id": number, "command": name, "client": client, **fields}
             command = Command(
@@ -159,6 +159,7 @@ class Driver:
             with self._changed:
                 if self.failure:
                     raise self._broken("a driver that runs")
+                self._sent += 1
                 self.commands.append(command)
                 self._open[number] = command
             self._write(ENCODER.encode(words) + b"\n")
@@ -204,6 +205,12 @@ class Driver:
     def under_way(self) -> int:
         """Commands without an answer."""
         return len(self._open)
+
+    def forget(self) -> None:
+        """Begin a new history; what is under way is still answered."""
+        with self._changed:
+            self.commands = []
+            self.events.clear()
 
     # ---- its end
 
@@ -293,7 +300,7 @@ class Driver:
                     )
                 command.answer, command.answered_ns = event, now
             else:
-                self.events.append(Event(at_ns=now, fields=event, commands=len(self.commands)))
+                self.events.append(Event(at_ns=now, fields=event))
                 return
             self._changed.notify_all()
 

@@ -201,7 +201,7 @@ class Admin:
         return self.outcomes(self.client.create_topics(made, raise_errors=False)["topics"])
 
     def delete_topics(self, command):
-        return self.outcomes(self.client.delete_topics(command["topics"], raise_errors=False)["responses"])
+        return self.outcomes(self.client.delete_topics(command["topics"], raise_errors=False)["topics"])
 
     def describe_topics(self, command):
         rows = []

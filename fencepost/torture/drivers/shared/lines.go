@@ -207,6 +207,17 @@ func Collect(from <-chan *Record, c *Command, kept **Record, taken func(*Record)
 	return records
 }
 
+// Bounded is as many of these records as fit a line, and the rest.
+func Bounded(records []*Record) ([]*Record, []*Record) {
+	size, records := 0, append([]*Record{}, records...)
+	for count, one := range records {
+		if size += one.size(); size > mostPolled && count > 0 {
+			return records[:count], records[count:]
+		}
+	}
+	return records, nil
+}
+
 // Bytes are those of a header's value.
 func Bytes(value *string) []byte {
 	if value == nil {
