@@ -265,8 +265,11 @@ class Torture:
         return committed
 
 
-def carry_out(scenario: Scenario, driver: Driver) -> Outcome:
-    """Run a scenario in a fresh cluster. Raises FencepostError."""
+def carry_out(
+    scenario: Scenario, driver: Driver, judged: "Callable[[Outcome, fencepost.kafka.KafkaCluster], Any]"
+) -> Any:
+    """Run a scenario in a fresh cluster; answers what `judged` says of it while the cluster is still there.
+    Raises FencepostError."""
     driver.forget()
     with fencepost.kafka.cluster(seed=scenario.seed) as kafka:
-        return Torture(scenario=scenario, driver=driver, kafka=kafka).go()
+        return judged(Torture(scenario=scenario, driver=driver, kafka=kafka).go(), kafka)
