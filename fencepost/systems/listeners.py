@@ -5,7 +5,7 @@ request. Everything here runs in the loop's thread.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from attrs import define, field
@@ -18,6 +18,7 @@ from fencepost.systems.pace import Pace
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.handling import BrokerView
+from fencepost.wire.hook import Hook
 from fencepost.wire.server import Server
 
 HERE = "127.0.0.1"
@@ -63,6 +64,11 @@ class Listeners:
                 ) from None
             self._servers[broker] = server
             self.gateway.answers[broker] = partial(self._answer, server)
+
+    def put_between(self, hook_of: Callable[[int], Hook | None]) -> None:
+        """From now on each new connection of a broker goes through its hook."""
+        for broker, server in self._servers.items():
+            server.hook = hook_of(broker)
 
     async def close(self) -> None:
         """Cut every connection and free the ports."""

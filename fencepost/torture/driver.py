@@ -1,0 +1,318 @@
+"""The process of a driver, and what is asked of it.
+
+Owns the process, its pipes, and when each command was sent and answered by our own clock. Must not know what a
+command is for.
+
+Our clock decides what is claimed: a command was invoked not later than we wrote its line, and completed not
+later than we had read its answer. That interval is longer than the true one, so that a judge who goes by it
+never convicts the innocent. A command is in `commands` before its line is written.
+"""
+
+import contextlib
+import os
+import selectors
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+import msgspec
+from attrs import define, field
+
+from fencepost.torture.building import Built
+from fencepost.torture.protocol import MOST_LINE, DriverError, Lines, Ready, error_in_words, ready_of
+
+READY_S = 60.0
+"""Longest wait for a first line: a JVM on a busy machine."""
+CALL_S = 90.0
+"""Longest wait for an answer where nobody says otherwise: librdkafka's own longest is 60 s."""
+WRITE_S = 60.0
+"""A driver that does not read for so long has gone."""
+END_S = 10.0
+"""Between `quit` and a kill."""
+MOST_COMMANDS = 2_000_000
+"""That are kept for the history."""
+MOST_TROUBLES = 10_000
+"""Unasked events that are kept, the newest."""
+STDERR_BYTES = 1 << 16
+ENCODER = msgspec.json.Encoder()
+
+
+@define(eq=False, kw_only=True)
+class Command:
+    """One command and what became of it."""
+
+    number: int
+    """Its id on the line."""
+    name: str
+    client: str
+    fields: Mapping[str, Any]
+    """As on the line."""
+    sent_ns: int
+    """Read before the line was written."""
+    answer: dict[str, Any] | None = None
+    """The `done` or `refused`; None while there is none."""
+    answered_ns: int | None = None
+    """Read after the answer was."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the library did it."""
+        return self.answer is not None and bool(self.answer.get("ok"))
+
+    @property
+    def error(self) -> str:
+        """What went wrong, in words."""
+        return error_in_words(self.answer)
+
+
+@define(eq=False, kw_only=True)
+class Event:
+    """What a driver said unasked."""
+
+    at_ns: int
+    """Read after the event was."""
+    fields: dict[str, Any]
+
+
+@define(eq=False, kw_only=True)
+class Driver:
+    """A driver that runs. Use as a context manager; commands may be sent from any thread."""
+
+    name: str
+    """For messages: library@version."""
+    process: "subprocess.Popen[bytes]"
+    ready: Ready = field(init=False)
+    commands: list[Command] = field(factory=list, init=False)
+    """All that were sent since `forget`, in order."""
+    events: "deque[Event]" = field(factory=lambda: deque(maxlen=MOST_TROUBLES), init=False)
+    failure: str = field(default="", init=False)
+    """Why it is of no use any more."""
+    _sent: int = field(default=0, init=False)
+    """Commands so far; the next one's id."""
+    _first: dict[str, Any] | None = field(default=None, init=False)
+    _open: dict[int, Command] = field(factory=dict, init=False)
+    _changed: threading.Condition = field(factory=threading.Condition, init=False)
+    _writing: threading.Lock = field(factory=threading.Lock, init=False)
+    _stderr: bytearray = field(factory=bytearray, init=False)
+    _threads: list[threading.Thread] = field(factory=list, init=False)
+
+    @classmethod
+    def start(cls, built: Built) -> "Driver":
+        """Start the process and wait for its first line. Raises DriverError."""
+        try:
+            process = subprocess.Popen(
+                built.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=built.folder,
+                env={**os.environ, **built.environment},
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            raise DriverError(
+                expected="a driver that starts", seen=str(error), where=" ".join(built.command[:2])
+            ) from None
+        driver = cls(name=str(built.wanted), process=process)
+        assert process.stdin is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        for work in (driver._read, driver._read_stderr):
+            thread = threading.Thread(target=work, name=f"driver {driver.name}", daemon=True)
+            thread.start()
+            driver._threads.append(thread)
+        try:
+            with driver._changed:
+                driver._changed.wait_for(lambda: driver._first is not None or driver.failure, READY_S)
+            if driver._first is None:
+                raise driver._broken(f"a first line within {READY_S:g} s")
+            driver.ready = ready_of(driver._first)
+        except BaseException:
+            driver.kill()
+            raise
+        return driver
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    # ---- commands
+
+    def send(self, name: str, client: str = "", **fields: Any) -> Command:
+        """Write a command; its answer comes later. Raises DriverError if the driver has gone."""
+        with self._writing:
+            number = self._sent
+            if len(self.commands) >= MOST_COMMANDS:
+                raise DriverError(expected=f"at most {MOST_COMMANDS:,} commands", seen="more", where=self.name)
+            words = {"id": number, "command": name, "client": client, **fields}
+            command = Command(
+                number=number, name=name, client=client, fields=fields, sent_ns=time.monotonic_ns()
+            )
+            with self._changed:
+                if self.failure:
+                    raise self._broken("a driver that runs")
+                self._sent += 1
+                self.commands.append(command)
+                self._open[number] = command
+            self._write(ENCODER.encode(words) + b"\n")
+        return command
+
+    def wait(self, commands: Iterable[Command], timeout_s: float = CALL_S) -> bool:
+        """Wait for the answers; whether all came in time."""
+        commands = list(commands)
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            for command in commands:
+                while command.answer is None:
+                    left = deadline - time.monotonic()
+                    if left <= 0 or self.failure:
+                        return False
+                    self._changed.wait(left)
+        return True
+
+    def ask(self, name: str, client: str = "", timeout_s: float = CALL_S, **fields: Any) -> Command:
+        """Send a command and wait for its answer, which may be an error of the library. Raises DriverError if
+        none comes, or if the driver refuses."""
+        command = self.send(name, client, **fields)
+        self.wait([command], timeout_s)
+        if command.answer is None:
+            raise self._broken(f"an answer to {name} of {client or 'the driver'} within {timeout_s:g} s")
+        if command.answer["event"] == "refused":
+            raise DriverError(
+                expected=f"a driver that does {name}: {command.answer.get('expected')}",
+                seen=f"refused: {command.answer.get('seen')}",
+                where=self.name,
+            )
+        return command
+
+    def call(self, name: str, client: str = "", timeout_s: float = CALL_S, **fields: Any) -> dict[str, Any]:
+        """As `ask`, and answers the fields of `done`. Raises DriverError if the library failed."""
+        command = self.ask(name, client, timeout_s, **fields)
+        if not command.ok:
+            raise DriverError(expected=f"{name} to succeed", seen=command.error, where=self.name)
+        assert command.answer is not None
+        return command.answer
+
+    @property
+    def under_way(self) -> int:
+        """Commands without an answer."""
+        return len(self._open)
+
+    def forget(self) -> None:
+        """Begin a new history; what is under way is still answered."""
+        with self._changed:
+            self.commands = []
+            self.events.clear()
+
+    # ---- its end
+
+    def end(self) -> None:
+        """Let it end; after END_S it is killed. Ending again does nothing."""
+        if self.process.poll() is None and not self.failure:
+            with contextlib.suppress(DriverError):
+                self.send("quit")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(END_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for thread in self._threads:
+            thread.join(END_S)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def last_words(self) -> str:
+        """The end of its standard error."""
+        return self._stderr.decode(errors="replace").strip()[-600:]
+
+    def _broken(self, expected: str) -> DriverError:
+        words = self.last_words()
+        return DriverError(
+            expected=expected,
+            seen=(self.failure or "none") + (f"; its standard error ends with: {words}" if words else ""),
+            where=f"the driver of {self.name}",
+        )
+
+    # ---- its pipes
+
+    def _write(self, line: bytes) -> None:
+        if len(line) > MOST_LINE:
+            raise DriverError(
+                expected=f"commands of at most {MOST_LINE:,} bytes", seen=f"{len(line):,}", where=self.name
+            )
+        pipe = self.process.stdin
+        assert pipe is not None
+        left = memoryview(line)
+        with selectors.DefaultSelector() as selector:
+            try:
+                while left:
+                    try:
+                        left = left[os.write(pipe.fileno(), left) :]
+                    except BlockingIOError:
+                        if not selector.get_map():
+                            selector.register(pipe, selectors.EVENT_WRITE)
+                        if not selector.select(WRITE_S):
+                            self._fail(f"that it reads nothing for {WRITE_S:g} s")
+                            break
+            except (OSError, ValueError):
+                self._fail("that it has ended")
+
+    def _read(self) -> None:
+        pipe = self.process.stdout
+        assert pipe is not None
+        lines = Lines()
+        try:
+            while chunk := os.read(pipe.fileno(), 1 << 16):
+                for event in lines.feed(chunk):
+                    self._take(event)
+            code = self.process.wait(END_S)
+            self._fail(f"that it ended with code {code}")
+        except DriverError as error:
+            self._fail(str(error))
+            self.process.kill()
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self._fail(str(error))
+
+    def _take(self, event: dict[str, Any]) -> None:
+        now = time.monotonic_ns()
+        with self._changed:
+            if self._first is None:
+                self._first = event
+            elif event["event"] in ("done", "refused") and event.get("id") is not None:
+                number = event["id"]
+                command = self._open.pop(number, None) if type(number) is int else None
+                if command is None:
+                    raise DriverError(
+                        expected="one answer to each command", seen=f"another to {number}", where=self.name
+                    )
+                command.answer, command.answered_ns = event, now
+            else:
+                self.events.append(Event(at_ns=now, fields=event))
+                return
+            self._changed.notify_all()
+
+    def _read_stderr(self) -> None:
+        pipe = self.process.stderr
+        assert pipe is not None
+        with contextlib.suppress(OSError):
+            while chunk := os.read(pipe.fileno(), 1 << 14):
+                self._stderr += chunk
+                del self._stderr[:-STDERR_BYTES]
+
+    def _fail(self, failure: str) -> None:
+        with self._changed:
+            self.failure = self.failure or failure
+            self._changed.notify_all()

@@ -1,0 +1,164 @@
+"""What the log of a topic holds, read by our own client: never by the client that is judged.
+
+Owns the read from one end to the other, with everything that a batch says of a record. Must not know what
+anybody expected.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.impl.log.batch.record_batch import read_headers, read_records
+from fencepost.impl.messages.broker_api import (
+    EARLIEST,
+    LATEST,
+    FetchPartition,
+    FetchRequest,
+    ListOffsetsRequest,
+    TopicPartition,
+)
+from fencepost.sim.scheduler import MILLISECOND
+from fencepost.torture.protocol import DriverError
+from fencepost.traces.outcomes import ErrorCode
+from fencepost.wire.client import Access, Address, Link, look_around
+from fencepost.wire.frames import ProtocolError
+from fencepost.wire.outward import TRANSLATIONS
+
+PATIENCE_S = 60.0
+"""Longest read: leaders may still move when a run ends."""
+FETCH_BYTES = 8 << 20
+PAUSE_S = 0.05
+
+
+@frozen(kw_only=True)
+class Entry:
+    """One record of a log."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int
+    leader_epoch: int
+    codec: str
+    """Of its batch."""
+    producer_id: int
+    """-1 without idempotence."""
+    producer_epoch: int
+    sequence: int
+
+
+Log = Mapping[int, tuple[Entry, ...]]
+"""By partition."""
+
+
+def read_log(bootstrap_servers: str, topic: str) -> Log:
+    """All records of a topic up to its high watermarks. Raises DriverError if it cannot be read in time."""
+    addresses = tuple(
+        (host, int(port)) for host, _, port in (one.rpartition(":") for one in bootstrap_servers.split(","))
+    )
+    return asyncio.run(_read_topic(addresses, topic))
+
+
+async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
+    found: dict[int, tuple[Entry, ...]] = {}
+    why = "nothing"
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    addresses, metadata = await look_around(bootstrap, Access())
+                    leaders = {
+                        each.partition.partition: each.leader
+                        for each in metadata.partitions
+                        if each.partition.topic == topic
+                    }
+                    for number, leader in sorted(leaders.items()):
+                        if number not in found:
+                            found[number] = await _read_partition(
+                                addresses[leader], TopicPartition(topic, number)
+                            )
+                    if leaders:
+                        return found
+                    why = "no such topic"
+                except (OSError, ProtocolError, KeyError, _NotYet) as error:
+                    why = repr(error)
+                await asyncio.sleep(PAUSE_S)
+    except TimeoutError:
+        raise DriverError(
+            expected=f"{topic} to be readable within {PATIENCE_S:g} s", seen=why, where="the final read"
+        ) from None
+
+
+class _NotYet(Exception):
+    """The broker cannot answer now."""
+
+
+async def _read_partition(address: Address, partition: TopicPartition) -> tuple[Entry, ...]:
+    link = Link(address)
+    await link.open()
+    try:
+        offset = (await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=EARLIEST))).offset
+        end = (await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=LATEST))).offset
+        entries: list[Entry] = []
+        while offset < end:
+            wanted = FetchRequest(
+                correlation_id=0,
+                replica_id=-1,
+                max_wait=100 * MILLISECOND,
+                max_bytes=FETCH_BYTES,
+                partitions=(FetchPartition(partition=partition, offset=offset),),
+            )
+            (fetched,) = (await _ask(link, wanted)).partitions
+            if fetched.error is not ErrorCode.NONE:
+                raise _NotYet(fetched.error)
+            for entry, after in _entries(fetched.records):
+                if entry is not None and entry.offset >= offset:
+                    entries.append(entry)
+                offset = max(offset, after)
+        return tuple(entries)
+    finally:
+        await link.close()
+
+
+async def _ask(link: Link, request: Any) -> Any:
+    translation = TRANSLATIONS[type(request)]
+    answer = translation.tell(request, await link.ask(translation.ask(link.dialogue, request)))
+    error = getattr(answer, "error", ErrorCode.NONE)
+    if error is not ErrorCode.NONE:
+        raise _NotYet(error)
+    return answer
+
+
+def _entries(data: bytes) -> list[tuple[Entry | None, int]]:
+    """Each record with the offset after it; None for a marker."""
+    entries: list[tuple[Entry | None, int]] = []
+    for header in read_headers(data):
+        after = header.base_offset + header.last_offset_delta + 1
+        if header.is_control:
+            entries.append((None, after))
+            continue
+        for record in read_records(data, header):
+            offset = record.offset
+            sequence = header.base_sequence + offset - header.base_offset if header.producer_id >= 0 else -1
+            entries.append(
+                (
+                    Entry(
+                        offset=offset,
+                        key=record.key,
+                        value=record.value,
+                        headers=tuple((each.key, each.value) for each in record.headers),
+                        timestamp_ms=record.timestamp_ms,
+                        leader_epoch=header.leader_epoch,
+                        codec=header.codec,
+                        producer_id=header.producer_id,
+                        producer_epoch=header.producer_epoch,
+                        sequence=sequence,
+                    ),
+                    offset + 1,
+                )
+            )
+        entries.append((None, after))
+    return entries

@@ -1,0 +1,97 @@
+"""Runs the script against two sides and says where their answers differ.
+
+Owns running a tool, and the comparison. Must not know what the script asks.
+"""
+
+import difflib
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from attrs import field, frozen
+
+from .apache import JVM, Side
+from .jars import class_path
+from .normal import normal
+from .script import KCAT, TOOLS, TOOLS_OF_3, Step
+
+LIMIT_S = 90.0
+"""Of one command. The slowest here takes 5 s."""
+MOST_CHARACTERS = 200_000
+
+
+@frozen(kw_only=True)
+class Answer:
+    """What a tool wrote, and how it ended. status: its exit code; -1 if it did not end in time."""
+
+    status: int
+    text: str
+
+    def lines(self, step: Step) -> list[str]:
+        """What counts of it."""
+        return [f"exit {self.status}", *normal(self.text, unordered=step.unordered)]
+
+
+@frozen(kw_only=True)
+class Row:
+    """One step on both sides. difference: lines of a unified diff, empty if they are equal."""
+
+    step: Step
+    theirs: Answer
+    ours: Answer
+    difference: tuple[str, ...] = field()
+
+    @difference.default
+    def _difference(self) -> tuple[str, ...]:
+        theirs, ours = self.theirs.lines(self.step), self.ours.lines(self.step)
+        return tuple(difflib.unified_diff(theirs, ours, "Apache Kafka", "fencepost", lineterm="", n=0))
+
+    @property
+    def verdict(self) -> str:
+        """equal, departure (differs, and the script says why) or different."""
+        if not self.difference:
+            return "equal"
+        return "departure" if self.step.departure else "different"
+
+
+def command_of(step: Step, version: str, side: Side, home: Path) -> list[str]:
+    """The words of the command line."""
+    words = {"bootstrap": side.bootstrap, "home": str(home), "log1": str(side.directories[1])}
+    arguments = [
+        word.format(**words) if "{" in word and "%" not in word else word for word in step.arguments
+    ]
+    if step.tool == KCAT:
+        return [KCAT, *arguments]
+    main = (TOOLS_OF_3 if version.startswith("3.") else {}).get(step.tool) or TOOLS[step.tool]
+    return ["java", "-Xmx256m", *JVM, "-cp", class_path(version), main, *arguments]
+
+
+def answer_of(step: Step, version: str, side: Side, home: Path) -> Answer:
+    """Run one step on one side."""
+    home.mkdir(parents=True, exist_ok=True)
+    for name, text in step.files:
+        (home / name).write_text(text, encoding="utf-8")
+    command = command_of(step, version, side, home)
+    try:
+        done = subprocess.run(
+            command, input=step.stdin.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S
+        )
+    except subprocess.TimeoutExpired as late:
+        said = (late.output or b"").decode("utf-8", "replace")
+        return Answer(status=-1, text=said[:MOST_CHARACTERS])
+    return Answer(status=done.returncode, text=done.stdout.decode("utf-8", "replace")[:MOST_CHARACTERS])
+
+
+def compare(steps: tuple[Step, ...], version: str, theirs: Side, ours: Side, scratch: Path) -> list[Row]:
+    """Run each step on both sides at once, and compare."""
+    rows = []
+    with ThreadPoolExecutor(2) as pool:
+        for step in steps:
+            if step.versions and not version.startswith(step.versions):
+                continue
+            parts = [
+                pool.submit(answer_of, step, version, side, scratch / f"home-{number}")
+                for number, side in enumerate((theirs, ours))
+            ]
+            rows.append(Row(step=step, theirs=parts[0].result(), ours=parts[1].result()))
+    return rows
