@@ -48,7 +48,7 @@ def main() -> int:
         print(f"Apache Kafka {version}: {dict(Counter(row.verdict for row in rows))} of {len(rows)} steps")
         for row in rows:
             if row.verdict != "equal":
-                print(f"  {row.verdict:10} {row.step.tool}: {row.step.name}  {row.step.departure}")
+                print(f"  {row.verdict:10} {row.step.tool}: {row.step.name}  {'; '.join(row.departures)}")
                 if options.show:
                     print("\n".join(f"      {line}" for line in row.difference[2:]))
         failed = failed or any(row.verdict == "different" for row in rows)

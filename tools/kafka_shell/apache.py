@@ -112,7 +112,14 @@ def _running(
     java = ["java", "-Xmx256m", *JVM, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-cp", jars]
     with log.open("ab") as words:
         if not version.startswith("3."):
-            format_ = [*java, "kafka.tools.StorageTool", "format", f"--cluster-id={CLUSTER_ID}", "-c", str(file)]
+            format_ = [
+                *java,
+                "kafka.tools.StorageTool",
+                "format",
+                f"--cluster-id={CLUSTER_ID}",
+                "-c",
+                str(file),
+            ]
             if subprocess.run(format_, stdout=words, stderr=words, timeout=START_S).returncode:
                 raise StartError(f"broker {broker}: its storage was not formatted; see {log}")
         process = subprocess.Popen(
