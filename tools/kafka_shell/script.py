@@ -148,7 +148,6 @@ CONFIGURATION = (
     step("alter an absent topic", "configs", "--alter --topic absent --add-config retention.ms=1"),
     step("describe settings of an absent topic", "configs", "--describe --topic absent"),
     step("describe a broker's changed settings", "configs", "--describe --broker 1"),
-    step("describe settings of an absent broker", "configs", "--describe --broker 9"),
     step(
         "describe all settings of a broker",
         "configs",
