@@ -79,7 +79,10 @@ class Chaos:
 def run(library: Wanted, records: int, seed: int) -> Chaos:
     """Append under faults, heal, read. Raises FencepostError if the driver or the cluster is of no use."""
     start = time.monotonic()
-    with fencepost.kafka.cluster(process=True, most_events=250_000) as kafka, Driver.start(build(library)) as driver:
+    with (
+        fencepost.kafka.cluster(process=True, most_events=250_000) as kafka,
+        Driver.start(build(library)) as driver,
+    ):
         kafka.create_topic(TOPIC, partitions=PARTITIONS, config={"min.insync.replicas": "2"})
         idempotent = driver.ready.idempotence
         config: dict[str, Any] = {"bootstrap": kafka.bootstrap_servers, "acks": -1}
@@ -134,7 +137,9 @@ def judged(
     """Hold what the client was answered against the log. The value of record n is n."""
     held = {number: [int(entry.value or b"-1") for entry in entries] for number, entries in log.items()}
     places = {
-        (number, entry.offset): int(entry.value or b"-1") for number, entries in log.items() for entry in entries
+        (number, entry.offset): int(entry.value or b"-1")
+        for number, entries in log.items()
+        for entry in entries
     }
     there = Counter(value for values in held.values() for value in values)
     acknowledged = [number for number, command in enumerate(commands) if command.ok]
@@ -150,7 +155,9 @@ def judged(
         for value in dict.fromkeys(values):
             reordered += value < greatest
             greatest = max(greatest, value)
-    errors = Counter(command.error.partition(":")[0] for command in commands if command.answer and not command.ok)
+    errors = Counter(
+        command.error.partition(":")[0] for command in commands if command.answer and not command.ok
+    )
     return Chaos(
         client=client,
         idempotent=idempotent,

@@ -5,7 +5,7 @@ Owns running a tool, and the comparison. Must not know what the script asks.
 
 import difflib
 import subprocess
-import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -89,8 +89,15 @@ def answer_of(step: Step, version: str, side: Side, home: Path) -> Answer:
     return Answer(status=done.returncode, text=done.stdout.decode("utf-8", "replace")[:MOST_CHARACTERS])
 
 
-def compare(steps: tuple[Step, ...], version: str, theirs: Side, ours: Side, scratch: Path) -> list[Row]:
-    """Run each step on both sides at once, and compare."""
+def compare(
+    steps: tuple[Step, ...],
+    version: str,
+    theirs: Side,
+    ours: Side,
+    scratch: Path,
+    note: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Run each step on both sides at once, and compare. note: hears how far it is."""
     rows = []
     with ThreadPoolExecutor(2) as pool:
         for step in steps:
@@ -99,5 +106,5 @@ def compare(steps: tuple[Step, ...], version: str, theirs: Side, ours: Side, scr
                 for number, side in enumerate((theirs, ours))
             ]
             rows.append(row_of(step, version, parts[0].result(), parts[1].result()))
-            print(f"{version} {step.name}: {rows[-1].verdict}", file=sys.stderr, flush=True)
+            note(f"{version} {step.name}: {rows[-1].verdict}")
     return rows

@@ -6,7 +6,15 @@ Owns the patterns. Must not know which tool wrote what.
 
 import re
 
+
+def _sorted(found: re.Match[str]) -> str:
+    """A list in an order that means nothing."""
+    return found[1] + ",".join(sorted(re.split(r",(?![^{]*})", found[2])))
+
+
 PATTERNS = (
+    (r"(Isr: )([\d,]+)", _sorted),
+    (r"(\"(?:brokers|isrs)\":\[)([^\]]*)", _sorted),
     (r"127\.0\.0\.1:\d+|localhost:\d+", "HOST:PORT"),
     (r"(?<=at )127\.0\.0\.1|/127\.0\.0\.1", "HOST"),
     (r"\"port\":\s*\d+", "PORT"),
@@ -26,11 +34,12 @@ PATTERNS = (
     (r"after \d+ms|in \d+ ms|\d+ ms has passed", "TIME"),
     (r"(TIME, TIME), .*", r"\1, figures"),
     (r"\[main\] (WARN|ERROR) \S+", r"\1"),
-    (r"\"(?:[^\"]*/)?broker-(\d)(?:/files)?\"", "DIRECTORY"),
+    (r"\"(?:[^\"]*/)?broker-(\d)(?:/files)?\"", r"DIRECTORY \1"),
     (r"/\S*/(?=(broker-\d|delete\.json|plan\.json|elect\.json))", "HOME/"),
     (r"producerId: \d+", "producerId: N"),
     (r"from broker \S+ \S+:?|from broker \d: \S+", "from broker N"),
     (r"(originating_broker\":{\"id\":|controllerid\":)\d+(,\"name\":\"\S+?\")?", r"\1N"),
+    (r"HOST:PORT \(\d\)|HOST:PORT/\d", "HOST:PORT"),
     (r"(broker \d at HOST:PORT) \(controller\)", r"\1"),
     (
         r"((?:org\.apache\.kafka\.common\.errors|java\.util\.concurrent)\.\w+Exception): (?!org\.apache).*",

@@ -61,7 +61,9 @@ def word_count(version: str, *, crash: bool) -> dict[str, int]:
         tempfile.TemporaryDirectory(prefix="fencepost-streams-") as folder,
         fencepost.kafka.cluster(process=True) as kafka,
     ):
-        subprocess.run(["javac", "-nowarn", "-d", folder, "-cp", jars, str(SOURCE)], check=True, timeout=START_S)
+        subprocess.run(
+            ["javac", "-nowarn", "-d", folder, "-cp", jars, str(SOURCE)], check=True, timeout=START_S
+        )
         for topic in (INPUT, OUTPUT):
             kafka.create_topic(topic, partitions=PARTITIONS)
         command = ["java", "-Xmx256m", *JVM, "-cp", f"{folder}:{jars}", "WordCount"]
@@ -78,7 +80,9 @@ def word_count(version: str, *, crash: bool) -> dict[str, int]:
             if said != "running":
                 words = (Path(folder) / "streams.log").read_text(errors="replace")[-600:]
                 raise WrongCount(f"expected a word count that runs, saw {said!r}: {words}")
-            producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "log_level": 0})
+            producer = Producer(
+                {"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "log_level": 0}
+            )
             for number, line in enumerate(lines()):
                 producer.produce(INPUT, line.encode())
                 if number == LINES // 2:
