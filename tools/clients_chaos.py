@@ -68,6 +68,8 @@ class Chaos:
     """Records that are in the log more than once."""
     reordered: int
     """Records of a partition that follow one that was sent later."""
+    leader_epochs: int
+    """Different ones in the log, over all partitions: how often a leader changed under the records."""
     errors: dict[str, int]
 
     @property
@@ -173,6 +175,7 @@ def judged(
         moved=moved,
         duplicates=sum(count > 1 for count in there.values()),
         reordered=reordered,
+        leader_epochs=sum(len({entry.leader_epoch for entry in entries}) for entries in log.values()),
         errors=dict(errors),
     )
 

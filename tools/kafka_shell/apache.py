@@ -55,8 +55,9 @@ def our_brokers(scratch: Path, port: int = 0) -> Iterator[Side]:
     """Three of ours, with their files in a folder, so that tools can read them."""
     home = scratch / "ours"
     home.mkdir(parents=True)
-    options = {"leader_imbalance_check_ms": 0}
-    with fencepost.kafka.cluster(directory=home, port=port, process=True, **options) as kafka:
+    with fencepost.kafka.cluster(
+        directory=home, port=port, process=True, leader_imbalance_check_ms=0
+    ) as kafka:
         directories = {broker: home / f"broker-{broker}" for broker in BROKERS}
         yield Side(name="fencepost", bootstrap=kafka.bootstrap_servers, directories=directories)
 

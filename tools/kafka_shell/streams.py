@@ -30,7 +30,7 @@ SOON_S = 60.0
 LOOK_S = 0.5
 
 
-class WrongCount(Exception):
+class WrongCountError(Exception):
     """The counts are not those of the words."""
 
 
@@ -53,7 +53,7 @@ def counted(bootstrap: str) -> dict[str, int]:
 
 
 def word_count(version: str, *, crash: bool) -> dict[str, int]:
-    """Run it, and answer the counts. crash: a leader of the input dies in the middle. Raises WrongCount."""
+    """Run it, and answer the counts. crash: a leader of the input dies in the middle. Raises WrongCountError."""
     from confluent_kafka import Producer
 
     jars = class_path(version)
@@ -79,7 +79,7 @@ def word_count(version: str, *, crash: bool) -> dict[str, int]:
             said = process.stdout.readline().decode().strip()
             if said != "running":
                 words = (Path(folder) / "streams.log").read_text(errors="replace")[-600:]
-                raise WrongCount(f"expected a word count that runs, saw {said!r}: {words}")
+                raise WrongCountError(f"expected a word count that runs, saw {said!r}: {words}")
             producer = Producer(
                 {"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "log_level": 0}
             )
@@ -90,16 +90,16 @@ def word_count(version: str, *, crash: bool) -> dict[str, int]:
                     if crash:
                         kafka.crash(kafka.leader(INPUT), for_ms=1_500)
             if producer.flush(SOON_S):
-                raise WrongCount("the producer did not write all lines")
+                raise WrongCountError("the producer did not write all lines")
             kafka.wait_until_healthy()
             deadline = time.monotonic() + SOON_S
             while (found := counted(kafka.bootstrap_servers)) != expected():
                 if time.monotonic() > deadline:
-                    raise WrongCount(f"expected {expected()}, saw {found} after {SOON_S:.0f} s")
+                    raise WrongCountError(f"expected {expected()}, saw {found} after {SOON_S:.0f} s")
                 time.sleep(LOOK_S)
             process.stdin.close()
             if process.wait(START_S):
-                raise WrongCount(f"the word count ended with {process.returncode}")
+                raise WrongCountError(f"the word count ended with {process.returncode}")
             return found
         finally:
             process.kill()
@@ -121,7 +121,7 @@ def main() -> int:
             where = f"Kafka Streams {version}, {'a leader crashes' if crash else 'no fault'}"
             try:
                 output.say(f"{where}: {word_count(version, crash=crash)}")
-            except WrongCount as error:
+            except WrongCountError as error:
                 output.say(f"{where}: WRONG: {error}")
                 failed = True
     return int(failed)
