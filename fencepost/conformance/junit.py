@@ -37,5 +37,7 @@ def write_junit(path: Path, compared: Sequence[Compared], against: str) -> None:
 
 def difference(compared: Compared) -> str:
     """Expected and seen, in one line each."""
-    expected, seen = (msgspec.json.encode(each).decode() for each in (compared.expected, compared.result.facts))
+    expected, seen = (
+        msgspec.json.encode(each).decode() for each in (compared.expected, compared.result.facts)
+    )
     return f"expected {printable(expected, LONGEST)}, saw {printable(seen, LONGEST)}"

@@ -7,7 +7,7 @@ asks, or what the right answer is. Nothing of a run is left: topics and groups a
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
 from attrs import define, field, frozen
@@ -22,7 +22,7 @@ PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDI
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST_GROUPS = 11, 12, 13, 14, 15, 16
 CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS = 19, 20, 21, 37
 REASSIGN = 45
-ANSWER_S = 20.0
+ANSWER_S = 15.0
 """Of one answer: above every wait that a case asks for."""
 CLOSES_S = 5.0
 """Until a broker has closed a connection that it should close."""
@@ -227,14 +227,16 @@ class Lab:
         return await self.opened(name, len(assignments) or partitions)
 
     async def opened(self, name: str, partitions: int = 1) -> Topic:
-        """Wait until every partition of a topic is led, and every broker knows it."""
+        """Wait until every partition of a topic is led, and every broker knows it: a leader may serve reads
+        before its own metadata has the topic, and refuse writes."""
         deadline = asyncio.get_running_loop().time() + READY_S
+        links = {broker: await self.link(broker) for broker in sorted(self.run.brokers)}
         while True:
-            leaders = await self.leaders(name)
-            if len(leaders) == partitions and min(leaders.values(), default=-1) >= 0:
-                links = {broker: await self.link(broker) for broker in set(leaders.values())}
-                if await self._lead(name, leaders, links):
-                    return Topic(name, links[leaders[0]])
+            leaders = [await self.leaders(name, link) for link in links.values()]
+            known = leaders[0]
+            led = len(known) == partitions and min(known.values(), default=-1) >= 0
+            if led and all(each == known for each in leaders) and await self._lead(name, known, links):
+                return Topic(name, links[known[0]])
             if asyncio.get_running_loop().time() > deadline:
                 raise TimeoutError(f"{name} has no leader after {READY_S:.0f} s")
             await asyncio.sleep(POLL_S)
@@ -272,6 +274,16 @@ class Lab:
                 raise TimeoutError("the partition has not moved")
             await asyncio.sleep(POLL_S)
         return await self.opened(topic.name)
+
+    async def everywhere(self, ask: Callable[[Link], Awaitable[Any]]) -> Any:
+        """The answer of the first broker that does not call itself the wrong one: of what no coordinator can
+        be looked up for."""
+        answer = None
+        for broker in sorted(self.run.brokers):
+            answer = await ask(await self.link(broker))
+            if "NOT_COORDINATOR" not in str(answer):
+                return answer
+        return answer
 
     async def group(self) -> tuple[str, Link]:
         """A name for a group, and a connection to the coordinator that serves it."""
@@ -327,6 +339,8 @@ async def outcome(asked: Awaitable[Any]) -> Any:
     """What is answered, or "closed"."""
     try:
         return await asked
+    except TimeoutError:  # an OSError, too
+        raise
     except OSError:
         return "closed"
 

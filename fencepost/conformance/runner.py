@@ -115,7 +115,9 @@ async def _clean(run: Run) -> None:
         async with asyncio.timeout(CLEAN_S):
             if run.topics:
                 link = await lab.controller()
-                await lab.ask(link, DELETE_TOPICS, topic_names=sorted(run.topics), timeout=int(1_000 * READY_S))
+                await lab.ask(
+                    link, DELETE_TOPICS, topic_names=sorted(run.topics), timeout=int(1_000 * READY_S)
+                )
             links = [await lab.link(broker) for broker in run.brokers]
             for link in links if run.groups else []:
                 await lab.ask(link, DELETE_GROUPS, groups_names=sorted(run.groups))

@@ -26,7 +26,7 @@ def request(key: int, version: int, values: Mapping[str, Any]) -> Any:
 
 
 def _filled(kind: Any, values: Mapping[str, Any]) -> Any:
-    made = {}
+    made: dict[str, Any] = {}
     for each in fields(kind):
         item, optional, several = _shape(each.type)
         if each.name in values:

@@ -133,7 +133,7 @@ async def no_topics_unknown(lab: Lab) -> Facts:
 @case("offset_commit.empty_group_id", "Of the group of no characters.")
 async def empty_group(lab: Lab) -> Facts:
     topic = await lab.topic()
-    answer = await commit(lab, await lab.link(), "", _offsets(topic.name))
+    answer = await lab.everywhere(lambda link: commit(lab, link, "", _offsets(topic.name)))
     return answer["topics"][0]["partitions"][0]["error_code"]
 
 
@@ -216,7 +216,7 @@ async def fetch_none(lab: Lab) -> Facts:
 @case("offset_fetch.empty_group_id", "Of the group of no characters.")
 async def fetch_empty_group(lab: Lab) -> Facts:
     topic = await lab.topic()
-    return (await committed(lab, await lab.link(), "", topic.name))["error_code"]
+    return (await lab.everywhere(lambda link: committed(lab, link, "", topic.name)))["error_code"]
 
 
 @case("offset_fetch.at_another_broker", "At a broker that does not coordinate the group.")

@@ -64,7 +64,7 @@ for _name, (_what, _values) in JOINS.items():
 
 @case("join_group.empty_group_id", "The group of no characters.")
 async def empty_group(lab: Lab) -> Facts:
-    return (await join(lab, await lab.link(), ""))["error_code"]
+    return (await lab.everywhere(lambda link: join(lab, link, "")))["error_code"]
 
 
 @case("join_group.at_another_broker", "At a broker that does not coordinate the group.")
@@ -240,7 +240,7 @@ async def beat_nobody(lab: Lab) -> Facts:
 
 @case("heartbeat.empty_group_id", "Of a member of the group of no characters.")
 async def beat_empty(lab: Lab) -> Facts:
-    return await _beat(lab, await lab.link(), "", "nobody", 1)
+    return await lab.everywhere(lambda link: _beat(lab, link, "", "nobody", 1))
 
 
 @case("heartbeat.at_another_broker", "At a broker that does not coordinate the group.")
@@ -396,7 +396,7 @@ async def describe_empty(lab: Lab) -> Facts:
 
 @case("describe_groups.empty_group_id", "The group of no characters.")
 async def describe_no_name(lab: Lab) -> Facts:
-    return await _described(lab, await lab.link(), "")
+    return await lab.everywhere(lambda link: _described(lab, link, ""))
 
 
 @case("describe_groups.at_another_broker", "At a broker that does not coordinate the group.")
@@ -459,4 +459,4 @@ async def delete_unknown(lab: Lab) -> Facts:
 
 @case("delete_groups.empty_group_id", "The group of no characters.")
 async def delete_no_name(lab: Lab) -> Facts:
-    return await _deleted(lab, await lab.link(), "")
+    return await lab.everywhere(lambda link: _deleted(lab, link, ""))

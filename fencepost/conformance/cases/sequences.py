@@ -1,26 +1,47 @@
 """Idempotent producers: producer ids, epochs and sequences (KIP-98)."""
 
+import asyncio
 from functools import partial
+from typing import Any
 
 from fencepost.conformance.batches import Batch, records
 from fencepost.conformance.case import Facts, case
 from fencepost.conformance.cases.asking import LATEST, list_offset, produce
-from fencepost.conformance.lab import Lab, Topic
+from fencepost.conformance.lab import FIND_COORDINATOR, Lab, Topic
+from fencepost.wire.client import Link
 
 INIT_PRODUCER_ID = 22
 NO_TIMEOUT = (1 << 31) - 1
+POLLS = 100
+PATIENCE = frozenset(
+    {
+        "COORDINATOR_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "NOT_COORDINATOR",
+        "CONCURRENT_TRANSACTIONS",
+    }
+)
+
+
+async def _init_patiently(lab: Lab, link: Link, values: dict[str, Any], version: int | None = None) -> Any:
+    """The plain answer, once the broker does not ask for patience: its first block of ids comes late."""
+    wanted = {
+        "transactional_id": None,
+        "transaction_timeout": NO_TIMEOUT,
+        "producer_id": -1,
+        "producer_epoch": -1,
+        **values,
+    }
+    for _ in range(POLLS):
+        answer = await lab.ask(link, INIT_PRODUCER_ID, version, **wanted)
+        if answer["error_code"] not in PATIENCE:
+            break
+        await asyncio.sleep(0.1)
+    return answer
 
 
 async def _producer_id(lab: Lab) -> int:
-    link = await lab.link()
-    answer = await lab.ask(
-        link,
-        INIT_PRODUCER_ID,
-        transactional_id=None,
-        transaction_timeout=NO_TIMEOUT,
-        producer_id=-1,
-        producer_epoch=-1,
-    )
+    answer = await _init_patiently(lab, await lab.link(), {})
     assert answer["error_code"] == "NONE", answer
     producer_id: int = answer["producer_id"]
     return producer_id
@@ -104,18 +125,7 @@ async def never_given(lab: Lab) -> Facts:
 
 async def _init(version: int, lab: Lab) -> Facts:
     link = await lab.link()
-    answers = [
-        await lab.ask(
-            link,
-            INIT_PRODUCER_ID,
-            version,
-            transactional_id=None,
-            transaction_timeout=NO_TIMEOUT,
-            producer_id=-1,
-            producer_epoch=-1,
-        )
-        for _ in range(2)
-    ]
+    answers = [await _init_patiently(lab, link, {}, version) for _ in range(2)]
     ids = {answer["producer_id"] for answer in answers}
     return [lab.facts(answers), len(ids), min(ids) >= 0]
 
@@ -127,15 +137,8 @@ for _version in range(5):
     )(partial(_init, _version))
 
 
-async def _init_with(values: dict[str, object], lab: Lab) -> Facts:
-    wanted = {
-        "transactional_id": None,
-        "transaction_timeout": 60_000,
-        "producer_id": -1,
-        "producer_epoch": -1,
-        **values,
-    }
-    answer = await lab.ask(await lab.link(), INIT_PRODUCER_ID, **wanted)
+async def _init_with(values: dict[str, Any], lab: Lab) -> Facts:
+    answer = await _init_patiently(lab, await lab.link(), {"transaction_timeout": 60_000, **values})
     return [answer["error_code"], answer["producer_epoch"]]
 
 
@@ -156,31 +159,14 @@ case(
 
 @case("init_producer_id.transactional", "A producer id for a fresh transactional id, from its coordinator.")
 async def transactional(lab: Lab) -> Facts:
-    import asyncio
-
     name, link = lab.fresh("txn"), await lab.link()
-    for _ in range(100):
-        found = await lab.ask(link, 10, key=name, key_type=1)
-        if found["error_code"] != "COORDINATOR_NOT_AVAILABLE":
+    for _ in range(POLLS):
+        found = await lab.ask(link, FIND_COORDINATOR, key=name, key_type=1)
+        if found["error_code"] not in PATIENCE:
             break
         await asyncio.sleep(0.1)
     if found["error_code"] != "NONE":
         return [found["error_code"]]
-    coordinator = await lab.link(found["node_id"])
-    for _ in range(100):
-        answer = await lab.ask(
-            coordinator,
-            INIT_PRODUCER_ID,
-            transactional_id=name,
-            transaction_timeout=60_000,
-            producer_id=-1,
-            producer_epoch=-1,
-        )
-        if answer["error_code"] not in (
-            "COORDINATOR_LOAD_IN_PROGRESS",
-            "NOT_COORDINATOR",
-            "CONCURRENT_TRANSACTIONS",
-        ):
-            break
-        await asyncio.sleep(0.1)
+    values = {"transactional_id": name, "transaction_timeout": 60_000}
+    answer = await _init_patiently(lab, await lab.link(found["node_id"]), values)
     return [answer["error_code"], answer["producer_epoch"]]

@@ -285,7 +285,7 @@ async def more_partitions(
     return [each["error_code"] for each in answer["results"]]
 
 
-async def _more(count: int, assignments: Any, values: dict[str, Any], lab: Lab) -> Facts:
+async def _enlarged(count: int, assignments: Any, values: dict[str, Any], lab: Lab) -> Facts:
     topic = await lab.topic(partitions=2)
     return await more_partitions(lab, topic.name, count, assignments, **values)
 
@@ -310,7 +310,7 @@ MORE: dict[str, tuple[str, int, Any, dict[str, Any]]] = {
 }
 for _name, (_what, _count, _assignments, _values) in MORE.items():
     case(f"create_partitions.{_name}", f"Of a topic of 2 partitions {_what}")(
-        partial(_more, _count, _assignments, _values)
+        partial(_enlarged, _count, _assignments, _values)
     )
 
 

@@ -80,7 +80,11 @@ class ZooKeeperServer:
             begun: list[ProcessId] = []
             try:
                 with uninterrupted(), (directory / "zookeeper.log").open("ab") as log:
-                    begun.append(spawn([*command, str(configuration)], log, dies_with_us=dies_with_us or on_spawn is None))
+                    begun.append(
+                        spawn(
+                            [*command, str(configuration)], log, dies_with_us=dies_with_us or on_spawn is None
+                        )
+                    )
                     if on_spawn is not None:
                         on_spawn(f"{HOST}:{port}", begun[0])
                 if _answers_soon(begun[0], port):
