@@ -10,13 +10,11 @@ skipped by name, with what is missing. Exit code 1 if a cell failed.
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 
 import fencepost.kafka
-from fencepost.torture.abilities import ABILITIES, PARTITIONS, Bench, Cell, try_out
+from fencepost.torture.abilities import ABILITIES, Cell, try_all
 from fencepost.torture.building import build, missing
-from fencepost.torture.driver import Driver
 from fencepost.torture.libraries import Wanted, libraries, wanted
 from fencepost.traces.errors import FencepostError
 
@@ -24,33 +22,14 @@ MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
 
 
 def row_of(library: Wanted) -> tuple[str, list[Cell]]:
-    """All cells of a library; what is fresh for each is its topics. A driver that died is started again."""
+    """All cells of a library."""
+
+    def progress(cell: Cell) -> None:
+        print(f"{library} {cell.ability}: {cell.outcome} {cell.why}", file=sys.stderr, flush=True)
+
     built = build(library)
-    cells: list[Cell] = []
     with fencepost.kafka.cluster() as kafka:
-        driver = Driver.start(built)
-        version = driver.ready.version
-        try:
-            for ability in ABILITIES:
-                if driver.failure:
-                    driver.kill()
-                    driver = Driver.start(built)
-                bench = Bench(
-                    driver=driver,
-                    bootstrap_servers=kafka.bootstrap_servers,
-                    create_topic=lambda name: kafka.create_topic(name, partitions=PARTITIONS) and None,
-                )
-                start = time.monotonic()
-                cell = try_out(bench, ability)
-                cells.append(cell)
-                print(
-                    f"{library} {ability.name}: {cell.outcome} {cell.why} ({time.monotonic() - start:.1f} s)",
-                    file=sys.stderr,
-                    flush=True,
-                )
-        finally:
-            driver.end()
-    return version, cells
+        return try_all(built, kafka, progress=progress)
 
 
 def page_of(rows: dict[str, tuple[str, list[Cell]]], skipped: dict[str, str]) -> str:

@@ -28,6 +28,8 @@ SUB_COMMANDS = {
     "watch": "Judge traces while they arrive in a folder.",
     "bugs": "The planted bugs: what they break, how fast they are found.",
     "log": "Look into the files of a Kafka log directory.",
+    "drivers": "Programs around other people's client libraries: list, build, check.",
+    "torture": "Other people's client libraries under faults, judged.",
     "model": "Explore the executable models.",
     "tlc": "Run TLC on TLA+ specifications, ours or yours.",
     "cluster": "A cluster of real processes: up, status, stop, kill, pause, resume.",

@@ -12,6 +12,8 @@ from typing import Any
 
 from attrs import define, frozen
 
+from fencepost.kafka import KafkaCluster
+from fencepost.torture.building import Built
 from fencepost.torture.driver import Command, Driver
 from fencepost.torture.protocol import DriverError, decoded, encoded
 from fencepost.torture.truth import Entry, read_log
@@ -421,3 +423,33 @@ def try_out(bench: Bench, ability: Ability) -> Cell:
     except DriverError as error:
         return Cell(ability=ability.name, outcome="failed", why=str(error))
     return Cell(ability=ability.name, outcome="ok")
+
+
+def try_all(
+    built: Built,
+    kafka: KafkaCluster,
+    abilities: Sequence[Ability] = ABILITIES,
+    progress: Callable[[Cell], None] = lambda cell: None,
+) -> tuple[str, list[Cell]]:
+    """The version that the driver says it has, and its cells. A driver that ended is started again. Raises
+    DriverError if it does not start."""
+    cells = []
+    driver = Driver.start(built)
+    version = driver.ready.version
+
+    def create_topic(name: str) -> None:
+        kafka.create_topic(name, partitions=PARTITIONS)
+
+    try:
+        for ability in abilities:
+            if driver.failure:
+                driver.kill()
+                driver = Driver.start(built)
+            bench = Bench(
+                driver=driver, bootstrap_servers=kafka.bootstrap_servers, create_topic=create_topic
+            )
+            cells.append(try_out(bench, ability))
+            progress(cells[-1])
+    finally:
+        driver.end()
+    return version, cells

@@ -230,7 +230,7 @@ class Torture:
                     self._commits.append(
                         self.driver.send("commit", name, mode=self.scenario.commit_mode, offsets=None)
                     )
-                polls.append(self.driver.send("poll", name, timeout_ms=POLL_MS, max_records=100))
+                polls.append(self.driver.send("poll", name, timeout_ms=POLL_MS, max_records=500))
         return fresh
 
     def _drain(self, log: Log) -> bool:
@@ -239,7 +239,7 @@ class Torture:
             return True
         wanted = {(partition, entry.offset) for partition, entries in log.items() for entry in entries}
         last = time.monotonic()
-        while wanted - self._handed:
+        while len(self._handed) < len(wanted) or wanted - self._handed:  # the second is slow, and seldom asked
             if self._poll():
                 last = time.monotonic()
             if time.monotonic() - last > DRAIN_S or self.driver.failure:
@@ -265,8 +265,11 @@ class Torture:
         return committed
 
 
-def carry_out(scenario: Scenario, driver: Driver) -> Outcome:
-    """Run a scenario in a fresh cluster. Raises FencepostError."""
+def carry_out(
+    scenario: Scenario, driver: Driver, judged: "Callable[[Outcome, fencepost.kafka.KafkaCluster], Any]"
+) -> Any:
+    """Run a scenario in a fresh cluster; answers what `judged` says of it while the cluster is still there.
+    Raises FencepostError."""
     driver.forget()
     with fencepost.kafka.cluster(seed=scenario.seed) as kafka:
-        return Torture(scenario=scenario, driver=driver, kafka=kafka).go()
+        return judged(Torture(scenario=scenario, driver=driver, kafka=kafka).go(), kafka)

@@ -116,6 +116,15 @@ class Scenario:
         return asdict(self, recurse=True)
 
 
+def scenario_of(values: Mapping[str, Any]) -> Scenario:
+    """What `as_dict` wrote."""
+    made = dict(values)
+    made["request_faults"] = tuple(RequestFault(**one) for one in made["request_faults"])
+    made["broker_faults"] = tuple(BrokerFault(**one) for one in made["broker_faults"])
+    made["leaves"] = tuple(made["leaves"])
+    return Scenario(**made)
+
+
 def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bool = True) -> Scenario:
     """The scenario of a seed for what a library can do. idempotence: None: on where the library has it.
     faults: False: only concurrency."""

@@ -53,7 +53,7 @@ class Producer {
 
   async append (command) {
     const headers = {}
-    for (const [name, value] of command.headers ?? []) headers[name] = [...(headers[name] ?? []), decoded(value)]
+    for (const [name, value] of command.headers ?? []) headers[name] = name in headers ? [headers[name], decoded(value)].flat() : decoded(value) // lists: from 1.16
     const message = given({ key: decoded(command.key), value: decoded(command.value), headers, partition: command.partition ?? undefined,
       timestamp: command.timestamp_ms === undefined || command.timestamp_ms === null ? undefined : String(command.timestamp_ms) })
     const said = await (this.transaction ?? this.client).send({ topic: command.topic, messages: [message], ...this.options })

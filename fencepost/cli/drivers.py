@@ -1,0 +1,100 @@
+"""`fencepost drivers`: the programs around other people's client libraries; what this machine can build."""
+
+from typing import Any
+
+import rich_click as click
+
+from fencepost.console.options import json_option
+from fencepost.console.output import Output, add_row, table
+from fencepost.traces.errors import ExitCode
+
+
+@click.group("drivers")
+def command() -> None:
+    """Small programs around client libraries of other people, which `fencepost torture` speaks to.
+
+    A driver is built in your cache, once for each version. docs/drivers.md has the protocol, for a driver of your own.
+
+    \b
+    Examples
+      fencepost drivers list
+      fencepost drivers build sarama@1.43.2
+      # does a driver of your own keep the protocol, and what can it do?
+      fencepost drivers check ./ours
+    """
+
+
+@command.command("list", short_help="What there is, and what can be built here.")
+@json_option
+def list_drivers(as_json: bool) -> ExitCode:
+    """List the drivers: library, newest version, toolchain, and what this machine lacks."""
+    from fencepost.torture.building import built, missing
+    from fencepost.torture.libraries import Wanted, libraries
+
+    output = Output(as_json)
+    rows = table("driver", "library", "newest", "toolchain", "here")
+    listed: list[dict[str, Any]] = []
+    for library in libraries().values():
+        newest = Wanted(library, library.newest)
+        lacks, done = missing(newest), built(newest) is not None
+        here = "built" if done else lacks or "can be built"
+        add_row(rows, library.name, library.title, library.newest, library.toolchain, here)
+        listed.append(
+            {
+                "driver": library.name,
+                "library": library.title,
+                "newest": library.newest,
+                "toolchain": library.toolchain,
+                "built": done,
+                "missing": lacks,
+            }
+        )
+    output.say(rows)
+    output.emit({"drivers": listed})
+    return ExitCode.NOTHING_FOUND
+
+
+@command.command("build", short_help="Build some in your cache.")
+@click.argument("libraries", nargs=-1, required=True, metavar="NAME[@VERSION]...")
+@json_option
+def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
+    """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in the user's cache folder."""
+    from fencepost.torture.building import build
+    from fencepost.torture.libraries import wanted
+
+    output = Output(as_json)
+    folders = {}
+    for text in libraries:
+        done = build(wanted(text))
+        folders[str(done.wanted)] = str(done.folder)
+        output.say(f"{done.wanted}: {done.folder}")
+    output.emit({"built": folders})
+    return ExitCode.NOTHING_FOUND
+
+
+@command.command("check", short_help="What a driver can do against an embedded cluster.")
+@click.argument("library", metavar="NAME[@VERSION]")
+@json_option
+def check_driver(library: str, as_json: bool) -> ExitCode:
+    """Build a driver and try everything that it says it can do against an embedded cluster; each check reads back and compares."""
+    import fencepost.kafka
+    from fencepost.torture.abilities import ABILITIES, try_all
+    from fencepost.torture.building import build
+    from fencepost.torture.libraries import wanted
+
+    output = Output(as_json)
+    done = build(wanted(library))
+    rows = table("ability", "outcome", "why")
+    with fencepost.kafka.cluster() as kafka:
+        version, cells = try_all(done, kafka, ABILITIES)
+    for cell in cells:
+        add_row(rows, cell.ability, cell.outcome, cell.why)
+    output.say(rows)
+    output.emit(
+        {
+            "library": library,
+            "version": version,
+            "abilities": [{"ability": c.ability, "outcome": c.outcome, "why": c.why} for c in cells],
+        }
+    )
+    return ExitCode.FINDINGS if any(cell.outcome == "failed" for cell in cells) else ExitCode.NOTHING_FOUND

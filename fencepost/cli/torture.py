@@ -1,0 +1,103 @@
+"""`fencepost torture`: a client library of somebody else, under faults, judged."""
+
+from pathlib import Path
+from typing import Any
+
+import rich_click as click
+
+from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
+from fencepost.console.output import Output, add_row, table
+from fencepost.traces.errors import ExitCode
+
+
+@click.command("torture")
+@click.argument("library", metavar="NAME[@VERSION]")
+@click.option(
+    "--seeds",
+    type=SeedRange(),
+    default="0:100",
+    show_default=True,
+    help="Seeds A:B (B not included), or one seed N.",
+)
+@jobs_option
+@out_option("out/torture", "Folder for runs, findings and the brokers' traces.")
+@click.option("--resume", is_flag=True, help="Go on with the campaign in --out.")
+@click.option("--shrink", is_flag=True, help="Then make the first scenario of each anomaly small.")
+@click.option(
+    "--idempotence/--no-idempotence",
+    default=None,
+    help="Of every producer. [default: on, where the library has it]",
+)
+@click.option("--faults/--no-faults", default=True, show_default=True, help="Without: only concurrency.")
+@json_option
+def command(
+    library: str,
+    seeds: range,
+    jobs: int,
+    out: Path,
+    resume: bool,
+    shrink: bool,
+    idempotence: bool | None,
+    faults: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Run a client library in one exact version under seeded faults of requests and brokers, and judge what the application saw.
+
+    Each seed draws the client's settings, how many producers and group members there are, what they send at once, and which
+    requests and brokers fail when. Clients are not deterministic: the first scenario of each anomaly is replayed ten times, and its rate is reported.
+
+    \b
+    Examples
+      fencepost torture sarama@1.43.2 --seeds 0:500 --jobs 2 --out out/sarama
+      # a driver of your own
+      fencepost torture ./ours@2.0.1 --seeds 0:100 --out out/ours
+      # the control: a lost answer makes duplicates where nothing prevents it
+      fencepost torture confluent-kafka --no-idempotence --seeds 0:50 --out out/control
+    """
+    from fencepost.torture.campaign import Job, torture
+    from fencepost.torture.libraries import wanted
+
+    output = Output(as_json)
+    asked = wanted(library)
+    name = str(asked) if "/" not in library else f"{asked.library.folder}@{asked.version}"
+    job = Job(library=name, out=str(out), idempotence=idempotence, faults=faults)
+
+    def progress(line: dict[str, Any]) -> None:
+        found = ", ".join(finding["anomaly"] for finding in line["findings"])
+        if found or "failed" in line:
+            output.note(f"seed {line['seed']}: {found or line['failed']}")
+
+    summary = torture(job, seeds, jobs=jobs, resume=resume, shrink=shrink, progress=progress)
+    show(summary, output)
+    output.emit({**summary, "out": str(out)})
+    if summary["findings"]:
+        return ExitCode.FINDINGS
+    return ExitCode.UNDECIDED if len(summary["failed"]) * 10 > summary["seeds"] else ExitCode.NOTHING_FOUND
+
+
+def show(summary: dict[str, Any], output: Output) -> None:
+    """For a person."""
+    rows = table("anomaly", "seeds", "first", "rate", "smallest", "seen")
+    for anomaly, finding in summary["findings"].items():
+        small = finding.get("small")
+        add_row(
+            rows,
+            anomaly,
+            str(len(finding["seeds"])),
+            str(finding["first"]),
+            "{} of {}".format(*finding["rate"]),
+            "" if small is None else "{} faults, {} of {}".format(small["faults"], *small["rate"]),
+            finding["seen"][:120],
+        )
+    if summary["findings"]:
+        output.say(rows)
+    for anomaly, finding in summary["findings"].items():
+        best = finding.get("small") or finding
+        output.say(f"{anomaly} breaks: {finding['promise']}", *(f"  {word}" for word in best["words"]))
+    output.say(
+        f"{summary['library']}: {summary['seeds']} seeds, {summary['acknowledged']} of {summary['records']} records"
+        f" acknowledged, {summary['duplicates']} duplicates in {summary['seeds_with_duplicates']} seeds,"
+        f" {summary['seeds_per_minute']} seeds per minute"
+    )
+    if summary["failed"]:
+        output.say(f"{len(summary['failed'])} seeds did not run, the first: {summary['failed'][0]['failed']}")

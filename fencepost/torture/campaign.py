@@ -1,0 +1,291 @@
+"""Many seeds against one client library: worker processes, what they found, rates, and smaller scenarios.
+
+Owns the files of a campaign and its order. Must not know how a seed is drawn (scenario.py), carried out
+(run.py) or judged (judges.py).
+
+Clients are not deterministic, so a finding has a rate: how many of REPLAYS runs of the same scenario show the
+same anomaly. A scenario is made smaller as long as the rate stays at or above LEAST_RATE.
+
+    runs.jsonl            one line for each seed, as soon as it is done; a resumed campaign leaves those out
+    findings/NAME.json    each anomaly: the promise, seeds, rate, the scenario and a smaller one, in words
+    traces/SEED.jsonl     what the brokers recorded of a seed with a finding, for `fencepost show`
+"""
+
+import multiprocessing
+import resource
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from attrs import define, field, frozen
+
+import fencepost.kafka
+from fencepost.torture.building import Built, build
+from fencepost.torture.driver import Driver
+from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge
+from fencepost.torture.libraries import wanted
+from fencepost.torture.run import Outcome, carry_out
+from fencepost.torture.scenario import Scenario, draw, scenario_of
+from fencepost.traces.errors import EnvironmentError_, FencepostError
+
+REPLAYS = 10
+LEAST_RATE = 0.4
+"""A smaller scenario shows the anomaly in at least two of SHRINK_REPLAYS runs."""
+SHRINK_REPLAYS = 5
+MOST_SHRINK_RUNS = 150
+"""Bound of a shrink: five minutes at two seconds a run."""
+RUNS, FINDINGS, TRACES = "runs.jsonl", "findings", "traces"
+STUCK = frozenset({"stuck_consumer", "stuck_append"})
+"""Found by waiting: runs with it take half a minute, and it is replayed less often."""
+
+
+@frozen(kw_only=True)
+class Job:
+    """What every worker does."""
+
+    library: str
+    """NAME@VERSION."""
+    out: str
+    idempotence: bool | None = None
+    faults: bool = True
+
+
+@define(eq=False)
+class Worker:
+    """A driver that is started when it is needed, and again when it was of no use."""
+
+    job: Job
+    built: Built
+    driver: Driver | None = None
+
+    def ready(self) -> Driver:
+        """A driver that runs."""
+        if self.driver is not None and (self.driver.failure or self.driver.under_way):
+            self.driver.kill()
+            self.driver = None
+        if self.driver is None:
+            self.driver = Driver.start(self.built)
+            _check_version(self.driver, self.built)
+        return self.driver
+
+    def seed(self, number: int) -> dict[str, Any]:
+        """A seed's run, as a line of runs.jsonl."""
+        scenario = draw(
+            number, self.ready().ready, idempotence=self.job.idempotence, faults=self.job.faults
+        )
+        return self.run(scenario, Path(self.job.out) / TRACES / f"{number}.jsonl")
+
+    def run(self, scenario: Scenario, keep: Path | None = None) -> dict[str, Any]:
+        """One run. keep: where the brokers' record goes if there is a finding."""
+        wall, processor = time.monotonic(), _processor_s()
+
+        def judged(outcome: Outcome, kafka: fencepost.kafka.KafkaCluster) -> dict[str, Any]:
+            findings = judge(outcome)
+            brokers = ""
+            if findings and keep is not None:
+                keep.parent.mkdir(parents=True, exist_ok=True)
+                kafka.save_trace(keep)
+                brokers = kafka.verdict(("invariants", "conformance")).decision.value
+            return {
+                "seed": scenario.seed,
+                "records": len(outcome.appends),
+                "acknowledged": sum(command.ok for command in outcome.appends),
+                "duplicates": duplicates(outcome),
+                "hit": list(outcome.hit),
+                "findings": [as_dict(finding) for finding in findings],
+                "brokers": brokers,
+                "scenario": scenario.as_dict(),
+            }
+
+        line: dict[str, Any] = carry_out(scenario, self.ready(), judged)
+        line["seconds"] = round(time.monotonic() - wall, 3)
+        line["processor_seconds"] = round(_processor_s() - processor, 3)
+        return line
+
+    def rate(self, scenario: Scenario, anomaly: str, runs: int) -> int:
+        """How many of so many runs show the anomaly."""
+        return sum(
+            any(finding["anomaly"] == anomaly for finding in self.run(scenario)["findings"]) for _ in range(runs)
+        )
+
+
+def _check_version(driver: Driver, built: Built) -> None:
+    seen, asked = driver.ready.version, built.wanted.version
+    if seen.split("+")[0] != asked.split("+")[0]:
+        raise EnvironmentError_(
+            expected=f"version {asked}, which was asked for",
+            seen=f"{seen}, which the driver says it has",
+            where=str(built.wanted),
+            hint="does the manifest pin it?",
+        )
+
+
+def _processor_s() -> float:
+    """Of this process; a driver's own is not in it until it has ended."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+WORKER: Worker | None = None
+"""Of a worker process."""
+
+
+def _begin(job: Job) -> None:
+    global WORKER
+    WORKER = Worker(job, build(wanted(job.library)))
+
+
+def _seed(number: int) -> dict[str, Any]:
+    assert WORKER is not None
+    try:
+        return WORKER.seed(number)
+    except FencepostError as error:
+        return {"seed": number, "failed": str(error), "findings": []}
+
+
+def _replayed(anomaly: str, values: dict[str, Any], shrink: bool) -> dict[str, Any]:
+    assert WORKER is not None
+    scenario = scenario_of(values)
+    runs = SHRINK_REPLAYS if anomaly in STUCK else REPLAYS
+    shown = WORKER.rate(scenario, anomaly, runs)
+    entry: dict[str, Any] = {"rate": [shown, runs], "scenario": values, "words": scenario.words()}
+    if shrink and shown >= LEAST_RATE * runs and anomaly not in STUCK:
+        small, count = smaller(WORKER, scenario, anomaly)
+        again = WORKER.rate(small, anomaly, runs)
+        entry["small"] = {
+            "rate": [again, runs],
+            "scenario": small.as_dict(),
+            "words": small.words(),
+            "runs": count,
+            "faults": len(small.request_faults) + len(small.broker_faults) + len(small.leaves),
+        }
+    return entry
+
+
+def smaller(worker: Worker, scenario: Scenario, anomaly: str) -> tuple[Scenario, int]:
+    """The smallest scenario found, and how many runs that took. Every step keeps the rate; a step is given up
+    as soon as it cannot reach it."""
+    runs, changed = 0, True
+    wanted_runs = -(-int(LEAST_RATE * 100) * SHRINK_REPLAYS // 100)
+    while changed and runs < MOST_SHRINK_RUNS:
+        changed = False
+        for candidate in scenario.smaller():
+            shown = 0
+            for number in range(SHRINK_REPLAYS):
+                shown += worker.rate(candidate, anomaly, 1)
+                runs += 1
+                if shown >= wanted_runs or shown + SHRINK_REPLAYS - number - 1 < wanted_runs:
+                    break
+            if shown >= wanted_runs:
+                scenario, changed = candidate, True
+                break
+            if runs >= MOST_SHRINK_RUNS:
+                break
+    return scenario, runs
+
+
+def torture(
+    job: Job,
+    seeds: range,
+    *,
+    jobs: int = 1,
+    resume: bool = False,
+    shrink: bool = False,
+    progress: Callable[[dict[str, Any]], None] = lambda line: None,
+) -> dict[str, Any]:
+    """Run the seeds, replay the first of each anomaly. Answers a summary. Raises FencepostError."""
+    out = Path(job.out)
+    lines = list(_before(out, job, seeds, resume))
+    build(wanted(job.library))
+    done = {line["seed"] for line in lines}
+    began = time.monotonic()
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _begin, (job,)) as pool:
+        with (out / RUNS).open("ab") as file:
+            for line in _results(pool, [seed for seed in seeds if seed not in done], jobs):
+                file.write(msgspec.json.encode(line) + b"\n")
+                file.flush()
+                lines.append(line)
+                progress(line)
+        seconds = time.monotonic() - began
+        findings = {}
+        for anomaly, of in _by_anomaly(lines).items():
+            first = min(of, key=lambda line: line["seed"])
+            entry = pool.submit(_replayed, anomaly, first["scenario"], shrink).result()
+            (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
+            findings[anomaly] = {
+                "library": job.library,
+                **finding,
+                "brokers": first.get("brokers", ""),
+                "seeds": sorted(line["seed"] for line in of),
+                "first": first["seed"],
+                "hit": first.get("hit", []),
+                **entry,
+            }
+            (out / FINDINGS).mkdir(exist_ok=True)
+            (out / FINDINGS / f"{anomaly}.json").write_bytes(
+                msgspec.json.format(msgspec.json.encode(findings[anomaly]), indent=1)
+            )
+    ran = [line for line in lines if "failed" not in line]
+    return {
+        "library": job.library,
+        "seeds": len(lines),
+        "failed": [line for line in lines if "failed" in line],
+        "records": sum(line["records"] for line in ran),
+        "acknowledged": sum(line["acknowledged"] for line in ran),
+        "duplicates": sum(line["duplicates"] for line in ran),
+        "seeds_with_duplicates": sum(line["duplicates"] > 0 for line in ran),
+        "seconds": round(seconds, 1),
+        "seeds_per_minute": round((len(lines) - len(done)) * 60 / seconds, 1) if seconds else 0.0,
+        "findings": findings,
+    }
+
+
+def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[str, Any]]:
+    """The runs that are there already, if the campaign goes on. Raises FencepostError."""
+    path, said = out / RUNS, out / "job.json"
+    words = msgspec.json.encode({"library": job.library, "idempotence": job.idempotence, "faults": job.faults})
+    if path.exists() and not resume:
+        raise FencepostError(
+            expected="a new folder", seen="the runs of another campaign", where=str(out), hint="--resume goes on"
+        )
+    out.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        if said.read_bytes() != words:
+            raise FencepostError(
+                expected=f"a campaign of {words.decode()}", seen=said.read_text(), where=str(said)
+            )
+        for line in path.read_bytes().splitlines():
+            try:
+                row = msgspec.json.decode(line)
+            except msgspec.DecodeError:
+                continue  # the last line of a campaign that was killed
+            if row["seed"] in seeds:
+                yield row
+    said.write_bytes(words)
+
+
+def _results(pool: ProcessPoolExecutor, seeds: list[int], jobs: int) -> Iterator[dict[str, Any]]:
+    """As they are done; at most two for each worker wait."""
+    left, waiting = iter(seeds), set[Future[dict[str, Any]]]()
+    while True:
+        for seed in left:
+            waiting.add(pool.submit(_seed, seed))
+            if len(waiting) >= 2 * jobs:
+                break
+        if not waiting:
+            return
+        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        for future in done:
+            yield future.result()
+
+
+def _by_anomaly(lines: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for anomaly in PROMISES:
+        of = [line for line in lines if any(one["anomaly"] == anomaly for one in line["findings"])]
+        if of:
+            found[anomaly] = of
+    return found
