@@ -15,10 +15,10 @@ from pathlib import Path
 
 from fencepost.console.output import Output
 
-from .apache import apache_brokers, our_brokers
 from .compare import Row, compare
 from .jars import VERSIONS, missing
 from .script import KCAT, SCRIPT
+from .sides import apache_brokers, our_brokers
 
 
 def compared(version: str, only: str = "") -> list[Row]:

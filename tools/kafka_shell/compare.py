@@ -11,10 +11,10 @@ from pathlib import Path
 
 from attrs import frozen
 
-from .apache import JVM, Side
-from .jars import class_path
+from .jars import JVM, class_path
 from .normal import departed, normal
 from .script import KCAT, TOOLS, TOOLS_OF_3, Step
+from .sides import Side
 
 LIMIT_S = 60.0
 """Of one command. The slowest here takes 5 s."""
@@ -66,7 +66,7 @@ def command_of(step: Step, version: str, side: Side, home: Path) -> list[str]:
     if step.tool == KCAT:
         return [KCAT, *arguments]
     main = (TOOLS_OF_3 if version.startswith("3.") else {}).get(step.tool) or TOOLS[step.tool]
-    return ["java", "-Xmx256m", *JVM, "-cp", class_path(version), main, *arguments]
+    return ["java", *JVM, "-cp", class_path(version), main, *arguments]
 
 
 def answer_of(step: Step, version: str, side: Side, home: Path) -> Answer:

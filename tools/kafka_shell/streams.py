@@ -18,8 +18,7 @@ import fencepost.kafka
 from fencepost.console.output import Output
 from fencepost.torture.truth import read_log
 
-from .apache import JVM
-from .jars import VERSIONS, class_path, missing
+from .jars import JVM, VERSIONS, class_path, missing
 
 SOURCE = Path(__file__).with_name("WordCount.java")
 INPUT, OUTPUT, PARTITIONS = "lines", "counts", 3
@@ -66,7 +65,7 @@ def word_count(version: str, *, crash: bool) -> dict[str, int]:
         )
         for topic in (INPUT, OUTPUT):
             kafka.create_topic(topic, partitions=PARTITIONS)
-        command = ["java", "-Xmx256m", *JVM, "-cp", f"{folder}:{jars}", "WordCount"]
+        command = ["java", *JVM, "-cp", f"{folder}:{jars}", "WordCount"]
         with (Path(folder) / "streams.log").open("wb") as log:
             process = subprocess.Popen(
                 [*command, kafka.bootstrap_servers, INPUT, OUTPUT, str(Path(folder) / "state")],
