@@ -1,6 +1,6 @@
 """A hundred thousand records of each client under the swarm's broker faults: what was acknowledged is in the log.
 
-    python -m tools.clients_chaos [NAME[@VERSION] ...] [--records 100000] [--seed 1] [--json FILE]
+    python -m tools.clients_chaos [NAME[@VERSION] ...] [--records 100000] [--seed 1] [--plain] [--json FILE]
 
 Each client appends to an embedded cluster of three brokers (acks=all, min.insync.replicas=2, idempotent where it
 can), while `kafka.chaos` draws crashes, pauses, power losses, lost links and expired sessions within the fault
@@ -78,18 +78,18 @@ class Chaos:
         return bool(self.lost_count or self.moved or self.silent or (self.idempotent and self.duplicates))
 
 
-def run(library: Wanted, records: int, seed: int) -> Chaos:
-    """Append under faults, heal, read. Raises FencepostError if the driver or the cluster is of no use."""
+def run(library: Wanted, records: int, seed: int, *, plain: bool = False) -> Chaos:
+    """Append under faults, heal, read. plain: without idempotence. Raises FencepostError if the driver or the cluster is of no use."""
     start = time.monotonic()
     with (
         fencepost.kafka.cluster(process=True, most_events=250_000) as kafka,
         Driver.start(build(library)) as driver,
     ):
         kafka.create_topic(TOPIC, partitions=PARTITIONS, config={"min.insync.replicas": "2"})
-        idempotent = driver.ready.idempotence
+        idempotent = driver.ready.idempotence and not plain
         config: dict[str, Any] = {"bootstrap": kafka.bootstrap_servers, "acks": -1}
-        if idempotent:
-            config["idempotence"] = True
+        if driver.ready.idempotence:
+            config["idempotence"] = idempotent
         driver.call("open", "p", role="producer", config=config)
         over, drawn = threading.Event(), [0]
 
@@ -170,7 +170,7 @@ def judged(
         unacknowledged_in_log=len(set(there) - set(acknowledged)),
         faults=faults,
         seconds=round(seconds, 1),
-        lost=tuple(f"record {n}, {commands[n].answer}"[:300] for n in lost[:MOST_SHOWN]),
+        lost=tuple(_evidence(n, commands[n], log) for n in lost[:MOST_SHOWN]),
         lost_count=len(lost),
         moved=moved,
         duplicates=sum(count > 1 for count in there.values()),
@@ -180,12 +180,24 @@ def judged(
     )
 
 
+def _evidence(number: int, command: Command, log: Log) -> str:
+    """What is in the log where a lost record should be."""
+    answer = command.answer or {}
+    partition, offset = answer["partition"], answer["offset"]
+    for entry in log.get(partition, ()):
+        if entry.offset == offset:
+            there = f"record {(entry.value or b'').decode()} of producer {entry.producer_id}, epoch {entry.producer_epoch}"
+            return f"record {number} was acknowledged at {partition}/{offset}; there is {there}, sequence {entry.sequence}"
+    return f"record {number} was acknowledged at {partition}/{offset}; there is nothing"
+
+
 def main() -> int:
     """Try every client, or those that are named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("clients", nargs="*", help="NAME[@VERSION]; all by default")
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--plain", action="store_true", help="without idempotence")
     parser.add_argument("--json", type=Path, help="write every result here")
     options = parser.parse_args()
     output, results = Output(), []
@@ -196,7 +208,7 @@ def main() -> int:
             if lacks:
                 output.say(f"skipped: {name}: {lacks}")
                 continue
-            result = run(library, options.records, options.seed)
+            result = run(library, options.records, options.seed, plain=options.plain)
         except (FencepostError, DriverError) as error:
             output.say(f"{name}: {error}")
             continue
