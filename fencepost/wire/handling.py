@@ -13,7 +13,8 @@ from typing import Any
 from attrs import define, field
 from kio.schema.errors import ErrorCode as WireError
 
-from fencepost.impl.messages.broker_api import Request
+from fencepost.impl.messages.broker_api import MetadataRequest, Request
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.codec import RequestHeader, response_type
 from fencepost.wire.limits import Limits
@@ -83,6 +84,19 @@ class Call:
         field for are left out."""
         kind, names = response_type(self.header.api_key, self.header.version, name)
         return kind(**{key: value for key, value in values.items() if key in names})
+
+
+def held_elsewhere(
+    call: Call, found: Iterable[tuple[TopicPartition, ErrorCode]]
+) -> Generator[Sequence[Request], list[Any], frozenset[TopicPartition]]:
+    """Those of the partitions that this broker's core does not know, though its metadata does: another
+    broker has them, and Kafka answers NOT_LEADER_OR_FOLLOWER."""
+    unknown = {key for key, error in found if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    if not unknown:
+        return frozenset()
+    names = tuple(sorted({key.topic for key in unknown}))
+    (metadata,) = yield [MetadataRequest(correlation_id=call.next_id(), topics=names)]
+    return frozenset(each.partition for each in metadata.partitions if each.partition in unknown)
 
 
 def error_code(error: ErrorCode) -> WireError:

@@ -1,5 +1,7 @@
-"""One test body for every system: what the interface promises holds in the simulation, the embedded cluster and processes."""
+"""One test body for every system: what the interface promises holds in the simulation, the embedded cluster, processes and, if it is
+asked for (FENCEPOST_APACHE_KAFKA=1), Apache Kafka itself."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,6 +10,8 @@ import pytest
 
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.sim.world import World
+from fencepost.systems.apache_kafka.cluster import ApacheKafka
+from fencepost.systems.apache_kafka.jars import RECOMMENDED, Release
 from fencepost.systems.embedded import Embedded, quick_options
 from fencepost.systems.process_system import Processes
 from fencepost.systems.simulation import Simulation
@@ -20,6 +24,10 @@ PATIENCE_S = 120.0
 """Of the wall clock, for a crowded machine."""
 PATIENCE_MS = 60_000
 """Of virtual time."""
+apache_kafka = pytest.mark.skipif(
+    not os.environ.get("FENCEPOST_APACHE_KAFKA"),
+    reason="starts Apache Kafka from its jars (Maven fetches 45 MB a version): set FENCEPOST_APACHE_KAFKA=1",
+)
 Until = Callable[[Callable[[], bool]], None]
 
 
@@ -47,7 +55,12 @@ def _by_the_wall_clock(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture(
-    params=["simulation", "embedded", pytest.param("processes", marks=pytest.mark.java)],
+    params=[
+        "simulation",
+        "embedded",
+        pytest.param("processes", marks=pytest.mark.java),
+        *(pytest.param(version, marks=apache_kafka) for version in RECOMMENDED),
+    ],
 )
 def under_test(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[System, Until]]:
     """A system that has started, and how to wait in its time."""
@@ -57,6 +70,10 @@ def under_test(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
         made, until = _simulation()
     elif request.param == "embedded":
         made = Embedded(options=quick_options(BROKERS), listen=False)
+    elif request.param in RECOMMENDED:
+        made = ApacheKafka(
+            directory=tmp_path / "cluster", release=Release(version=request.param), size=BROKERS
+        )
     else:
         made = Processes(directory=tmp_path / "cluster", options=ClusterOptions(brokers=BROKERS))
     try:

@@ -13,10 +13,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from .apache import apache_brokers, our_brokers
+from fencepost.console.output import Output
+
 from .compare import Row, compare
 from .jars import VERSIONS, missing
 from .script import KCAT, SCRIPT
+from .sides import apache_brokers, our_brokers
 
 
 def compared(version: str, only: str = "") -> list[Row]:
@@ -26,7 +28,7 @@ def compared(version: str, only: str = "") -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="fencepost-shell-") as folder:
         scratch = Path(folder)
         with apache_brokers(version, scratch) as theirs, our_brokers(scratch) as ours:
-            return compare(steps, version, theirs, ours, scratch)
+            return compare(steps, version, theirs, ours, scratch, Output().note)
 
 
 def main() -> int:
@@ -36,21 +38,25 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="each difference, line by line")
     parser.add_argument("--only", default="", help="steps with this text in their name")
     options = parser.parse_args()
+    output, failed = Output(), False
     absent = missing()
     if absent:
-        print(f"skipped: Kafka's shell tools: {absent}")
+        output.say(f"skipped: Kafka's shell tools: {absent}")
         return 0
     if not shutil.which(KCAT):
-        print("skipped: kcat is not on the PATH")
-    failed = False
+        output.say("skipped: kcat is not on the PATH")
     for version in options.version or VERSIONS:
         rows = compared(version, options.only)
-        print(f"Apache Kafka {version}: {dict(Counter(row.verdict for row in rows))} of {len(rows)} steps")
+        output.say(
+            f"Apache Kafka {version}: {dict(Counter(row.verdict for row in rows))} of {len(rows)} steps"
+        )
         for row in rows:
             if row.verdict != "equal":
-                print(f"  {row.verdict:10} {row.step.tool}: {row.step.name}  {row.step.departure}")
+                output.say(
+                    f"  {row.verdict:10} {row.step.tool}: {row.step.name}  {'; '.join(row.departures)}"
+                )
                 if options.show:
-                    print("\n".join(f"      {line}" for line in row.difference[2:]))
+                    output.say("\n".join(f"      {line}" for line in row.difference[2:]))
         failed = failed or any(row.verdict == "different" for row in rows)
     return int(failed)
 

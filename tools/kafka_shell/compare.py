@@ -5,17 +5,18 @@ Owns running a tool, and the comparison. Must not know what the script asks.
 
 import difflib
 import subprocess
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import frozen
 
-from .apache import JVM, Side
-from .jars import class_path
-from .normal import normal
+from .jars import JVM, class_path
+from .normal import departed, normal
 from .script import KCAT, TOOLS, TOOLS_OF_3, Step
+from .sides import Side
 
-LIMIT_S = 90.0
+LIMIT_S = 60.0
 """Of one command. The slowest here takes 5 s."""
 MOST_CHARACTERS = 200_000
 
@@ -34,36 +35,38 @@ class Answer:
 
 @frozen(kw_only=True)
 class Row:
-    """One step on both sides. difference: lines of a unified diff, empty if they are equal."""
+    """One step on both sides. difference: lines of a unified diff, empty if they are equal. departures: names of what
+    was left out on both sides before they were equal."""
 
     step: Step
-    theirs: Answer
-    ours: Answer
-    difference: tuple[str, ...] = field()
+    verdict: str
+    """equal, departure (differs, and we say why) or different."""
+    difference: tuple[str, ...]
+    departures: tuple[str, ...]
 
-    @difference.default
-    def _difference(self) -> tuple[str, ...]:
-        theirs, ours = self.theirs.lines(self.step), self.ours.lines(self.step)
-        return tuple(difflib.unified_diff(theirs, ours, "Apache Kafka", "fencepost", lineterm="", n=0))
 
-    @property
-    def verdict(self) -> str:
-        """equal, departure (differs, and the script says why) or different."""
-        if not self.difference:
-            return "equal"
-        return "departure" if self.step.departure else "different"
+def row_of(step: Step, version: str, theirs: Answer, ours: Answer) -> Row:
+    """Hold two answers against each other."""
+    both = theirs.lines(step), ours.lines(step)
+    if both[0] == both[1]:
+        return Row(step=step, verdict="equal", difference=(), departures=())
+    (left, some), (right, others) = departed(both[0]), departed(both[1])
+    difference = tuple(difflib.unified_diff(left, right, "Apache Kafka", "fencepost", lineterm="", n=0))
+    if left == right:
+        return Row(step=step, verdict="departure", difference=(), departures=tuple(sorted(some | others)))
+    if step.departure and version.startswith(step.departs):
+        return Row(step=step, verdict="departure", difference=difference, departures=(step.departure,))
+    return Row(step=step, verdict="different", difference=difference, departures=())
 
 
 def command_of(step: Step, version: str, side: Side, home: Path) -> list[str]:
     """The words of the command line."""
     words = {"bootstrap": side.bootstrap, "home": str(home), "log1": str(side.directories[1])}
-    arguments = [
-        word.format(**words) if "{" in word and "%" not in word else word for word in step.arguments
-    ]
+    arguments = [word.format(**words) if "{" in word and "%" not in word else word for word in step.arguments]
     if step.tool == KCAT:
         return [KCAT, *arguments]
     main = (TOOLS_OF_3 if version.startswith("3.") else {}).get(step.tool) or TOOLS[step.tool]
-    return ["java", "-Xmx256m", *JVM, "-cp", class_path(version), main, *arguments]
+    return ["java", *JVM, "-cp", class_path(version), main, *arguments]
 
 
 def answer_of(step: Step, version: str, side: Side, home: Path) -> Answer:
@@ -74,7 +77,11 @@ def answer_of(step: Step, version: str, side: Side, home: Path) -> Answer:
     command = command_of(step, version, side, home)
     try:
         done = subprocess.run(
-            command, input=step.stdin.encode(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S
+            command,
+            input=step.stdin.encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=LIMIT_S,
         )
     except subprocess.TimeoutExpired as late:
         said = (late.output or b"").decode("utf-8", "replace")
@@ -82,16 +89,22 @@ def answer_of(step: Step, version: str, side: Side, home: Path) -> Answer:
     return Answer(status=done.returncode, text=done.stdout.decode("utf-8", "replace")[:MOST_CHARACTERS])
 
 
-def compare(steps: tuple[Step, ...], version: str, theirs: Side, ours: Side, scratch: Path) -> list[Row]:
-    """Run each step on both sides at once, and compare."""
+def compare(
+    steps: tuple[Step, ...],
+    version: str,
+    theirs: Side,
+    ours: Side,
+    scratch: Path,
+    note: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Run each step on both sides at once, and compare. note: hears how far it is."""
     rows = []
     with ThreadPoolExecutor(2) as pool:
         for step in steps:
-            if step.versions and not version.startswith(step.versions):
-                continue
             parts = [
                 pool.submit(answer_of, step, version, side, scratch / f"home-{number}")
                 for number, side in enumerate((theirs, ours))
             ]
-            rows.append(Row(step=step, theirs=parts[0].result(), ours=parts[1].result()))
+            rows.append(row_of(step, version, parts[0].result(), parts[1].result()))
+            note(f"{version} {step.name}: {rows[-1].verdict}")
     return rows

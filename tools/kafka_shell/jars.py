@@ -1,4 +1,4 @@
-"""Apache Kafka's jars, by version.
+"""The jars of Apache Kafka's tools and of Kafka Streams, by version.
 
 Owns the class path: Maven fetches it once, and the list of jars stays in the user's cache. Must not know what is
 run from it.
@@ -16,6 +16,13 @@ LOGGER = "1.7.36"
 """slf4j-simple's version: writes warnings to standard error."""
 OTHER_LOGGER = "slf4j-reload4j"
 """Comes with 3.9, would be taken instead, and writes nothing without a configuration."""
+JVM = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+"""Flags of a tool, which lives for a second."""
 FETCH_S = 600.0
 """Maven from an empty repository takes 45 s here."""
 POM = """<?xml version="1.0" encoding="UTF-8"?>

@@ -205,6 +205,7 @@ def altered_config(
                 expected="a setting that is a list, to append to it or take from it",
                 seen=each.name,
                 where=f"topic {topic}",
+                code=ErrorCode.INVALID_CONFIG,
             )
         before = _items(config.get(each.name) or planned_text(setting, planned))
         said = _items(each.value)

@@ -10,7 +10,7 @@ from operator import itemgetter
 from attrs import define, field
 
 from fencepost.impl.core.broker_context import INTERNAL_TOPICS, MILLISECOND, BrokerContext
-from fencepost.impl.log.batch.header import CorruptBatchError, read_header, read_headers
+from fencepost.impl.log.batch.header import CorruptBatchError, Damage, read_header, read_headers
 from fencepost.impl.log.producer.state import InvalidProducerEpochError, OutOfOrderSequenceError
 from fencepost.impl.log.segmented_log import LogOfflineError
 from fencepost.impl.log.validation import RefusedBatchError, validated
@@ -42,6 +42,9 @@ from fencepost.traces.operations import ACKS_ALL, ACKS_NONE
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 CLIENT = -1
+SPOILT = frozenset({Damage.CRC, Damage.MAGIC, Damage.LENGTH})
+"""Damage that a line may have done, so that sending again may help: CORRUPT_MESSAGE. What was written so is
+INVALID_RECORD, and stays so (Kafka's DefaultRecordBatch.ensureValid, LogValidator, ProduceRequest)."""
 MOST_FETCHED_BYTES = 55 * 1024 * 1024
 """Of records in one answer: fetch.max.bytes of a Kafka broker. Whatever a client asks for, a frame must hold it. The last batch may go beyond."""
 
@@ -99,8 +102,9 @@ class LeaderRole:
             appended = partition.log.append_as_leader(
                 records, partition.leader_epoch, now_ms=self.broker_context.now // MILLISECOND
             )
-        except CorruptBatchError:
-            self._produced(source, request, ErrorCode.CORRUPT_MESSAGE)
+        except CorruptBatchError as corrupt:
+            error = ErrorCode.CORRUPT_MESSAGE if corrupt.damage in SPOILT else ErrorCode.INVALID_RECORD
+            self._produced(source, request, error)
             return
         except RefusedBatchError as refused:
             self._produced(source, request, refused.error)

@@ -1,5 +1,6 @@
 """Configurations: DescribeConfigs, AlterConfigs, IncrementalAlterConfigs."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -153,12 +154,15 @@ def _altered(
 ) -> Handling:
     outcomes: dict[Place, tuple[ErrorCode, str]] = {}
     spoken: list[tuple[Place, AlteredResource]] = []
+    often = Counter((each.resource_type, each.resource_name) for each in request.resources)
     for each in request.resources:
         place = (each.resource_type, each.resource_name)
         alterations = [alteration(one) for one in each.configs]
         kind = RESOURCES.get(each.resource_type)
         if kind is None:
             outcomes[place] = _unsupported(each.resource_type)[:2]
+        elif often[place] > 1:
+            outcomes[place] = ErrorCode.INVALID_REQUEST, "the request names this resource twice"
         elif None in alterations:
             outcomes[place] = ErrorCode.INVALID_REQUEST, "an operation on a setting is none of 0 to 3"
         else:

@@ -9,11 +9,12 @@ from fencepost.impl.messages.admin_api import (
     Reassigned,
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
+from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.admin.sentences import sentence
 from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped, milliseconds
 
-UNCLEAN = 1
-"""ElectionType; 0 is the preferred one, and what version 0 of ElectLeaders always means."""
+PREFERRED, UNCLEAN = 0, 1
+"""ElectionType; the preferred one is what version 0 of ElectLeaders always means."""
 FIRST_WITH_TYPE = 1
 
 
@@ -102,6 +103,9 @@ def list_partition_reassignments(call: Call, request: Any) -> Handling:
 def elect_leaders(call: Call, request: Any) -> Handling:
     """Answered by the controller once brokers show the new leaders."""
     call.patience_ms = timeout_ms = milliseconds(request.timeout)
+    if call.version >= FIRST_WITH_TYPE and request.election_type not in (PREFERRED, UNCLEAN):
+        yield ()
+        return _no_election(call, request)
     (answer,) = yield [
         ElectLeadersRequest(
             correlation_id=call.next_id(),
@@ -135,5 +139,27 @@ def elect_leaders(call: Call, request: Any) -> Handling:
                 ),
             )
             for name, results in grouped((each.partition.topic, each) for each in answer.results).items()
+        ),
+    )
+
+
+def _no_election(call: Call, request: Any) -> Any:
+    """A type that is none is refused as a whole and of each partition."""
+    error = error_code(ErrorCode.INVALID_REQUEST)
+    message = f"Expected election type 0 or 1, saw {request.election_type}"
+    return call.make(
+        "ElectLeadersResponse",
+        throttle_time=NO_THROTTLE,
+        error_code=error,
+        replica_election_results=tuple(
+            call.make(
+                "ReplicaElectionResult",
+                topic=each.topic,
+                partition_result=tuple(
+                    call.make("PartitionResult", partition_id=number, error_code=error, error_message=message)
+                    for number in each.partitions
+                ),
+            )
+            for each in request.topic_partitions or ()
         ),
     )

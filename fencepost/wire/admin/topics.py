@@ -88,7 +88,8 @@ def create_partitions(call: Call, request: Any) -> Handling:
             validate_only=request.validate_only,
         )
     ]
-    results = _results(call, "CreatePartitionsTopicResult", answer.results)
+    once = {result.name: result for result in answer.results}  # one that was named twice has one answer
+    results = _results(call, "CreatePartitionsTopicResult", list(once.values()))
     return call.make("CreatePartitionsResponse", throttle_time=NO_THROTTLE, results=results)
 
 
@@ -166,5 +167,6 @@ def _delete(
     ]
     for key, answer in zip(led, answers, strict=True):
         low = answer.low_watermark if answer.error is NO_ERROR else NO_LOW_WATERMARK
-        outcomes[key] = answer.error, low
+        unknown = answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # here: metadata knows it
+        outcomes[key] = ErrorCode.NOT_LEADER_OR_FOLLOWER if unknown else answer.error, low
     return outcomes

@@ -15,6 +15,8 @@ from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code
 
 GROUP, TRANSACTION = 0, 1
 """Types of a coordinator's key (KIP-98)."""
+FIRST_WITH_EPOCH = 3
+"""Of InitProducerId: from here on a producer may name the id and the epoch that it has (KIP-360)."""
 NO_TRANSACTIONS = "Transactions are not supported by this broker"
 
 
@@ -50,6 +52,10 @@ def _coordinator(
 def init_producer_id(call: Call, request: Any) -> Handling:
     """A fresh producer id. An idempotent producer that lost its place asks for another one: its old id is not
     looked at, as in Kafka (KIP-360)."""
+    half = call.version >= FIRST_WITH_EPOCH and (request.producer_id < 0) != (request.producer_epoch < 0)
+    if request.transactional_id == "" or half:
+        yield ()
+        return _producer_id(call, WireError.invalid_request)
     if request.transactional_id is not None:
         yield ()
         return _producer_id(call, WireError.unsupported_version)

@@ -8,11 +8,13 @@ let it pass for a follower and move the high watermark.
 from datetime import timedelta
 from typing import Any
 
+from attrs import evolve
 from kio.schema.errors import ErrorCode as WireError
 
 from fencepost.impl.messages.broker_api import FetchedPartition, FetchPartition, FetchRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import CLIENT
+from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.handling import (
     NANOSECONDS_PER_MS,
     NO_THROTTLE,
@@ -20,19 +22,23 @@ from fencepost.wire.handling import (
     Handling,
     error_code,
     grouped,
+    held_elsewhere,
     milliseconds,
 )
 
 READ_COMMITTED = 1
 NO_SESSION = 0
+FIRST_EPOCH, FINAL_EPOCH = 0, -1
+"""Of a session that begins, and of a request without one."""
 FIRST_WITH_SESSIONS, FIRST_WITH_EPOCH = 7, 9
 
 
 def fetch(call: Call, request: Any) -> Handling:
     """Read each partition from its offset on, within the bounds of the request and of this listener."""
-    if call.version >= FIRST_WITH_SESSIONS and request.session_id != NO_SESSION:
+    refused = _session_refused(call, request)
+    if refused is not None:
         yield ()
-        return _response(call, (), WireError.fetch_session_id_not_found)
+        return _response(call, (), refused)
     committed = request.isolation_level == READ_COMMITTED
     partitions = tuple(
         FetchPartition(
@@ -60,7 +66,12 @@ def fetch(call: Call, request: Any) -> Handling:
             read_committed=committed,
         )
     ]
-    topics = grouped((each.partition.topic, each) for each in answer.partitions)
+    elsewhere = yield from held_elsewhere(call, ((each.partition, each.error) for each in answer.partitions))
+    found = [
+        evolve(each, error=ErrorCode.NOT_LEADER_OR_FOLLOWER) if each.partition in elsewhere else each
+        for each in answer.partitions
+    ]
+    topics = grouped((each.partition.topic, each) for each in found)
     return _response(
         call,
         tuple(
@@ -72,6 +83,16 @@ def fetch(call: Call, request: Any) -> Handling:
             for name, fetched in topics.items()
         ),
     )
+
+
+def _session_refused(call: Call, request: Any) -> WireError | None:
+    """Why a request cannot be part of a session here, where every one is new or without any (KIP-227)."""
+    if call.version < FIRST_WITH_SESSIONS:
+        return None
+    if request.session_id != NO_SESSION:
+        return WireError.fetch_session_id_not_found
+    begins = request.session_epoch in (FIRST_EPOCH, FINAL_EPOCH)
+    return None if begins else WireError.invalid_fetch_session_epoch
 
 
 def _wait_ms(call: Call, max_wait: timedelta) -> int:

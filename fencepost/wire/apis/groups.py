@@ -93,6 +93,11 @@ def sync_group(call: Call, request: Any) -> Handling:
 
 def heartbeat(call: Call, request: Any) -> Handling:
     """A member is alive."""
+    if not request.group_id:  # the core has a group for every name
+        yield ()
+        return call.make(
+            "HeartbeatResponse", throttle_time=NO_THROTTLE, error_code=error_code(ErrorCode.INVALID_GROUP_ID)
+        )
     (answer,) = yield [
         HeartbeatRequest(
             correlation_id=call.next_id(),

@@ -1,6 +1,9 @@
 """ListOffsets and OffsetForLeaderEpoch: where a log begins and ends, and where its epochs do."""
 
+from collections import Counter
 from typing import Any
+
+from attrs import evolve
 
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
@@ -13,7 +16,7 @@ from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.impl.replication.leader import CLIENT
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 from fencepost.wire.apis.fetch import READ_COMMITTED
-from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped
+from fencepost.wire.handling import NO_THROTTLE, Call, Handling, error_code, grouped, held_elsewhere
 
 FIRST_WITH_ISOLATION, FIRST_WITH_EPOCH = 2, 4
 
@@ -40,7 +43,14 @@ def list_offsets(call: Call, request: Any) -> Handling:
     ]
     heard = iter(answers)
     unsupported = ListOffsetsResponse(correlation_id=0, error=ErrorCode.UNSUPPORTED_VERSION)
+    moved = ListOffsetsResponse(correlation_id=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    twice = ListOffsetsResponse(correlation_id=0, error=ErrorCode.INVALID_REQUEST)
     found = [(key, next(heard) if each.timestamp >= EARLIEST else unsupported) for key, each in asked]
+    elsewhere = yield from held_elsewhere(call, ((key, answer.error) for key, answer in found))
+    often = Counter(key for key, _ in asked)
+    found = [
+        (key, twice if often[key] > 1 else moved if key in elsewhere else answer) for key, answer in found
+    ]
     topics = grouped((key.topic, (key.partition, answer)) for key, answer in found)
     return call.make(
         "ListOffsetsResponse",
@@ -80,7 +90,10 @@ def offset_for_leader_epoch(call: Call, request: Any) -> Handling:
     (answer,) = yield [
         OffsetsForLeaderEpochRequest(correlation_id=call.next_id(), replica_id=CLIENT, queries=queries)
     ]
-    topics = grouped((end.partition.topic, end) for end in answer.ends)
+    elsewhere = yield from held_elsewhere(call, ((end.partition, end.error) for end in answer.ends))
+    moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    ends = [evolve(end, error=moved) if end.partition in elsewhere else end for end in answer.ends]
+    topics = grouped((end.partition.topic, end) for end in ends)
     return call.make(
         "OffsetForLeaderEpochResponse",
         throttle_time=NO_THROTTLE,
@@ -96,9 +109,9 @@ def offset_for_leader_epoch(call: Call, request: Any) -> Handling:
                         leader_epoch=end.epoch,
                         end_offset=end.end_offset,
                     )
-                    for end in ends
+                    for end in of_topic
                 ),
             )
-            for name, ends in topics.items()
+            for name, of_topic in topics.items()
         ),
     )

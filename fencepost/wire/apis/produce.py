@@ -5,7 +5,7 @@ Owns what a broker refuses before it looks at the log. The bytes of a batch go o
 
 from typing import Any
 
-from fencepost.impl.log.batch.header import MAGIC, TRANSACTIONAL
+from fencepost.impl.log.batch.header import TRANSACTIONAL
 from fencepost.impl.messages.broker_api import ProduceRequest, ProduceResponse
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.operations import ACKS_ALL, ACKS_LEADER, ACKS_NONE
@@ -18,9 +18,12 @@ from fencepost.wire.handling import (
     Handling,
     error_code,
     grouped,
+    held_elsewhere,
     milliseconds,
 )
 
+OLD_MAGIC = (b"\x00", b"\x01")
+"""Formats that no produce of these versions may carry; any other than 2 is corrupt, as the core finds."""
 MAGIC_AT, ATTRIBUTES_AT, ATTRIBUTES_END = 16, 21, 23
 MESSAGES = {
     ErrorCode.INVALID_RECORD: "Expected one record batch of magic 2 whose records are as they should be",
@@ -60,7 +63,12 @@ def produce(call: Call, request: Any) -> Handling:
         if failed is not NO_ERROR:
             raise CloseConnection(f"a produce with acks=0 failed with {failed.value}")
         return None
-    return _response(call, [key for key, _ in given], results)
+    keys = [key for key, _ in given]
+    held = (result.error for result in results)
+    elsewhere = yield from held_elsewhere(call, zip(keys, held, strict=True))
+    moved = ProduceResponse(correlation_id=0, error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    results = [moved if key in elsewhere else result for key, result in zip(keys, results, strict=True)]
+    return _response(call, keys, results)
 
 
 def refusal(request: Any, records: bytes | None) -> ErrorCode:
@@ -68,7 +76,7 @@ def refusal(request: Any, records: bytes | None) -> ErrorCode:
     is what the protocol says, and that there are no transactions."""
     if request.acks not in (ACKS_ALL, ACKS_NONE, ACKS_LEADER):
         return ErrorCode.INVALID_REQUIRED_ACKS
-    if not records or records[MAGIC_AT : MAGIC_AT + 1] not in (bytes([MAGIC]), b""):
+    if not records or records[MAGIC_AT : MAGIC_AT + 1] in OLD_MAGIC:
         return ErrorCode.INVALID_RECORD
     attributes = int.from_bytes(records[ATTRIBUTES_AT:ATTRIBUTES_END], "big")
     if attributes & TRANSACTIONAL or request.transactional_id is not None:

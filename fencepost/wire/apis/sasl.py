@@ -25,7 +25,15 @@ def sasl_authenticate(call: Call, request: Any) -> Handling:
     """The client says who it is."""
     yield ()
     authentication = call.authentication
-    if authentication.users is None or not authentication.mechanism or authentication.principal:
+    if authentication.users is None:
+        return call.make(
+            "SaslAuthenticateResponse",
+            error_code=ErrorCode.illegal_sasl_state,
+            error_message="SaslAuthenticate on a listener that asks nobody who he is",
+            auth_bytes=b"",
+            session_lifetime=NO_THROTTLE,
+        )
+    if not authentication.mechanism or authentication.principal:
         raise CloseConnection("SaslAuthenticate without a handshake before it")
     known = authentication.authenticate(request.auth_bytes)
     return call.make(

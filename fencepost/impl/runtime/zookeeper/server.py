@@ -31,13 +31,15 @@ ANSWER_BYTES = 4_096
 
 @frozen(kw_only=True)
 class ServerOptions:
-    """tick_time_ms: sessions expire at multiples of it. heap_mb: of the Java process. maximum_request_bytes: jute.maxbuffer."""
+    """tick_time_ms: sessions expire at multiples of it. heap_mb: of the Java process. maximum_request_bytes: jute.maxbuffer. class_path: of
+    ZooKeeper's jars, empty for those of PySpark's wheel."""
 
     tick_time_ms: int = 200
     minimum_session_timeout_ms: int = 400
     maximum_session_timeout_ms: int = 600_000
     heap_mb: int = 512
     maximum_request_bytes: int = 1_048_575
+    class_path: str = ""
 
 
 DEFAULTS = ServerOptions()
@@ -62,10 +64,12 @@ class ZooKeeperServer:
         directory: Path,
         options: ServerOptions = DEFAULTS,
         on_spawn: Callable[[str, ProcessId], None] | None = None,
+        dies_with_us: bool = False,
     ) -> "ZooKeeperServer":
         """Start one on the data in `directory`, and wait until it answers. Whatever interrupts the waiting, no process is left.
 
-        on_spawn: hears of address and process before they are waited for, and keeps them: without it the server dies with this process.
+        on_spawn: hears of address and process before they are waited for, and keeps them: without it, or with dies_with_us, the server dies with
+        the thread that called.
         """
         command = _command(options)
         directory.mkdir(parents=True, exist_ok=True)
@@ -76,7 +80,11 @@ class ZooKeeperServer:
             begun: list[ProcessId] = []
             try:
                 with uninterrupted(), (directory / "zookeeper.log").open("ab") as log:
-                    begun.append(spawn([*command, str(configuration)], log, dies_with_us=on_spawn is None))
+                    begun.append(
+                        spawn(
+                            [*command, str(configuration)], log, dies_with_us=dies_with_us or on_spawn is None
+                        )
+                    )
                     if on_spawn is not None:
                         on_spawn(f"{HOST}:{port}", begun[0])
                 if _answers_soon(begun[0], port):
@@ -163,7 +171,7 @@ def jars() -> Path:
 
 
 def _command(options: ServerOptions) -> list[str]:
-    folder = jars()
+    class_path = options.class_path or f"{jars()}/*"
     return [
         java(),
         f"-Xmx{options.heap_mb}m",
@@ -171,7 +179,7 @@ def _command(options: ServerOptions) -> list[str]:
         "-Dzookeeper.forceSync=no",
         f"-Djute.maxbuffer={options.maximum_request_bytes}",
         "-cp",
-        f"{folder}/*",
+        class_path,
         MAIN,
     ]
 

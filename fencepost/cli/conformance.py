@@ -1,0 +1,194 @@
+"""`fencepost conformance`: whether a broker answers as Apache Kafka does, case by case."""
+
+import asyncio
+import os
+from collections import Counter
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from fencepost.cli.client.clients import PASSWORD, bootstrap_option, ca_option, user_option
+from fencepost.console.options import json_option
+from fencepost.console.output import Output, add_row, table
+from fencepost.traces.errors import ExitCode, FencepostError
+
+if TYPE_CHECKING:
+    from fencepost.conformance.case import Case
+    from fencepost.conformance.record import Compared
+    from fencepost.wire.client import Access
+
+OURS = "fencepost"
+"""The cluster id of our own brokers, for which the table of departures is ours."""
+
+
+@click.command("conformance")
+@bootstrap_option
+@ca_option
+@user_option
+@click.option(
+    "--only",
+    metavar="PATTERN",
+    help="Cases whose names fit: `produce.*`, `*.v9*`; several with commas. [default: all]",
+)
+@click.option("--list", "listing", is_flag=True, help="Print the cases, and ask nobody.")
+@click.option(
+    "--against",
+    metavar="VERSION",
+    help="Of Apache Kafka: 3.9.2 or 4.4.0. [default: the one that advertises most like this broker]",
+)
+@click.option(
+    "--departures",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="JSON, case name -> why it may differ; a name may end with *. [default: for fencepost's brokers, theirs]",
+)
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the results as JUnit XML.",
+)
+@click.option("--all", "everything", is_flag=True, help="List equal cases, too.")
+@json_option
+def command(
+    bootstrap: tuple[tuple[str, int], ...],
+    tls_ca: Path | None,
+    user: str | None,
+    only: str | None,
+    listing: bool,
+    against: str | None,
+    departures: Path | None,
+    junit: Path | None,
+    everything: bool,
+    as_json: bool,
+) -> ExitCode:
+    """Ask a broker what Kafka's protocol promises, and compare its answers with Apache Kafka's.
+
+    Every case makes its own topics and groups, and deletes them. Exit code 0: every answer is equal or
+    explained; 1: some differ; 2: wrong usage, or nobody answers; 3: nothing could be compared.
+
+    \b
+    Examples
+      fencepost conformance --bootstrap 127.0.0.1:9092
+      fencepost conformance --bootstrap 127.0.0.1:9092 --only 'produce.*,records.*' --junit out/conformance.xml
+      fencepost conformance --list
+    """
+    cases = _chosen(only)
+    output = Output(as_json)
+    if listing:
+        return _list(output, cases)
+    if not bootstrap:
+        raise click.UsageError("--bootstrap HOST:PORT says which broker is asked")
+    return _ask(output, cases, bootstrap, _access(tls_ca, user), against, departures, junit, everything)
+
+
+def _chosen(only: str | None) -> "tuple[Case, ...]":
+    from fencepost.conformance.case import all_cases
+
+    patterns = [each.strip() for each in only.split(",")] if only else ["*"]
+    cases = tuple(case for case in all_cases() if any(fnmatchcase(case.name, each) for each in patterns))
+    if not cases:
+        raise FencepostError(
+            expected="a pattern of case names", seen=str(only), where="--only", hint="--list shows the names"
+        )
+    return cases
+
+
+def _access(ca: Path | None, user: str | None) -> "Access":
+    import ssl
+
+    from fencepost.wire.client import Access
+
+    tls = None if ca is None else ssl.create_default_context(cafile=ca)
+    return Access(tls=tls, user=user or "", password=os.environ.get(PASSWORD, ""))
+
+
+def _list(output: Output, cases: "tuple[Case, ...]") -> ExitCode:
+    shown = table("case", "asked")
+    for case in cases:
+        add_row(shown, case.name, case.asked)
+    output.say(shown)
+    output.emit({"cases": [{"name": case.name, "asked": case.asked} for case in cases]})
+    return ExitCode.NOTHING_FOUND
+
+
+def _ask(
+    output: Output,
+    cases: "tuple[Case, ...]",
+    bootstrap: tuple[tuple[str, int], ...],
+    access: "Access",
+    against: str | None,
+    departures: Path | None,
+    junit: Path | None,
+    everything: bool,
+) -> ExitCode:
+    from fencepost.conformance import record
+    from fencepost.conformance.junit import write_junit
+    from fencepost.conformance.runner import Result, new_run, run_cases
+
+    chosen = record.named(against) if against else None
+    given = record.read_departures(departures) if departures else None
+    run = new_run(bootstrap, access)
+    with output.progress("cases", len(cases)) as bar:
+        results: list[Result] = []
+
+        def done(result: Result) -> None:
+            results.append(result)
+            bar.to(len(results), result.case.name)
+
+        results = asyncio.run(run_cases(run, cases, done))
+    version = chosen or record.nearest(run.ranges)
+    if given is None:
+        given = record.departures_of_ours() if run.cluster_id == OURS else {}
+    compared = record.compare(results, version, given)
+    if junit is not None:
+        write_junit(junit, compared, version)
+    return _tell(output, compared, version, everything, junit)
+
+
+def _tell(
+    output: Output, compared: "list[Compared]", version: str, everything: bool, junit: Path | None
+) -> ExitCode:
+    from fencepost.conformance.junit import difference
+    from fencepost.conformance.record import Status, recorded
+
+    counts = Counter(each.status for each in compared)
+    shown = table("case", "", "what")
+    for each in compared:
+        if each.status is Status.DIFFERS:
+            add_row(shown, each.result.case.name, each.status, difference(each), style="bold")
+        elif each.status is not Status.EQUAL:
+            add_row(shown, each.result.case.name, each.status, each.reason)
+        elif everything:
+            add_row(shown, each.result.case.name, each.status, each.result.case.asked)
+    if shown.row_count:
+        output.say(shown)
+    words = ", ".join(f"{counts[status]:,} {status}" for status in Status if counts[status])
+    asked = recorded()[version].date
+    output.say(f"{len(compared):,} cases against Apache Kafka {version} (recorded {asked}): {words}")
+    if junit is not None:
+        output.note(f"JUnit XML: {junit}")
+    output.emit(
+        {
+            "against": version,
+            "counts": {status.value: counts[status] for status in Status},
+            "cases": [
+                {
+                    "name": each.result.case.name,
+                    "asked": each.result.case.asked,
+                    "status": each.status.value,
+                    "expected": each.expected,
+                    "seen": each.result.facts,
+                    "reason": each.reason,
+                    "seconds": round(each.result.seconds, 3),
+                }
+                for each in compared
+            ],
+        }
+    )
+    if counts[Status.DIFFERS]:
+        return ExitCode.FINDINGS
+    comparable = counts[Status.EQUAL] + counts[Status.AS_ANOTHER] + counts[Status.DEPARTS]
+    return ExitCode.NOTHING_FOUND if comparable else ExitCode.UNDECIDED

@@ -1,0 +1,51 @@
+"""A case: a name that stays, a sentence that says what is asked, and a function that asks it.
+
+Owns the registry. Must not know how a case is run or what its answer is compared with. A case gets a fresh lab,
+makes its own topics and groups there, and returns plain data: the facts of the answers that the protocol
+promises (errors, offsets, shapes), never ids, times or ports.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from fencepost.conformance.lab import Lab
+
+Facts = Any
+"""JSON."""
+Ask = Callable[["Lab"], Awaitable[Facts]]
+
+
+@frozen
+class Case:
+    """One question."""
+
+    name: str
+    """API or subject, a dot, and what is the case: `produce.acks_2_is_refused`. Never reused for another
+    question."""
+    asked: str
+    """One sentence: what is sent."""
+    ask: Ask
+
+
+_CASES: dict[str, Case] = {}
+
+
+def case(name: str, asked: str) -> Callable[[Ask], Ask]:
+    """Register a function as a case."""
+
+    def register(ask: Ask) -> Ask:
+        assert name not in _CASES, f"two cases are named {name}"
+        _CASES[name] = Case(name, asked, ask)
+        return ask
+
+    return register
+
+
+def all_cases() -> tuple[Case, ...]:
+    """Every case, by name."""
+    import fencepost.conformance.cases  # noqa: F401  (its modules register)
+
+    return tuple(_CASES[name] for name in sorted(_CASES))

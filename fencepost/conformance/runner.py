@@ -1,0 +1,132 @@
+"""Runs cases against a broker, several at a time, and cleans up.
+
+Owns the order, the bounds and the end. Must not know what the right answer is (record.py).
+"""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from fencepost.conformance.case import Case, Facts
+from fencepost.conformance.lab import DELETE_TOPICS, READY_S, Lab, NotSpokenError, RefusedError, Run
+from fencepost.traces.errors import EnvironmentError_
+from fencepost.wire.client import Access, Address
+from fencepost.wire.frames import ProtocolError
+
+AT_ONCE = 8
+"""Cases under way: some only wait."""
+CASE_S = 60.0
+"""Of one case. The slowest waits a few seconds; a real broker on a busy machine creates topics slowly."""
+DELETE_GROUPS = 42
+CLEAN_S = 30.0
+
+
+@frozen(kw_only=True)
+class Result:
+    """What became of a case."""
+
+    case: Case
+    facts: Facts = None
+    """What the broker answered, as JSON; None if the case was skipped."""
+    skipped: str = ""
+    """Why it could not be asked: a version that the broker does not advertise, too few brokers."""
+    seconds: float = 0.0
+
+
+async def run_cases(
+    run: Run, cases: Sequence[Case], done: Callable[[Result], None] = lambda result: None
+) -> list[Result]:
+    """The results, in the order of the cases. done: hears of each as it comes. Raises EnvironmentError_ if no
+    broker answers."""
+    await run.look()
+    if not run.brokers:
+        raise EnvironmentError_(
+            expected="a broker that names itself in Metadata", seen="no broker", where="--bootstrap"
+        )
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def one(case: Case) -> Result:
+        async with room:
+            result = await run_case(run, case)
+            done(result)
+            return result
+
+    try:
+        await _first_group(run)
+        return list(await asyncio.gather(*(one(case) for case in cases)))
+    finally:
+        await _clean(run)
+
+
+async def _first_group(run: Run) -> None:
+    """The topic of committed offsets is created when the first group is asked for: before the cases, so that
+    none of them waits for it."""
+    lab = Lab(run)
+    try:
+        with contextlib.suppress(OSError, TimeoutError, ProtocolError, NotSpokenError):
+            await lab.group()
+    finally:
+        await lab.close()
+
+
+async def run_case(run: Run, case: Case) -> Result:
+    """Ask one."""
+    lab, loop = Lab(run), asyncio.get_running_loop()
+    begun = loop.time()
+    facts: Facts = None
+    skipped = ""
+    try:
+        async with asyncio.timeout(CASE_S):
+            facts = _json(await case.ask(lab))
+    except NotSpokenError as error:
+        skipped = str(error)
+    except RefusedError as error:
+        facts = f"refused: {error}"
+    except TimeoutError:
+        facts = "no answer"
+    except ProtocolError as error:
+        facts = f"unreadable: {error}"
+    except OSError:
+        facts = "closed"
+    except (AssertionError, LookupError, TypeError, ValueError) as error:
+        # the answer has not the shape that its API has: what it is said to be
+        facts = f"an answer of another shape: {type(error).__name__}: {error}"
+    finally:
+        await lab.close()
+    return Result(case=case, facts=facts, skipped=skipped, seconds=loop.time() - begun)
+
+
+def _json(value: Facts) -> Facts:
+    """The same as JSON has it: no tuples."""
+    if isinstance(value, dict):
+        return {str(name): _json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(each) for each in value]
+    return value
+
+
+async def _clean(run: Run) -> None:
+    """Delete every topic and group that was made. What is left is left: the cases have been asked."""
+    lab = Lab(run)
+    try:
+        async with asyncio.timeout(CLEAN_S):
+            if run.topics:
+                link = await lab.controller()
+                await lab.ask(
+                    link, DELETE_TOPICS, topic_names=sorted(run.topics), timeout=int(1_000 * READY_S)
+                )
+            links = [await lab.link(broker) for broker in run.brokers]
+            for link in links if run.groups else []:
+                await lab.ask(link, DELETE_GROUPS, groups_names=sorted(run.groups))
+    except (OSError, TimeoutError, ProtocolError, NotSpokenError):
+        return
+    finally:
+        await lab.close()
+
+
+def new_run(bootstrap: tuple[Address, ...], access: Access) -> Run:
+    """A run with names of its own."""
+    return Run(bootstrap=bootstrap, access=access, name=f"fencepost-{secrets.token_hex(4)}")

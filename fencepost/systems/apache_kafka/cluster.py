@@ -1,0 +1,428 @@
+"""Apache Kafka as a system: real brokers by version, as processes on loopback.
+
+Owns the processes: their start, signals and end. Must not know settings (settings.py) or where jars come from
+(jars.py). A broker is found again after its folder's `apache-kafka.json`, which is rewritten whenever a process
+begins, so that another command can end all of them.
+
+    DIR/apache-kafka.json, zookeeper/, broker-N/ (data/, server.properties, broker.log)
+
+    with ApacheKafka(directory=folder, release=Release(version="3.9.2"), size=3) as cluster:
+        print(cluster.bootstrap_servers())
+"""
+
+import asyncio
+import base64
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from attrs import define, field
+
+from fencepost.impl.runtime.cluster_view import view
+from fencepost.impl.runtime.processes import ProcessId, end, kill, send_signal, spawn, state
+from fencepost.impl.runtime.zookeeper.server import (
+    HOST,
+    ServerOptions,
+    ZooKeeperServer,
+    answers,
+    free_ports,
+    java,
+)
+from fencepost.systems.apache_kafka import settings
+from fencepost.systems.apache_kafka.jars import Release
+from fencepost.systems.apache_kafka.settings import SESSION_MS, Ports
+from fencepost.systems.system import Inside, Pair, System, UnsupportedError
+from fencepost.traces.errors import EnvironmentError_, FencepostError, MissingExtraError
+
+STATE = "apache-kafka.json"
+START_S = 120.0
+"""Until three brokers are healthy: 12 s were seen on two busy cores."""
+GONE_S = 10.0
+"""Until ZooKeeper forgets a broker's session: five of its time-outs."""
+POLL_S = 0.1
+HEAP_MB = {False: 128, True: 192}
+"""Of a broker, by KRaft: the smallest heaps that start are 48 and 64 MB."""
+ZOOKEEPER_HEAP_MB = 64
+JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData")
+"""Small and quick to start rather than quick later; no files of counters, which a killed process would leave."""
+QUIET = "-Dorg.slf4j.simpleLogger.showDateTime=true"
+FORMAT_S = 60
+Answer = TypeVar("Answer")
+
+
+@define
+class Running:
+    """What apache-kafka.json holds."""
+
+    version: str = ""
+    home: str = ""
+    cluster_id: str = ""
+    zookeeper: str = ""
+    """HOST:PORT; empty with KRaft."""
+    zookeeper_process: ProcessId | None = None
+    ports: dict[int, Ports] = field(factory=dict)
+    processes: dict[int, ProcessId] = field(factory=dict)
+    """The last one of each broker, whether it still runs or not."""
+
+
+@define(eq=False, kw_only=True, repr=False)
+class ApacheKafka:
+    """systems.system.System over Apache Kafka's own brokers."""
+
+    directory: Path
+    """Where everything is."""
+    release: Release = field(factory=Release)
+    """Which version."""
+    size: int = 3
+    """How many brokers."""
+    settings: Mapping[str, str] = field(factory=dict)
+    """Of server.properties, in addition to settings.py and before it."""
+    heap_mb: int = 0
+    """Of each broker's Java heap; 0: by version."""
+    jvm: tuple[str, ...] = ()
+    """More flags of each broker's Java."""
+    outlives_us: bool = False
+    """Whether the processes go on when this one ends; otherwise the kernel kills them with it (Linux)."""
+    running: Running = field(factory=Running)
+    _starter: ThreadPoolExecutor | None = field(default=None, init=False)
+    """One thread, from the first process to `close`: the kernel ends a process with the thread that began
+    it."""
+
+    def __repr__(self) -> str:
+        return f"<Apache Kafka {self.release.version}, {self.size} brokers in {self.directory}>"
+
+    def __enter__(self) -> "ApacheKafka":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @classmethod
+    def load(cls, directory: Path) -> "ApacheKafka":
+        """The cluster that another process started in this folder. Raises FencepostError."""
+        path = directory / STATE
+        try:
+            running = msgspec.json.decode(path.read_bytes(), type=Running)
+        except FileNotFoundError:
+            raise FencepostError(
+                expected="a cluster that was brought up here",
+                seen=f"no {STATE}",
+                where=str(directory),
+                hint="bring one up: fencepost kafka up",
+            ) from None
+        except msgspec.MsgspecError as error:
+            raise FencepostError(
+                expected="the state of a cluster", seen=str(error), where=str(path)
+            ) from None
+        home = Path(running.home) if running.home else None
+        release = Release(version=running.version, home=home)
+        return cls(directory=directory, release=release, size=len(running.ports), running=running)
+
+    # ---- the beginning and the end
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of all brokers."""
+        return tuple(range(1, self.size + 1))
+
+    def start(self) -> None:
+        """Start everything; returns once it is healthy. Whatever interrupts that, no process is left. Raises
+        EnvironmentError_, with a broker's last words if one has ended."""
+        if (self.directory / STATE).exists() and ApacheKafka.load(self.directory).alive():
+            raise FencepostError(
+                expected="a folder without a running cluster", seen="one that runs", where=str(self.directory)
+            )
+        _importable()
+        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        kraft, free = self.release.kraft, free_ports(3 * self.size)
+        self.running = Running(
+            version=self.release.version,
+            home=str(self.release.home.absolute()) if self.release.home else "",
+            cluster_id=_random_id(),
+            ports={
+                broker: Ports(client, inter, control if kraft else 0)
+                for broker, client, inter, control in zip(
+                    self.brokers, free[::3], free[1::3], free[2::3], strict=True
+                )
+            },
+        )
+        if kraft:
+            self._format()
+        else:
+            self._in_starter(self._start_zookeeper)
+        sharing = self.release.sharing()
+        for broker in self.brokers:
+            self._start_broker(broker)
+        self.wait_until_healthy()
+        if "-XX:+RecordDynamicDumpInfo" in sharing and self.release.make_archive(
+            self.running.processes[1].pid
+        ):
+            self.wait_until_healthy()
+
+    def close(self) -> None:
+        """Kill every process that was started; their files stay. Closing again does nothing."""
+        processes = [*self.running.processes.values()]
+        if self.running.zookeeper_process is not None:
+            processes.append(self.running.zookeeper_process)
+        end(processes, how=signal.SIGKILL)
+        if self._starter is not None:
+            self._starter.shutdown()
+            self._starter = None
+
+    def alive(self) -> bool:
+        """Whether any process of it is there."""
+        processes = [*self.running.processes.values(), self.running.zookeeper_process]
+        return any(each is not None and state(each) != "dead" for each in processes)
+
+    def wait_until_healthy(self, seconds: float = START_S) -> None:
+        """Wait until it is. Raises EnvironmentError_ when the time is over, or a broker has ended by itself."""
+        deadline = time.monotonic() + seconds
+        there = [broker for broker in self.brokers if self._lives(broker)]
+        while not self.healthy():
+            for broker in there:
+                if not self._lives(broker):
+                    raise EnvironmentError_(
+                        expected="a broker that runs", seen=self._last_words(broker), where=f"broker {broker}"
+                    )
+            if time.monotonic() > deadline:
+                raise EnvironmentError_(
+                    expected=f"a healthy cluster within {seconds:.0f} s",
+                    seen=self._last_words(1),
+                    where=str(self.directory),
+                )
+            time.sleep(POLL_S)
+
+    # ---- what is seen
+
+    def healthy(self) -> bool:
+        """Whether every broker runs, knows all others, and each partition has a leader and a full ISR."""
+        if not all(state(self.running.processes[broker]) == "running" for broker in self.brokers):
+            return False
+        return bool(self._in_starter(asyncio.run, self._all_agree()))
+
+    async def _all_agree(self) -> bool:
+        from fencepost.wire.client import Access, look_around
+
+        for broker in self.brokers:
+            try:
+                _, seen = await look_around(((HOST, self.running.ports[broker].client),), Access())
+            except EnvironmentError_:
+                return False
+            if seen.live_brokers != self.brokers or seen.controller_id not in self.brokers:
+                return False
+            if any(set(each.isr) != set(each.replicas) or each.leader < 0 for each in seen.partitions):
+                return False
+        return True
+
+    def bootstrap_servers(self) -> str:
+        """Addresses for Kafka's clients."""
+        return ",".join(f"{HOST}:{self.running.ports[broker].client}" for broker in self.brokers)
+
+    def directories(self) -> Mapping[int, Path]:
+        """Each broker's log directory."""
+        return MappingProxyType({broker: self._folder(broker) / "data" for broker in self.brokers})
+
+    def inside(self) -> Inside:
+        """What it consists of."""
+        controllers = "KRaft" if self.release.kraft else "ZooKeeper"
+        return Inside(
+            software=f"Apache Kafka {self.release.version}, {controllers}",
+            records_events=False,
+            real_processes=True,
+            real_files=True,
+        )
+
+    # ---- brokers
+
+    def kill(self, broker: int) -> None:
+        """SIGKILL. Nothing happens if it is down."""
+        kill(self._known(broker))
+
+    def pause(self, broker: int) -> None:
+        """SIGSTOP. Nothing happens if it is down."""
+        send_signal(self._known(broker), signal.SIGSTOP)
+
+    def resume(self, broker: int) -> None:
+        """SIGCONT. Nothing happens if it is not paused."""
+        send_signal(self._known(broker), signal.SIGCONT)
+
+    def stop(self, broker: int) -> None:
+        """SIGTERM: controlled shutdown. Returns at once."""
+        send_signal(self._known(broker), signal.SIGTERM)
+
+    def restart(self, broker: int) -> None:
+        """Start the process of a broker that is down. Nothing happens if it runs. A broker of the ZooKeeper
+        era ends where its old session is still there, so that this one is waited for."""
+        if state(self._known(broker)) != "dead":
+            return
+        deadline = time.monotonic() + GONE_S
+        while self._registered(broker) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        self._start_broker(broker)
+
+    def power_off(self, broker: int) -> None:
+        """Raises UnsupportedError: the machine keeps what a process has written."""
+        raise self._cannot("a system that can lose power")
+
+    def cut(self, name: str, pairs: Iterable[Pair]) -> None:
+        """Raises UnsupportedError: brokers are connected directly."""
+        raise self._cannot("a system with links that can be cut")
+
+    def heal(self, name: str) -> None:
+        """Nothing happens: no link was cut."""
+
+    def _cannot(self, expected: str) -> UnsupportedError:
+        return UnsupportedError(expected=expected, seen="processes of this machine", where=repr(self))
+
+    def _registered(self, broker: int) -> bool:
+        host, _, port = self.running.zookeeper.partition(":")
+        if not port or not answers(host, int(port)):
+            return False
+        return broker in view(self.running.zookeeper).registered
+
+    # ---- processes
+
+    def _known(self, broker: int) -> ProcessId:
+        if broker not in self.running.processes:
+            raise FencepostError(
+                expected=f"one of the brokers {', '.join(map(str, self.running.processes)) or '(none runs)'}",
+                seen=str(broker),
+                where=repr(self),
+            )
+        return self.running.processes[broker]
+
+    def _lives(self, broker: int) -> bool:
+        process = self.running.processes.get(broker)
+        return process is not None and state(process) != "dead"
+
+    def _folder(self, broker: int) -> Path:
+        return self.directory / f"broker-{broker}"
+
+    def _in_starter(self, function: Callable[..., Answer], *args: Any) -> Answer:
+        if self._starter is None:
+            self._starter = ThreadPoolExecutor(1, "apache kafka")
+        return self._starter.submit(function, *args).result()
+
+    def _start_zookeeper(self) -> None:
+        options = ServerOptions(heap_mb=ZOOKEEPER_HEAP_MB, class_path=self.release.class_path())
+        ZooKeeperServer.start(
+            self.directory / "zookeeper", options, self._zookeeper_began, dies_with_us=not self.outlives_us
+        )
+
+    def _zookeeper_began(self, address: str, process: ProcessId) -> None:
+        self.running.zookeeper, self.running.zookeeper_process = address, process
+        self._save()
+
+    def _write_properties(self, broker: int) -> Path:
+        ports, folder = self.running.ports, self._folder(broker)
+        (folder / "data").mkdir(parents=True, exist_ok=True)
+        mode = (
+            settings.with_kraft(broker, ports)
+            if self.release.kraft
+            else settings.with_zookeeper(self.running.zookeeper)
+        )
+        data = str((folder / "data").absolute())
+        path = folder / "server.properties"
+        path.write_text(settings.properties(broker, ports, data, mode, self.settings), encoding="utf-8")
+        return path
+
+    def _format(self) -> None:
+        """Prepare the folders that have no metadata yet. Kafka's StorageTool does the first one; the others
+        differ in two lines (`node.id` and a random `directory.id`), so that one Java process is enough."""
+        first, *others = (self._folder(broker) / "data" for broker in self.brokers)
+        if (first / "meta.properties").exists():
+            return
+        configuration = self._write_properties(1)
+        command = [
+            *(java(), *JVM, "-cp", self.release.class_path(), "kafka.tools.StorageTool"),
+            *("format", f"--cluster-id={self.running.cluster_id}", "-c", str(configuration)),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_S, check=False)
+        if done.returncode or not (first / "meta.properties").exists():
+            raise EnvironmentError_(
+                expected="a formatted log directory",
+                seen=(done.stdout + done.stderr).strip()[-300:],
+                where=str(first),
+            )
+        for broker, folder in enumerate(others, 2):
+            shutil.copytree(first, folder, dirs_exist_ok=True)
+            meta = folder / "meta.properties"
+            meta.write_text(_as_node(meta.read_text(encoding="utf-8"), broker), encoding="utf-8")
+
+    def _start_broker(self, broker: int) -> None:
+        configuration = self._write_properties(broker)
+        heap = self.heap_mb or HEAP_MB[self.release.kraft]
+        command = [
+            *(java(), f"-Xmx{heap}m", *JVM, *self.release.sharing(), *self.jvm, QUIET),
+            *("-cp", self.release.class_path(), "kafka.Kafka", str(configuration)),
+        ]
+        with (self._folder(broker) / "broker.log").open("ab") as log:
+            self.running.processes[broker] = self._in_starter(self._spawn, command, log)
+        self._save()
+
+    def _spawn(self, command: list[str], log: Any) -> ProcessId:
+        return spawn(command, log, dies_with_us=not self.outlives_us)
+
+    def _last_words(self, broker: int) -> str:
+        log = self._folder(broker) / "broker.log"
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        wrong = [line for line in lines if " ERROR " in line or "Exception" in line]
+        said = wrong[-1:] or [line for line in lines if line.strip()][-1:]
+        return said[0][:300] if said else "nothing"
+
+    def _save(self) -> None:
+        path = self.directory / STATE
+        draft = path.with_suffix(".draft")
+        draft.write_bytes(msgspec.json.format(msgspec.json.encode(self.running)))
+        draft.replace(path)
+
+
+def _importable() -> None:
+    """Whether the cluster's health can be asked. Raises MissingExtraError."""
+    try:
+        import fencepost.wire.client  # noqa: F401
+    except ImportError:
+        raise MissingExtraError(package="kio", extra="kafka", needed_for="Apache Kafka as a system") from None
+
+
+def _random_id() -> str:
+    """A cluster's or directory's id as Kafka writes it: 16 random bytes. One that begins with a minus would be
+    taken for an option by Kafka's tools."""
+    while True:
+        made = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+        if not made.startswith("-"):
+            return made
+
+
+def _as_node(text: str, broker: int) -> str:
+    """meta.properties of another node."""
+    own = {"node.id": str(broker), "directory.id": _random_id()}
+    lines = []
+    for line in text.splitlines():
+        name = line.partition("=")[0]
+        lines.append(f"{name}={own[name]}" if name in own else line)
+    return "\n".join(lines) + "\n"
+
+
+if TYPE_CHECKING:
+    _IS_A_SYSTEM: System = ApacheKafka(directory=Path())
+
+assert SESSION_MS / 1000 < GONE_S, "a session must be able to expire while it is waited for"

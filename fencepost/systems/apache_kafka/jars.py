@@ -1,0 +1,169 @@
+"""Apache Kafka's jars: which versions, where they come from, and an archive of their classes.
+
+Owns the coordinates, the call of Maven and the cache. Must not know how a broker is configured. Maven keeps the
+jars in its own repository; the cache here holds the class path of each version and an archive of loaded
+classes (AppCDS), which halves the processor time of a start.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from attrs import field, frozen
+
+from fencepost.impl.runtime.zookeeper.server import java
+from fencepost.traces.errors import EnvironmentError_, FencepostError
+
+ZOOKEEPER, KRAFT = "3.9.2", "4.4.0"
+"""The last line with ZooKeeper, and a recent one with KRaft: what everything here was measured with."""
+RECOMMENDED = (ZOOKEEPER, KRAFT)
+FIRST_KRAFT = 4
+"""Major version of the first release without ZooKeeper; 3.x runs with ZooKeeper here."""
+SCALA = "2.13"
+LOGGER = "org.slf4j:slf4j-simple:1.7.36"
+MAVEN_S = 600
+"""Of one call: 44 s from an empty repository were measured, on a good connection."""
+DUMP_S = 60
+VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}")
+POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>fencepost</groupId><artifactId>apache-kafka</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+
+def _checked(instance: "Release", attribute: object, value: str) -> None:
+    if not VERSION.fullmatch(value):
+        raise FencepostError(
+            expected="a version such as 3.9.2 or 4.4.0", seen=repr(value), where="Apache Kafka's version"
+        )
+
+
+@frozen(kw_only=True)
+class Release:
+    """A version of Apache Kafka, and where its jars are."""
+
+    version: str = field(default=KRAFT, validator=_checked)
+    home: Path | None = None
+    """An unpacked release, with the folder libs; None: Maven fetches the jars."""
+
+    @property
+    def kraft(self) -> bool:
+        """Whether its brokers are their own controllers (KIP-500); with ZooKeeper otherwise."""
+        return int(self.version.partition(".")[0]) >= FIRST_KRAFT
+
+    def class_path(self) -> str:
+        """The jars, as `java -cp` wants them. Raises EnvironmentError_ where they cannot be had."""
+        return _from_maven(self.version) if self.home is None else _from_home(self.home)
+
+    def archive(self) -> Path:
+        """Where the archive of its loaded classes is, or will be. Java takes one of other jars, or of another
+        Java, for none, so that each has a file of its own."""
+        said = subprocess.run([java(), "-version"], capture_output=True, check=False).stderr
+        told = hashlib.sha256(said + self.class_path().encode()).hexdigest()[:16]
+        return _cache(self.version) / f"classes-{told}.jsa"
+
+    def make_archive(self, pid: int) -> bool:
+        """Let a running broker that was started with `recording` write the archive; whether it did. The
+        broker stands still meanwhile, about a second."""
+        target = self.archive()
+        jcmd = shutil.which("jcmd")
+        if target.exists() or jcmd is None:
+            return False
+        draft = target.with_suffix(f".{os.getpid()}")
+        try:
+            done = subprocess.run(
+                [jcmd, str(pid), "VM.cds", "dynamic_dump", str(draft)],
+                capture_output=True,
+                timeout=DUMP_S,
+                check=False,
+            )
+            if done.returncode or not draft.exists():
+                return False
+            draft.replace(target)
+            return True
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def sharing(self) -> tuple[str, ...]:
+        """Java's flags: use the archive, or record for one."""
+        target = self.archive()
+        if target.exists():
+            return (f"-XX:SharedArchiveFile={target}",)
+        return ("-XX:+RecordDynamicDumpInfo",) if shutil.which("jcmd") else ()
+
+
+def missing() -> str:
+    """Why real brokers cannot run here without `home`; empty if they can."""
+    absent = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    return f"needs {' and '.join(absent)} on the PATH (Java 17 or later, Maven 3)" if absent else ""
+
+
+def _cache(version: str) -> Path:
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "fencepost" / "apache-kafka" / version
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _from_home(home: Path) -> str:
+    if not list((home / "libs").glob("kafka_*.jar")):
+        raise EnvironmentError_(
+            expected="an unpacked release of Apache Kafka, with libs/kafka_*.jar",
+            seen="none",
+            where=str(home),
+        )
+    return f"{home / 'libs'}/*"
+
+
+def _from_maven(version: str) -> str:
+    folder = _cache(version)
+    known = folder / "class-path"
+    if known.exists():
+        path = known.read_text(encoding="utf-8").strip()
+        if path and all(Path(jar).exists() for jar in path.split(os.pathsep)):
+            return path
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise EnvironmentError_(
+            expected="Maven 3, to fetch Apache Kafka",
+            seen="no program named mvn",
+            where="PATH",
+            hint="install it, or name an unpacked release with --kafka-home DIR",
+        )
+    coordinates = (f"org.apache.kafka:kafka_{SCALA}:{version}", LOGGER)
+    pom = folder / "pom.xml"
+    pom.write_text(
+        POM.format(dependencies="".join(DEPENDENCY.format(*each.split(":")) for each in coordinates)),
+        encoding="utf-8",
+    )
+    draft = folder / f"class-path.{os.getpid()}"
+    command = [
+        *(maven, "-q", "-B", "-f", str(pom)),
+        *("dependency:build-classpath", f"-Dmdep.outputFile={draft}"),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_S, check=False)
+        if done.returncode or not draft.exists():
+            raise EnvironmentError_(
+                expected=f"{coordinates[0]} from Maven's repositories",
+                seen=(done.stdout + done.stderr).strip()[-300:] or f"exit code {done.returncode}",
+                where=" ".join(command[1:5]),
+                hint="name an unpacked release with --kafka-home DIR",
+            )
+        draft.replace(known)
+    except subprocess.TimeoutExpired:
+        raise EnvironmentError_(
+            expected=f"{coordinates[0]} within {MAVEN_S} s", seen="no end of Maven", where=str(pom)
+        ) from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return known.read_text(encoding="utf-8").strip()

@@ -1,0 +1,91 @@
+"""server.properties of a small cluster on loopback, with ZooKeeper or KRaft.
+
+Owns the settings. Must not know processes. Three listeners, so that each kind of connection can be broken by
+itself: CLIENT, INTER (between brokers) and, with KRaft, CTRL (between controllers).
+"""
+
+from collections.abc import Mapping
+
+from attrs import define
+
+from fencepost.impl.runtime.zookeeper.server import HOST
+
+QUICK: Mapping[str, str] = {
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.wait.max.ms": "200",
+    "replica.high.watermark.checkpoint.interval.ms": "100",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.threads": "1",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+    "log.initial.task.delay.ms": "500",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "background.threads": "2",
+    "num.partitions": "1",
+    "controlled.shutdown.retry.backoff.ms": "500",
+}
+"""A dead or slow replica is noticed after two seconds; few threads, small buffers."""
+SESSION_MS = 2_000
+"""A dead broker is noticed after this time."""
+
+
+@define
+class Ports:
+    """Of one broker; 0: none."""
+
+    client: int = 0
+    inter: int = 0
+    control: int = 0
+
+
+def with_zookeeper(zookeeper: str) -> dict[str, str]:
+    """What a broker of the ZooKeeper era wants. zookeeper: HOST:PORT."""
+    return {
+        "zookeeper.connect": zookeeper,
+        "zookeeper.session.timeout.ms": str(SESSION_MS),
+        "controlled.shutdown.enable": "true",
+    }
+
+
+def with_kraft(broker: int, ports: Mapping[int, Ports]) -> dict[str, str]:
+    """What a combined node wants: each broker is a controller, too."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(broker),
+        "controller.quorum.voters": ",".join(
+            f"{each}@{HOST}:{ports[each].control}" for each in sorted(ports)
+        ),
+        "controller.listener.names": "CTRL",
+        "controller.quorum.election.timeout.ms": "500",
+        "controller.quorum.fetch.timeout.ms": "1000",
+        "controller.quorum.election.backoff.max.ms": "500",
+        "broker.session.timeout.ms": str(SESSION_MS),
+        "broker.heartbeat.interval.ms": "500",
+    }
+
+
+def properties(
+    broker: int, ports: Mapping[int, Ports], log_dirs: str, mode: Mapping[str, str], more: Mapping[str, str]
+) -> str:
+    """The text of server.properties. mode: of `with_zookeeper` or `with_kraft`. more: settings of the caller,
+    which win."""
+    mine, copies = ports[broker], str(min(3, len(ports)))
+    advertised = f"CLIENT://{HOST}:{mine.client},INTER://{HOST}:{mine.inter}"
+    control = f",CTRL://{HOST}:{mine.control}" if mine.control else ""
+    settings = {
+        "broker.id": str(broker),
+        "listeners": advertised + control,
+        "advertised.listeners": advertised,
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTER:PLAINTEXT,CTRL:PLAINTEXT",
+        "inter.broker.listener.name": "INTER",
+        "log.dirs": log_dirs,
+        "offsets.topic.replication.factor": copies,
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": str(min(2, len(ports))),
+        **QUICK,
+        **mode,
+        **more,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
