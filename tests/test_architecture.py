@@ -21,6 +21,7 @@ LAYERS: dict[str, set[str]] = {
     "viewer": {"traces", "model", "checkers", "report"},
     "impl": {"traces"},
     "wire": {"traces", "impl"},
+    "conformance": {"traces", "impl", "wire", "report"},
     "sim": {"traces", "impl"},
     "proxy": {"traces", "impl", "wire"},
     "systems": {"traces", "impl", "sim", "wire", "proxy"},
@@ -33,7 +34,9 @@ LAYERS["campaign"] = {
 }
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["torture"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
-LAYERS["cli"] = LAYERS["mining"] | {"mining", "audit", "history", "torture", "kafka", "console"}
+LAYERS["cli"] = LAYERS["mining"] | {
+    *("mining", "audit", "history", "torture", "kafka", "console", "conformance"),
+}
 LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli"}
 
 # Third-party packages and the only places that may import them.
@@ -44,6 +47,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
     "numba": ("checkers", "model.explore"),
+    "junitparser": ("conformance",),
 }
 
 # The deterministic parts, and what is exempt from them because it is where the real world begins.

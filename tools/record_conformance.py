@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from fencepost.conformance.case import all_cases
+from fencepost.conformance.cases import all_cases
 from fencepost.conformance.record import RECORDED, Recorded, recorded
 from fencepost.conformance.runner import Result, new_run, run_cases
 from fencepost.impl.runtime.addresses import parse_address

@@ -37,6 +37,7 @@ SUB_COMMANDS = {
     "topics": "Create, delete, list, describe and alter topics of a running cluster.",
     "reassign": "Move partitions between brokers: --generate, --execute, --verify.",
     "elect": "Elections of partition leaders in a running cluster.",
+    "conformance": "Whether a broker answers as Apache Kafka does, case by case.",
     "produce": "Lines of standard input become records.",
     "consume": "Records become lines of standard output.",
 }

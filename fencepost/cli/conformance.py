@@ -85,7 +85,7 @@ def command(
 
 
 def _chosen(only: str | None) -> "tuple[Case, ...]":
-    from fencepost.conformance.case import all_cases
+    from fencepost.conformance.cases import all_cases
 
     patterns = [each.strip() for each in only.split(",")] if only else ["*"]
     cases = tuple(case for case in all_cases() if any(fnmatchcase(case.name, each) for each in patterns))

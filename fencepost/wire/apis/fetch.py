@@ -8,8 +8,8 @@ let it pass for a follower and move the high watermark.
 from datetime import timedelta
 from typing import Any
 
-from attrs import evolve
 from kio.schema.errors import ErrorCode as WireError
+from msgspec.structs import replace
 
 from fencepost.impl.messages.broker_api import FetchedPartition, FetchPartition, FetchRequest
 from fencepost.impl.messages.topic_partition import TopicPartition
@@ -68,7 +68,7 @@ def fetch(call: Call, request: Any) -> Handling:
     ]
     elsewhere = yield from held_elsewhere(call, ((each.partition, each.error) for each in answer.partitions))
     found = [
-        evolve(each, error=ErrorCode.NOT_LEADER_OR_FOLLOWER) if each.partition in elsewhere else each
+        replace(each, error=ErrorCode.NOT_LEADER_OR_FOLLOWER) if each.partition in elsewhere else each
         for each in answer.partitions
     ]
     topics = grouped((each.partition.topic, each) for each in found)

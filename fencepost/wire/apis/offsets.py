@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from fencepost.impl.messages.broker_api import (
     EARLIEST,
@@ -92,7 +92,7 @@ def offset_for_leader_epoch(call: Call, request: Any) -> Handling:
     ]
     elsewhere = yield from held_elsewhere(call, ((end.partition, end.error) for end in answer.ends))
     moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
-    ends = [evolve(end, error=moved) if end.partition in elsewhere else end for end in answer.ends]
+    ends = [replace(end, error=moved) if end.partition in elsewhere else end for end in answer.ends]
     topics = grouped((end.partition.topic, end) for end in ends)
     return call.make(
         "OffsetForLeaderEpochResponse",

@@ -1,0 +1,227 @@
+"""Our own brokers against Apache Kafka's recorded answers, whole; and that a broker with a planted fault is noticed."""
+
+import asyncio
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from fencepost.cli import run as fencepost
+from fencepost.impl.runtime.addresses import parse_address
+from fencepost.systems.embedded import Embedded, quick_options
+from fencepost.traces.errors import ExitCode, FencepostError
+
+pytest.importorskip("kio")
+
+from dataclasses import replace
+
+from kio.schema.errors import ErrorCode
+
+from fencepost.conformance import record
+from fencepost.conformance.cases import all_cases
+from fencepost.conformance.junit import write_junit
+from fencepost.conformance.record import Status
+from fencepost.conformance.runner import new_run, run_cases
+from fencepost.wire.client import Access, look_around
+from fencepost.wire.hook import PASS, Cut, Replace
+
+
+def addresses(cluster):
+    """Of its listeners."""
+    return tuple(parse_address(each) for each in cluster.bootstrap_servers().split(","))
+
+
+def results_of(cluster, *names):
+    """Of these cases, or of all."""
+    chosen = [case for case in all_cases() if not names or case.name in names]
+    return asyncio.run(run_cases(new_run(addresses(cluster), Access()), chosen))
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Results of every case against the embedded cluster, and the topics that are left."""
+    with Embedded(options=quick_options()) as cluster:
+        results = results_of(cluster)
+        _, seen = asyncio.run(look_around(addresses(cluster), Access()))
+        return results, {each.partition.topic for each in seen.partitions}
+
+
+def test_there_are_enough_cases_and_their_names_say_what_they_ask():
+    """A hundred and fifty were promised; a name is API, dot, what is the case; a sentence is one."""
+    cases = all_cases()
+    assert len(cases) >= 150
+    for case in cases:
+        subject, _, what = case.name.partition(".")
+        assert subject.replace("_", "").isalnum() and what.replace("_", "").isalnum(), case.name
+        assert case.asked.rstrip().endswith((".", "?")), case.asked
+
+
+@pytest.mark.parametrize("version", sorted(record.recorded()))
+def test_our_brokers_answer_as_apache_kafka_or_the_table_says_why(whole, version):
+    """Each case is equal, as another recorded release, or explained; nothing else, and nothing is skipped."""
+    compared = record.compare(whole[0], version, record.departures_of_ours())
+    odd = [
+        (each.result.case.name, each.expected, each.result.facts)
+        for each in compared
+        if each.status is Status.DIFFERS
+    ]
+    assert odd == []
+    assert {each.status for each in compared} <= {
+        Status.EQUAL,
+        Status.AS_ANOTHER,
+        Status.DEPARTS,
+        Status.NO_RECORD,
+    }
+    assert sum(each.status is Status.NO_RECORD for each in compared) <= 2
+
+
+def test_no_departure_is_out_of_date(whole):
+    """Each row of the table is of a case that differs from every release."""
+    known = {case.name for case in all_cases()}
+    assert set(record.departures_of_ours()) <= known
+    seen = {result.case.name: result.facts for result in whole[0]}
+    for name in record.departures_of_ours():
+        assert all(seen[name] != release.cases.get(name) for release in record.recorded().values()), name
+
+
+def test_nothing_is_left(whole):
+    """Topics that were made are deleted."""
+    assert whole[1] <= {"__consumer_offsets"}
+
+
+def test_every_recorded_case_is_one():
+    """A name is never reused, and never dropped without its record."""
+    known = {case.name for case in all_cases()}
+    for version, release in record.recorded().items():
+        assert set(release.cases) <= known, version
+
+
+class _Faulty:
+    """A hook that breaks answers of one API."""
+
+    def __init__(self, key, breaks):
+        self.key, self.breaks = key, breaks
+
+    def on_request(self, source, header, body):
+        return PASS
+
+    def on_answer(self, source, header, body, answer):
+        return self.breaks(body, answer) if header.api_key == self.key else PASS
+
+
+def _produced(change):
+    """Change the first partition of a produce's answer."""
+
+    def breaks(body, answer):
+        topic = answer.responses[0]
+        part = change(topic.partition_responses[0])
+        return Replace(replace(answer, responses=(replace(topic, partition_responses=(part,)),)))
+
+    return breaks
+
+
+FAULTS = {
+    "acks 2 is let through": (
+        0,
+        lambda body, answer: (
+            _produced(lambda part: replace(part, error_code=ErrorCode.none))(body, answer)
+            if body.acks == 2
+            else PASS
+        ),
+        {"produce.acks_2_is_refused"},
+    ),
+    "offsets begin with 1": (
+        0,
+        _produced(lambda part: replace(part, base_offset=part.base_offset + 1)),
+        {"produce.v7_appends", "sequences.next_batch"},
+    ),
+    "connections end instead of an answer": (
+        10,
+        lambda body, answer: Cut() if body.key == "" else PASS,
+        {"find_coordinator.empty_group"},
+    ),
+    "members are never unknown": (
+        12,
+        lambda body, answer: Replace(replace(answer, error_code=ErrorCode.none)),
+        {"heartbeat.unknown_member", "heartbeat.old_generation"},
+    ),
+}
+SOUND = "metadata.no_topics"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_noticed(fault):
+    """The cases that a fault concerns differ, and one that it does not is equal."""
+    key, breaks, noticed = FAULTS[fault]
+    with Embedded(options=quick_options(brokers=1)) as cluster:
+        for server in cluster.listeners._servers.values():
+            server.hook = _Faulty(key, breaks)
+        results = results_of(cluster, *noticed, SOUND)
+    compared = {each.result.case.name: each.status for each in record.compare(results, "3.9.2", {})}
+    assert compared == {**dict.fromkeys(noticed, Status.DIFFERS), SOUND: Status.EQUAL}
+
+
+def test_junit_says_the_same(whole, tmp_path):
+    """Every case is a test case; differences are failures with both sides; what is explained is skipped."""
+    compared = record.compare(whole[0], "3.9.2", {})
+    write_junit(tmp_path / "of" / "conformance.xml", compared, "3.9.2")
+    suite = ElementTree.parse(tmp_path / "of" / "conformance.xml").getroot().find("testsuite")
+    failures = [each for each in compared if each.status is Status.DIFFERS]
+    assert failures, "without the table of departures some differ"
+    assert (int(suite.get("tests")), int(suite.get("failures"))) == (len(compared), len(failures))
+    named = {f"{case.get('classname')}.{case.get('name')}": case for case in suite.iter("testcase")}
+    assert len(named) == len(compared)
+    for each in failures:
+        message = named[f"conformance.{each.result.case.name}"].find("failure").get("message")
+        assert message.startswith("expected ") and ", saw " in message
+
+
+def test_a_broker_is_compared_with_the_release_that_is_most_like_it():
+    """By the versions that it advertises; a release may also be named by its beginning."""
+    for version, release in record.recorded().items():
+        assert record.nearest(release.ranges) == version
+    assert record.named("4") == "4.4.0" and record.named("3.9.2") == "3.9.2"
+    with pytest.raises(FencepostError, match=r"expected one of 3.9.2, 4.4.0, saw 2.8"):
+        record.named("2.8")
+
+
+def test_departures_of_others(tmp_path):
+    """A file of names and reasons; the longest name with a star wins; anything else is one sentence."""
+    path = tmp_path / "departures.json"
+    path.write_text(json.dumps({"produce.*": "new", "produce.v*": "old", "a.b": "exact"}))
+    given = record.read_departures(path)
+    assert [record.reason_for(name, given) for name in ("produce.x", "produce.v3_appends", "a.b", "z")] == [
+        "new",
+        "old",
+        "exact",
+        "",
+    ]
+    path.write_text('{"a": 1}')
+    with pytest.raises(FencepostError, match="expected a JSON object of case names and reasons"):
+        record.read_departures(path)
+
+
+def test_the_command(tmp_path, capsys):
+    """Cases are listed without a broker; a run of some prints counts and JSON; nobody there, or no such case, is exit code 2."""
+    assert fencepost(["conformance", "--list", "--only", "produce.acks*"]) is ExitCode.NOTHING_FOUND
+    assert "produce.acks_2_is_refused" in capsys.readouterr().out
+    with Embedded(options=quick_options(brokers=1)) as cluster:
+        where = [
+            "--bootstrap",
+            cluster.bootstrap_servers(),
+            "--only",
+            "produce.acks*",
+            "--junit",
+            str(tmp_path / "j.xml"),
+        ]
+        assert fencepost(["conformance", *where, "--json"]) is ExitCode.NOTHING_FOUND
+    told = json.loads(capsys.readouterr().out)
+    assert told["counts"]["equal"] == len(told["cases"]) >= 5 and (tmp_path / "j.xml").exists()
+    for wrong in (
+        ["--bootstrap", "127.0.0.1:1"],
+        [],
+        ["--bootstrap", "127.0.0.1:1", "--only", "nothing"],
+        ["--bootstrap", "127.0.0.1:1", "--against", "1.0"],
+    ):
+        assert fencepost(["conformance", *wrong]) is ExitCode.USAGE
+        assert "expected" in (told := capsys.readouterr().err) or "--bootstrap" in told
