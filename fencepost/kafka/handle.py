@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, field
 
@@ -19,6 +19,9 @@ from fencepost.checkers.verdict import Verdict
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.trace import Trace
+
+if TYPE_CHECKING:
+    from fencepost.proxy.faults import RequestFault
 
 HEALTHY_S = 60.0
 """Longest wait for a healthy cluster, of the wall clock."""
@@ -162,10 +165,56 @@ class KafkaCluster(ABC):
         """End a fault; nothing happens if it has ended."""
         self._ask("end_fault", fault=fault)
 
-    def chaos(self, seed: int, for_ms: int = 10_000, *, profile: str = "default", topic: str = "t") -> int:
+    def chaos(
+        self,
+        seed: int,
+        for_ms: int = 10_000,
+        *,
+        profile: str = "default",
+        topic: str = "t",
+        requests: bool = True,
+    ) -> int:
         """Let the faults of a seed begin over this time, drawn as a campaign draws them (`profile`) around
-        the leaders of this topic. Answers how many. `heal` ends what is left of them."""
-        return int(self._ask("chaos", seed=seed, for_ms=for_ms, profile=profile, topic=topic))
+        the leaders of this topic. requests: with faults of single requests. Answers how many. `heal` ends
+        what is left of them."""
+        return int(
+            self._ask("chaos", seed=seed, for_ms=for_ms, profile=profile, topic=topic, requests=requests)
+        )
+
+    # ---- single requests
+
+    def request_fault(self, fault: "RequestFault | str") -> int:
+        """Arm a fault of single requests, as a text (`"lose answer to Produce on orders-0, 1 in 500"`,
+        docs/request-faults.md) or as a value. Answers its number, for `end_request_fault`."""
+        return int(self._ask("request_fault", text=str(fault)))
+
+    def end_request_fault(self, number: int) -> None:
+        """It strikes no more; nothing happens if it has ended."""
+        self._ask("end_request_fault", number=number)
+
+    def request_faults(self) -> list[dict[str, Any]]:
+        """Those that are armed: number, fault (its text), hits."""
+        found: list[dict[str, Any]] = self._ask("request_faults")
+        return found
+
+    def lose_answer(self, request: str = "Produce", target: str = "") -> int:
+        """The next such request takes effect, and its connection ends without the answer. target: a topic, or
+        a partition such as "orders-0"; empty: any."""
+        return self.request_fault(f"lose answer to {request}{_on(target)}, once")
+
+    def answer_with(
+        self, error: str, request: str, target: str = "", *, times: int = 1, after_effect: bool = False
+    ) -> int:
+        """The next such request is answered with this error, by Kafka's name, and has no effect, or only
+        then. times: how many of them. Raises PlanError for what no correct broker answers."""
+        effect = ", after effect" if after_effect else ""
+        return self.request_fault(f"answer {error} to {request}{_on(target)}, at most {times} times{effect}")
+
+    def delay(self, request: str, milliseconds: int, target: str = "", *, times: int = 1) -> int:
+        """The answer to the next such request comes so much later."""
+        return self.request_fault(
+            f"delay answer to {request}{_on(target)} by {milliseconds}ms, at most {times} times"
+        )
 
     # ---- to look at
 
@@ -229,3 +278,7 @@ class KafkaCluster(ABC):
             path = Path(folder) / "trace.jsonl"
             self._ask("save_trace", path=str(path), end=end)
             return next(iter(read_traces(path)))
+
+
+def _on(target: str) -> str:
+    return f" on {target}" if target else ""
