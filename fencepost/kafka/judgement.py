@@ -10,6 +10,7 @@ depth mismatch").
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import fencepost.checkers.conformance
@@ -19,6 +20,7 @@ import fencepost.checkers.kafka
 import fencepost.checkers.log  # noqa: F401 - all five: before a run ends, see the module's text
 from fencepost.campaign.failure import MOST_LINES, REPORT, TRACE, RunFailedError
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.linearizability.overlap import overlapping_pairs
 from fencepost.checkers.verdict import Decision, Verdict, combine
 from fencepost.kafka.recording import FIRST_PROCESS
 from fencepost.report.commands import check_traces
@@ -28,6 +30,29 @@ from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
+
+
+PREPARING = "PreparingRebalance"
+"""A group's phase, as the record has it, with which a rebalance begins."""
+STRUCK: Mapping[str, tuple[str, str]] = {
+    "lose_answer": ("lost answer", "lost answers"),
+    "silence": ("silent connection", "silent connections"),
+    "silence_answer": ("answer that never came", "answers that never came"),
+    "cut_before": ("connection cut before a request", "connections cut before a request"),
+    "cut_after": ("connection cut after an answer", "connections cut after an answer"),
+    "half_answer": ("half answer", "half answers"),
+    "delay": ("delayed request", "delayed requests"),
+    "delay_answer": ("delayed answer", "delayed answers"),
+    "answer": ("error in place of an answer", "errors in place of answers"),
+    "throttle": ("throttled client", "throttled clients"),
+    "stale_answer": ("stale answer", "stale answers"),
+    "move_leader": ("moved leader", "moved leaders"),
+    "move_coordinator": ("moved coordinator", "moved coordinators"),
+    "forget_member": ("forgotten member", "forgotten members"),
+    "reshape": ("answer with records in an odd shape", "answers with records in an odd shape"),
+    "skip_answer": ("skipped answer", "skipped answers"),
+}
+"""Faults of requests, by the cause of their events, in words: one and many."""
 
 
 def verdict_of(trace: Trace, checks: tuple[str, ...] | None = None) -> Verdict:
@@ -78,17 +103,34 @@ def faults_met(trace: Trace) -> tuple[Counter[str], int]:
     return began, met
 
 
+def met_requests(trace: Trace) -> int:
+    """How many operations of clients overlapped a fault, and how many requests a fault of requests hit."""
+    began, met = faults_met(trace)
+    return met + sum(began[kind] for kind in STRUCK)
+
+
 def exercised(trace: Trace) -> str:
-    """What a run has exercised, e.g. "37 appends (35 acknowledged) and 12 reads by clients, 1 crash; 4 of
-    them overlapped a fault"."""
+    """What a run has exercised, e.g. "37 appends (35 acknowledged) and 12 reads by clients, 2 rebalances; 1
+    crash, 1 lost answer; 4 of the operations overlapped a fault; 214 overlapping pairs"."""
     rows = _of_clients(trace)
     appends = [row for row in rows if row.function == "append"]
     acknowledged = sum(row.outcome is Outcome.OK for row in appends)
     began, met = faults_met(trace)
-    faults = ", ".join(f"{count} {kind}" for kind, count in sorted(began.items())) or "no fault"
+    faults = ", ".join(_counted(count, kind) for kind, count in sorted(began.items())) or "no fault"
     reads = len(rows) - len(appends)
     done = f"{len(appends)} appends ({acknowledged} acknowledged) and {reads} reads by clients"
-    return f"{done}; {faults}; {met} of the operations overlapped a fault"
+    rebalances = sum(
+        event.name is Name.GROUP_PHASE and event.cause == PREPARING for event in trace.events
+    )
+    if rebalances:
+        done += f", {rebalances} rebalance{'' if rebalances == 1 else 's'}"
+    pairs = overlapping_pairs(rows)
+    return f"{done}; {faults}; {met} of the operations overlapped a fault; {pairs} overlapping pairs"
+
+
+def _counted(count: int, kind: str) -> str:
+    one, many = STRUCK.get(kind, (kind, kind))
+    return f"{count} {one if count == 1 else many}"
 
 
 def _of_clients(trace: Trace) -> list[Operation]:
