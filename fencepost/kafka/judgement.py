@@ -12,6 +12,7 @@ depth mismatch").
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import fencepost.checkers.conformance
 import fencepost.checkers.groups
@@ -30,7 +31,6 @@ from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
-
 
 PREPARING = "PreparingRebalance"
 """A group's phase, as the record has it, with which a rebalance begins."""
@@ -64,21 +64,28 @@ def assert_ok(trace: Trace, folder: Path | None) -> str:
     """Judge a run; answers what it exercised. Raises RunFailedError unless the verdict is Ok; trace and
     report are kept in the folder then."""
     verdict = verdict_of(trace)
-    if verdict.decision is Decision.OK:
-        return exercised(trace)
-    again = ""
+    if verdict.decision is not Decision.OK:
+        again = "" if folder is None else check_traces(folder / TRACE)
+        failed(trace, told(trace, verdict, again), verdict, folder)
+    return exercised(trace)
+
+
+def failed(trace: Trace, text: str, verdict: Verdict, folder: Path | None) -> NoReturn:
+    """Raises RunFailedError with this text and what was exercised; trace and report are kept in the
+    folder."""
+    kept = ""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_traces(folder / TRACE, [trace])
-        again = check_traces(folder / TRACE)
-    kept = f"kept in {folder}" if folder is not None else ""
-    text = "\n".join(filter(None, (_told(trace, verdict, again), exercised(trace), kept)))
+        kept = f"kept in {folder}"
+    text = "\n".join(filter(None, (text, exercised(trace), kept)))
     if folder is not None:
         (folder / REPORT).write_text(text + "\n", encoding="utf-8")
     raise RunFailedError(text, verdict)
 
 
-def _told(trace: Trace, verdict: Verdict, again: str) -> str:
+def told(trace: Trace, verdict: Verdict, again: str) -> str:
+    """The first finding, explained; why there is none."""
     if not verdict.findings:
         return f"{verdict.decision.value}: {verdict.reason}"
     finding = min(verdict.findings, key=lambda one: BY_NAME[one.anomaly].rank)
@@ -99,7 +106,7 @@ def faults_met(trace: Trace) -> tuple[Counter[str], int]:
             place = under_way.pop(f"{event.cause} {event.node}", None)
             if place is not None:
                 spans[place] = (spans[place][0], event.time)
-    met = sum(any(_overlaps(row, *span) for span in spans) for row in _of_clients(trace))
+    met = sum(any(_overlaps(row, *span) for span in spans) for row in of_clients(trace))
     return began, met
 
 
@@ -112,16 +119,14 @@ def met_requests(trace: Trace) -> int:
 def exercised(trace: Trace) -> str:
     """What a run has exercised, e.g. "37 appends (35 acknowledged) and 12 reads by clients, 2 rebalances; 1
     crash, 1 lost answer; 4 of the operations overlapped a fault; 214 overlapping pairs"."""
-    rows = _of_clients(trace)
+    rows = of_clients(trace)
     appends = [row for row in rows if row.function == "append"]
     acknowledged = sum(row.outcome is Outcome.OK for row in appends)
     began, met = faults_met(trace)
     faults = ", ".join(_counted(count, kind) for kind, count in sorted(began.items())) or "no fault"
     reads = len(rows) - len(appends)
     done = f"{len(appends)} appends ({acknowledged} acknowledged) and {reads} reads by clients"
-    rebalances = sum(
-        event.name is Name.GROUP_PHASE and event.cause == PREPARING for event in trace.events
-    )
+    rebalances = sum(event.name is Name.GROUP_PHASE and event.cause == PREPARING for event in trace.events)
     if rebalances:
         done += f", {rebalances} rebalance{'' if rebalances == 1 else 's'}"
     pairs = overlapping_pairs(rows)
@@ -133,7 +138,8 @@ def _counted(count: int, kind: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def _of_clients(trace: Trace) -> list[Operation]:
+def of_clients(trace: Trace) -> list[Operation]:
+    """What clients from outside did."""
     return [row for row in trace.operations if row.process >= FIRST_PROCESS]
 
 

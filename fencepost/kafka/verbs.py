@@ -22,6 +22,7 @@ from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
 from fencepost.kafka.hosted import AT_WORK, FOR_GOOD_MS, HostedCluster, HostedRun
+from fencepost.kafka.records import records_of, to_json
 from fencepost.proxy.faults import Features, RequestFault, draw, parse
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MILLISECOND
@@ -348,6 +349,47 @@ class Verbs:
             }
 
         return self._do(look)
+
+    def records(self, topic: str) -> list[dict[str, Any]]:
+        """Every record of a topic below the high watermark of its leader, in order: topic, partition, offset,
+        key and value (base64), value_id."""
+        return self._do(self._records, topic)
+
+    def _records(self, topic: str) -> list[dict[str, Any]]:
+        found = []
+        for number in sorted(self._assignment(topic)):
+            leader = self._cluster.observed_state.partition((topic, number)).leader
+            core = None if leader < 1 else self._system.world.hosts[leader].core
+            if core is None:
+                raise EnvironmentError_(
+                    expected=f"a leader of {topic}-{number}",
+                    seen="none that runs",
+                    where="the records of a topic",
+                    hint="heal() first",
+                )
+            partition = core.replicas.partitions[TopicPartition(topic, number)]
+            found += [to_json(record) for record in records_of(partition, topic, number)]
+        if not found and not self._assignment(topic):
+            raise PlanError(expected="a topic that exists", seen=repr(topic), where="the records of a topic")
+        return found
+
+    def committed(self, group: str) -> list[dict[str, Any]]:
+        """What a consumer group has committed, by its coordinator: topic, partition, offset."""
+        broker = self.coordinator(group)
+
+        def look() -> list[dict[str, Any]]:
+            core = None if broker < 1 else self._system.world.hosts[broker].core
+            known = None if core is None else core.groups.table.groups.get(group)
+            return [
+                {"topic": key.topic, "partition": key.partition, "offset": stored.value.offset}
+                for key, stored in ({} if known is None else known.offsets).items()
+            ]
+
+        return self._do(look)
+
+    def groups(self) -> list[str]:
+        """Consumer groups that some coordinator knows."""
+        return list(self._do(self._groups))
 
     def save_trace(self, path: str, end: bool = False) -> None:
         """Write the trace of the run so far as JSON lines. end: heal the cluster, let it make progress and
