@@ -35,6 +35,8 @@ class Listeners:
     pace: Pace
     tap: Tap = field(factory=Tap)
     """Hears of every request and answer."""
+    hooks: Callable[[int], Hook | None] = lambda broker: None
+    """What comes between the requests of a broker and their answers, such as faults."""
     ports: dict[int, int] = field(factory=dict, init=False)
     """Bound, by broker."""
     serving: bool = field(default=True, init=False)
@@ -51,6 +53,7 @@ class Listeners:
                 submit=partial(self._submit, broker),
                 ready=partial(self._ready, host),
                 sources=sources,
+                hook=self.hooks(broker),
             )
             wanted = port + place if port else 0
             try:
