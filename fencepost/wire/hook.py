@@ -33,6 +33,25 @@ class Delay:
     """Go on after this time; what comes later on the connection waits, too."""
 
     milliseconds: int
+    body: Any = None
+    """Go on with this body; None: as it was."""
+
+
+@frozen
+class Half:
+    """Send this share of an answer's bytes, at least one and never all, then close the connection."""
+
+    per_mille: int
+
+
+@frozen
+class Last:
+    """Send this answer, then close the connection."""
+
+
+@frozen
+class Silence:
+    """The connection stays open, and nothing more is carried out or said on it."""
 
 
 @frozen
@@ -40,7 +59,7 @@ class Cut:
     """Close the connection: before the request is carried out, or after its effect and before its answer."""
 
 
-Verdict = Pass | Replace | Drop | Delay | Cut
+Verdict = Pass | Replace | Drop | Delay | Half | Last | Silence | Cut
 PASS = Pass()
 
 

@@ -1,0 +1,1 @@
+"""Between clients and brokers of Kafka's protocol: passes, records, breaks."""
