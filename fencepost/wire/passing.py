@@ -9,6 +9,7 @@ Here a frame is raw: its four bytes of length are part of it, so that a frame th
 
 import struct
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -226,5 +227,4 @@ def clamped(version: int, frame: bytes) -> bytes:
             )
     if tuple(rows) == body.api_keys:
         return frame
-    values = {name: getattr(body, name) for name in type(body).__dataclass_fields__}
-    return write_response(answered_id(frame), type(body)(**values | {"api_keys": tuple(rows)}))
+    return write_response(answered_id(frame), replace(body, api_keys=tuple(rows)))
