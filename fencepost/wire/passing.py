@@ -13,9 +13,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from kio.index import load_request_schema, load_response_schema
+from kio.index import load_entity_schema, load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
+from kio.static.constants import EntityType
 
 from fencepost.wire.codec import (
     FLEXIBLE_REQUEST_HEADER,
@@ -228,3 +229,29 @@ def clamped(version: int, frame: bytes) -> bytes:
     if tuple(rows) == body.api_keys:
         return frame
     return write_response(answered_id(frame), replace(body, api_keys=tuple(rows)))
+
+
+# ---- for those who record
+
+
+def error_name(error: Any) -> str:
+    """Kafka's name of an error that an answer names: NONE for success."""
+    name: str = error.name
+    return name.upper()
+
+
+def assigned_partitions(data: bytes) -> list[tuple[str, tuple[int, ...]]]:
+    """The topics and partitions of an assignment in Kafka's format for consumers (ConsumerProtocolAssignment); none for
+    bytes that are something else."""
+    if len(data) < _INT16.size:
+        return []
+    message, (version,) = Message(data, ELEMENTS), _INT16.unpack_from(data)
+    versions = schema_name_map["consumer_protocol_assignment"]
+    if version < min(versions):
+        return []
+    kind = load_entity_schema("consumer_protocol_assignment", min(version, max(versions)), EntityType.data)
+    try:
+        body: Any = read(kind, message, _INT16.size)
+    except ProtocolError:
+        return []
+    return [(each.topic, tuple(each.partitions)) for each in body.assigned_partitions]

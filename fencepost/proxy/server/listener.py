@@ -32,8 +32,14 @@ WRITE_AHEAD_BYTES = 4 * 1024 * 1024
 """Bytes that wait for a side that does not read, before the other side is not read either."""
 LINGER_S = 5.0
 """For what was written to a side that is being closed."""
+_WALL = time.time_ns() - time.monotonic_ns()
 BOOTSTRAP = Upstream(-1, "", 0)
 """The listener that clients are pointed at first; its address is the user's."""
+
+
+def trace_time() -> int:
+    """Nanoseconds that never go back, of the wall clock when the process began."""
+    return _WALL + time.monotonic_ns()
 
 
 @frozen(kw_only=True)
@@ -167,7 +173,7 @@ class Proxy:
             cluster=self.cluster,
             broker=self.address_of(upstream),
             client=client,
-            now=time.time_ns,
+            now=trace_time,
             watcher=self.watcher,
             hook=self._hook(upstream.node),
             pass_unknown=self.pass_unknown,
