@@ -461,9 +461,7 @@ class Pipe:
 
     # ---- the end
 
-    def _close(
-        self, actions: list[Action], reason: str, *, hostile: str = "", abrupt: bool = False
-    ) -> None:
+    def _close(self, actions: list[Action], reason: str, *, hostile: str = "", abrupt: bool = False) -> None:
         if not self.closed:
             self.closed = True
             self._lose(reason)

@@ -95,12 +95,7 @@ def _joined(first: Trace, rows: list[Operation], events: list[Event]) -> Trace:
         or (row.outcome is not Outcome.FAIL and row.argument != BEFORE)
         or not any(record.value in known for record in row.records)
     ]
-    kept = [
-        record.value
-        for row in rows
-        if row.function is Function.APPEND
-        for record in row.records
-    ]
+    kept = [record.value for row in rows if row.function is Function.APPEND for record in row.records]
     retried = any(event.name is Name.MARK and event.cause == RETRIED for event in events)
     claims = first.claims
     if retried:

@@ -1,6 +1,7 @@
-"""The one place where somebody may come between a request and its answer: pass, replace, drop, delay, cut.
+"""The one place where somebody may come between a request and its answer: pass, replace, drop, delay, cut,
+half an answer, silence.
 
-Owns the verdicts. Must not know who decides: nothing in wire/ does; the proxy and fault injection will.
+Owns the verdicts. Must not know who decides: nothing in wire/ does; proxy/faults/ does.
 """
 
 from typing import Any, Protocol
@@ -34,24 +35,7 @@ class Delay:
 
     milliseconds: int
     body: Any = None
-    """Go on with this body; None: as it was."""
-
-
-@frozen
-class Half:
-    """Send this share of an answer's bytes, at least one and never all, then close the connection."""
-
-    per_mille: int
-
-
-@frozen
-class Last:
-    """Send this answer, then close the connection."""
-
-
-@frozen
-class Silence:
-    """The connection stays open, and nothing more is carried out or said on it."""
+    """Go on with this body instead, as Replace does; None: as it was."""
 
 
 @frozen
@@ -59,7 +43,28 @@ class Cut:
     """Close the connection: before the request is carried out, or after its effect and before its answer."""
 
 
-Verdict = Pass | Replace | Drop | Delay | Half | Last | Silence | Cut
+@frozen
+class Half:
+    """Only on an answer: send this share of its bytes, at least one and never all, then close the
+    connection."""
+
+    per_mille: int
+    body: Any = None
+    """Of this answer instead; None: of the one that was given."""
+
+
+@frozen
+class Last:
+    """Only on an answer: send it whole, then close the connection."""
+
+
+@frozen
+class Silence:
+    """A request is not carried out, or an answer is not sent, and nothing more is carried out or said on this
+    connection, which stays open until its client closes it or it was idle for too long."""
+
+
+Verdict = Pass | Replace | Drop | Delay | Cut | Half | Last | Silence
 PASS = Pass()
 
 

@@ -145,7 +145,14 @@ def test_what_kio_has_is_understood_and_nothing_else():
     assert not is_understood(9_999, 0)
 
 
-@pytest.mark.parametrize("frame", [b"\0\0\0\x04\0\0\0\0", b"\0\0\0\x0a\0\x01\0\x04\0\0\0\x07\xff\xfe", b"\0\0\0\x0b\0\x01\0\x04\0\0\0\x07\0\x01\xff"])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"\0\0\0\x04\0\0\0\0",
+        b"\0\0\0\x0a\0\x01\0\x04\0\0\0\x07\xff\xfe",
+        b"\0\0\0\x0b\0\x01\0\x04\0\0\0\x07\0\x01\xff",
+    ],
+)
 def test_bad_headers_are_refused(frame):
     """Too short, a client id of a negative length, one that is no text."""
     with pytest.raises(ProtocolError):

@@ -129,7 +129,13 @@ class Appends:
         return made
 
     def answered(
-        self, identity: Identity, appends: list[Append], time: int, error: str, base_offset: int, log_start: int
+        self,
+        identity: Identity,
+        appends: list[Append],
+        time: int,
+        error: str,
+        base_offset: int,
+        log_start: int,
     ) -> None:
         """A broker has answered a batch."""
         code = error_code(error)
@@ -138,7 +144,9 @@ class Appends:
             if append.done:
                 continue
             if outcome is Outcome.OK:
-                self._finish(append, "ok", time, base_offset + append.first if base_offset >= 0 else -1, log_start)
+                self._finish(
+                    append, "ok", time, base_offset + append.first if base_offset >= 0 else -1, log_start
+                )
                 self.acknowledged += len(append.values)
             elif outcome is Outcome.UNKNOWN:
                 append.in_doubt = True

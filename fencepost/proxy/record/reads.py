@@ -29,7 +29,9 @@ class Sessions:
 
     _known: "OrderedDict[tuple[Any, int], Asked]" = field(factory=OrderedDict)
 
-    def asked(self, broker: Any, session: int, epoch: int, new: Asked, forgotten: list[tuple[str, int]]) -> Asked:
+    def asked(
+        self, broker: Any, session: int, epoch: int, new: Asked, forgotten: list[tuple[str, int]]
+    ) -> Asked:
         """All that a request asks: what it names, and what its session still asks from before."""
         key = (broker, session)
         if session == 0 or epoch in (FINAL_EPOCH, FIRST_EPOCH):

@@ -180,7 +180,9 @@ class Recorder:
         """A request passes that nobody here can read."""
         if not self.stopped:
             api = f"{api_name(header.api_key)} {header.version}"
-            self.lines.event(pipe.now(), "mark", {"connection": pipe.number, "api": api}, cause="unread_request")
+            self.lines.event(
+                pipe.now(), "mark", {"connection": pipe.number, "api": api}, cause="unread_request"
+            )
 
     # ---- what the host calls
 
@@ -300,7 +302,9 @@ class Recorder:
         body, name_of = exchange.body, pipe.cluster.name_of
         session, note.epoch = getattr(body, "session_id", 0), getattr(body, "session_epoch", -1)
         new: Asked = {
-            (name_of(topic), one.partition): one.fetch_offset for topic in body.topics for one in topic.partitions
+            (name_of(topic), one.partition): one.fetch_offset
+            for topic in body.topics
+            for one in topic.partitions
         }
         forgotten = [
             (name_of(topic), partition)
@@ -367,7 +371,12 @@ class Recorder:
             row["records"] = rows
         self.lines.operation(row)
         if found and found.trouble:
-            detail = {"connection": pipe.number, "topic": topic, "partition": partition, "says": found.trouble}
+            detail = {
+                "connection": pipe.number,
+                "topic": topic,
+                "partition": partition,
+                "says": found.trouble,
+            }
             self.lines.event(time, "mark", detail, cause="unread_batch")
         if found and self.keep is not None:
             for header, ids in found.batches:

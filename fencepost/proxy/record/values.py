@@ -133,7 +133,10 @@ def content_of(value_id: int) -> int:
 
 def _bad(header: BatchHeader, error: Exception) -> CorruptBatchError:
     return CorruptBatchError(
-        Damage.RECORDS, header.position, expected=f"{header.count} records", seen=str(error) or "too few bytes"
+        Damage.RECORDS,
+        header.position,
+        expected=f"{header.count} records",
+        seen=str(error) or "too few bytes",
     )
 
 

@@ -126,7 +126,12 @@ class RecordFiles:
             number = 1 + max((int(each.name[4:]) for each in self.folder.glob("run-[0-9]*")), default=0)
             self.run = self.folder / f"run-{number:04}"
             self.run.mkdir()
-            said = {"version": 1, "software_version": __version__, "values": self.kept, "began_ns": self.now()}
+            said = {
+                "version": 1,
+                "software_version": __version__,
+                "values": self.kept,
+                "began_ns": self.now(),
+            }
             (self.run / RECORDING).write_text(json.dumps(said) + "\n", encoding="utf-8")
         except OSError as error:
             raise EnvironmentError_(

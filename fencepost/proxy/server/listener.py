@@ -149,7 +149,9 @@ class Proxy:
         task = asyncio.ensure_future(self._serve(bound, upstream))
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
-        LOG.info("broker %d at %s:%d is here at port %d", upstream.node, upstream.host, upstream.port, address[1])
+        LOG.info(
+            "broker %d at %s:%d is here at port %d", upstream.node, upstream.host, upstream.port, address[1]
+        )
         return address
 
     async def _serve(self, bound: socket.socket, upstream: Upstream) -> None:
@@ -282,7 +284,9 @@ class ClientSide(asyncio.Protocol):
                     self.transport.write(action.data)
             elif isinstance(action, Close):
                 if action.hostile:
-                    LOG.warning("%s: connection closed, %s: %s", self.pipe.client, action.hostile, action.reason)
+                    LOG.warning(
+                        "%s: connection closed, %s: %s", self.pipe.client, action.hostile, action.reason
+                    )
                 self.end(action.reason, abrupt=action.abrupt)
             elif not isinstance(action, ToBroker):
                 delay_s = action.milliseconds / 1000

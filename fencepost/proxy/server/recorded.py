@@ -5,6 +5,7 @@ Owns the wiring. Must not know sockets or rows.
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values
 from fencepost.proxy.server.files import Bounds, RecordFiles, keep_ports, key_of, ports_of
 from fencepost.proxy.server.listener import Proxy, trace_time
+from fencepost.traces.events import Event
+from fencepost.traces.jsonlines import event_line
 from fencepost.traces.parts import RETRIED
 from fencepost.traces.trace import Claims
 
@@ -90,10 +93,10 @@ class Record:
             self.files.close()
         keep_ports(self.recording.folder, self.proxy.kept_ports)
 
-    def event(self, name: str, cause: str, **values: object) -> None:
-        """A row of somebody else's: a fault."""
-        if not self.stopped:
-            self.recorder.lines.event(trace_time(), name, cause=cause, **values)
+    def events(self, rows: Iterable[Event]) -> None:
+        """Rows of somebody else's: faults."""
+        for row in rows:
+            self.files.emit(event_line(row) + b"\n")
 
     def _tick(self) -> None:
         self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
