@@ -19,12 +19,12 @@ WHEN_FULL = ("stop-recording", "stop-traffic")
 
 
 def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    from fencepost.impl.runtime.addresses import parse_address
+    from fencepost.cli.proxy.links import listen_address
 
     if value is None:
         return None
     try:
-        return parse_address(value)
+        return listen_address(value)
     except ValueError as error:
         raise click.BadParameter(str(error), context, parameter) from None
 
@@ -268,3 +268,42 @@ def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
     output.say(f"{out}: {size} classes")
     output.emit({"jar": str(out), "classes": size})
     return ExitCode.NOTHING_FOUND
+
+
+def _links(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Any, ...]:
+    from fencepost.cli.proxy.links import parse_link
+
+    try:
+        return tuple(parse_link(text) for text in value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+@command.command("links")
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    required=True,
+    metavar="LINK",
+    callback=_links,
+    help="SOURCE,TARGET[,LISTENER]=HOST:PORT>HOST:PORT: listen at the first address, pass bytes to the second.",
+)
+def links_command(links: tuple[Any, ...]) -> ExitCode:
+    """Links between brokers, in bytes only: each line of standard input cuts, delays or heals some.
+
+    A link that is cut passes nothing and resets nothing; what was under way goes on after the heal. Each line is a JSON
+    object, and is answered by one. source, target and listener are names of --link or "*"; way is both, there or back.
+
+    \b
+    Examples
+      fencepost proxy links --link '1,2=127.1.1.2:9092>127.0.0.1:9093' --link '2,1=127.1.2.1:9092>127.0.0.1:9092'
+      # then, line by line
+      #   {"do": "cut", "source": "1", "target": "2", "way": "there"}
+      #   {"do": "delay", "milliseconds": 200, "source": "2"}
+      #   {"do": "heal"}
+      #   {"do": "state"}
+    """
+    from fencepost.cli.proxy.links import serve
+
+    return asyncio.run(serve(links))
