@@ -91,7 +91,12 @@ log.cleaner.dedupe.buffer.size=2097152
         for node in range(1, len(self.ports) + 1):
             file = self._configured(node)
             done = java(
-                self.classpath, "kafka.tools.StorageTool", "format", f"--cluster-id={self.cluster_id}", "-c", str(file)
+                self.classpath,
+                "kafka.tools.StorageTool",
+                "format",
+                f"--cluster-id={self.cluster_id}",
+                "-c",
+                str(file),
             )
             assert done.returncode == 0, done.stdout + done.stderr
             log = (self.folder / f"broker-{node}.log").open("wb")

@@ -210,12 +210,19 @@ class Links:
         return self._set(source, target, listener, way, passes=False)
 
     def delay(
-        self, milliseconds: int, source: str = "*", target: str = "*", listener: str = "*", way: Way = Way.BOTH
+        self,
+        milliseconds: int,
+        source: str = "*",
+        target: str = "*",
+        listener: str = "*",
+        way: Way = Way.BOTH,
     ) -> list[Pair]:
         """Every byte from now on takes so much longer; 0: none does. Raises FencepostError."""
         if not 0 <= milliseconds <= LONGEST_DELAY_MS:
             raise FencepostError(
-                expected=f"0 to {LONGEST_DELAY_MS} milliseconds", seen=str(milliseconds), where="a delay of links"
+                expected=f"0 to {LONGEST_DELAY_MS} milliseconds",
+                seen=str(milliseconds),
+                where="a delay of links",
             )
         return self._set(source, target, listener, way, delay_ms=milliseconds)
 
