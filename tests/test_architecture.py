@@ -27,13 +27,14 @@ LAYERS: dict[str, set[str]] = {
     "audit": {"traces", "model", "checkers", "impl.log"},
     "history": {"traces", "model", "checkers", "report"},
 }
+LAYERS["blame"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["campaign"] = {
     *("traces", "model", "checkers", "report", "viewer"),
     *("impl", "sim", "wire", "proxy", "systems"),
 }
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["torture"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
-LAYERS["cli"] = LAYERS["mining"] | {"mining", "audit", "history", "torture", "kafka", "console"}
+LAYERS["cli"] = LAYERS["mining"] | {"mining", "audit", "history", "torture", "kafka", "console", "blame"}
 LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli"}
 
 # Third-party packages and the only places that may import them.

@@ -108,7 +108,7 @@ class Name(StrEnum):
     # --- what a proxy saw between clients and brokers
     REQUEST = "request"
     """A request and what became of it. time: when it arrived; node: its broker; cause: its API; detail: JSON {connection, correlation, version, client,
-    us (until its answer, null: none came), operations (first and last op id), error, says}."""
+    us (until its answer, null: none came), operations (op ids), error, says}."""
     CONNECTION = "connection"
     """A client connected (cause: opened) or its connection ended (cause: closed). node: its broker; detail: JSON {connection, client, reason}."""
     # --- the run

@@ -34,6 +34,10 @@ NOBODY = 0
 """The process of records that were sent without the proxy."""
 FIRST_PROCESS = 1
 LATEST, EARLIEST = -1, -2
+TAPPED = "tapped"
+"""The cause of a mark: the ids that a tap has put into the records of an append, in their order."""
+MOST_OPERATIONS = 100
+"""Op ids that a request's event names."""
 MOST_KNOWN = 100_000
 """Producers with a process number, and partitions with ends."""
 ISOLATIONS = ("read_uncommitted", "read_committed")
@@ -61,7 +65,8 @@ class Note:
     epoch: int = -1
     opened: bool = False
     """Whether its row begins before it is written: no low watermark may pass it."""
-    kept: Any = None
+    rows: list[int] = field(factory=list)
+    """Op ids of the rows that its answer made."""
 
 
 @define(eq=False, kw_only=True)
@@ -257,6 +262,8 @@ class Recorder:
         if self.keep is not None:
             for content in self.values.contents(data, header, ids):
                 self.keep(content.value_id, content.key, content.rest)
+        if len(made) == 1 and (tapped := self.values.tap_ids(data, header)) is not None:
+            self.lines.event(exchange.time, "mark", {"op_id": made[0].op_id, "ids": tapped}, cause=TAPPED)
         appends = self.appends.sent(identity, made)
         note.batches.append((topic, partition, identity, appends))
         if header.is_transactional and appends:
@@ -332,7 +339,8 @@ class Recorder:
     def _poll(
         self, pipe: Pipe, exchange: Exchange, time: int, topic: str, one: Any, position: int, committed: bool
     ) -> None:
-        partition, aborted = one.partition_index, None
+        partition = one.partition_index
+        aborted: dict[int, list[int]] | None = None
         if committed:
             aborted = {}
             for each in sorted(one.aborted_transactions or (), key=lambda it: it.first_offset):
@@ -370,6 +378,7 @@ class Recorder:
         if rows:
             row["records"] = rows
         self.lines.operation(row)
+        exchange.note.rows.append(row["op_id"])
         if found and found.trouble:
             detail = {
                 "connection": pipe.number,
@@ -485,8 +494,9 @@ class Recorder:
         }
         note: Note | None = exchange.note
         operations = [one.op_id for *_, appends in (note.batches if note else ()) for one in appends]
+        operations += note.rows if note else ()
         if operations:
-            detail["operations"] = [operations[0], operations[-1]]
+            detail["operations"] = operations[:MOST_OPERATIONS]
         if error and error != "NONE":
             detail["error"] = error
         if not delivered:

@@ -26,6 +26,10 @@ from fencepost.impl.log.batch.varint import decode_varint, encode_varint
 from fencepost.impl.log.values import FOREIGN
 
 KEY_BYTES = 32
+TAP_HEADER = "fencepost-id"
+"""The header of a record in which a tap says which send it was (docs/proxy.md)."""
+LONGEST_TAP_ID = 200
+_TAP_BYTES = TAP_HEADER.encode()
 CONTENT_SHIFT, LOW, _LEFT_OUT = 32, (1 << 32) - 1, 2
 SEQUENCES = 1 << 31
 """After the largest sequence 0 comes again (KIP-98)."""
@@ -108,6 +112,13 @@ class Values:
         """What is written of each record's key. Raises CorruptBatchError."""
         return [self.key_text(content.key) for content in self.contents(data, header, [])]
 
+    def tap_ids(self, data: bytes, header: BatchHeader) -> list[str | None] | None:
+        """The ids that a tap has put into the records of a batch; None if there is none. Raises CorruptBatchError."""
+        if header.codec == "none" and data.find(_TAP_BYTES, header.position, header.end_position) < 0:
+            return None
+        found = [_tap_id(content.rest) for content in self.contents(data, header, [])]
+        return found if any(found) else None
+
     def contents(self, data: bytes, header: BatchHeader, ids: list[int]) -> Iterator[Content]:
         """Each record in full, with its id of `ids` (0 beyond them). Raises CorruptBatchError."""
         try:
@@ -124,6 +135,20 @@ class Values:
         if header.codec == "none":
             return data, header.position + HEADER_SIZE
         return decompress(header.codec, data[header.position + HEADER_SIZE : header.end_position]), 0
+
+
+def _tap_id(rest: bytes) -> str | None:
+    """The id in a record's value and headers; the last one counts."""
+    at = rest.rfind(_TAP_BYTES)
+    if at < 0:
+        return None
+    try:
+        length, start = decode_varint(rest, at + len(_TAP_BYTES))
+    except (IndexError, ValueError):
+        return None
+    if not 0 < length <= min(LONGEST_TAP_ID, len(rest) - start):
+        return None
+    return rest[start : start + length].decode("utf-8", "backslashreplace")
 
 
 def content_of(value_id: int) -> int:
