@@ -47,6 +47,8 @@ OF_ANOMALIES = {
     "lost_write": Kind.LOSS,
     "stale_read": Kind.LOSS,
     "unaccounted_offset": Kind.LOSS,
+    "skipped_offset": Kind.LOSS,
+    "append_below_shown_end": Kind.REORDERING,
     "high_watermark_regressed": Kind.LOSS,
     "duplicate": Kind.DUPLICATE,
     "append_inversion": Kind.REORDERING,
@@ -361,6 +363,9 @@ class _Join:
                 says="the application was handed another record than the broker has sent", operations=operations,
             )  # fmt: skip
         if before is None or before.offset is None:
+            return
+        if line.offset <= before.offset and self.wire.out_of_range:
+            self.counts["deliveries again, after an offset out of range"] += 1
             return
         if line.offset <= before.offset:
             kind = (

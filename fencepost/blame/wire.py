@@ -69,6 +69,8 @@ class Wire:
     frames: dict[int, list[Frame]] = field(factory=lambda: defaultdict(list))
     """By op id: an append has one for each attempt."""
 
+    out_of_range: int = 0
+    """Fetches that were told OFFSET_OUT_OF_RANGE: their consumer begins anew where its policy says."""
     acknowledged_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
     """Ascending, by topic and partition."""
     fetched_offsets: dict[tuple[str, int], list[int]] = field(factory=dict)
@@ -105,6 +107,7 @@ class Wire:
 
     def _request(self, event: Event) -> None:
         said = _object(event.detail)
+        self.out_of_range += said.get("error") == "OFFSET_OUT_OF_RANGE"
         numbers = said.get("operations")
         if isinstance(numbers, list):
             frame = Frame(int(said.get("connection", -1)), int(said.get("correlation", -1)), event.cause)
