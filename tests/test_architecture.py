@@ -28,6 +28,7 @@ LAYERS: dict[str, set[str]] = {
     "audit": {"traces", "model", "checkers", "impl.log"},
     "history": {"traces", "model", "checkers", "report"},
 }
+LAYERS["blame"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["campaign"] = {
     *("traces", "model", "checkers", "report", "viewer"),
     *("impl", "sim", "wire", "proxy", "systems"),
@@ -35,7 +36,7 @@ LAYERS["campaign"] = {
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["torture"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["cli"] = LAYERS["mining"] | {
-    *("mining", "audit", "history", "torture", "kafka", "console", "conformance"),
+    *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "blame"),
 }
 LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli"}
 

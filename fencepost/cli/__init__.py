@@ -32,6 +32,8 @@ SUB_COMMANDS = {
     "torture": "Other people's client libraries under faults, judged.",
     "model": "Explore the executable models.",
     "tlc": "Run TLC on TLA+ specifications, ours or yours.",
+    "proxy": "Between an application and any Kafka: records it, breaks requests.",
+    "blame": "Which side lost, doubled or reordered records: application or cluster.",
     "cluster": "A cluster of real processes: up, status, stop, kill, pause, resume.",
     "groups": "Consumer groups of a running cluster: list, describe, reset-offsets.",
     "topics": "Create, delete, list, describe and alter topics of a running cluster.",
@@ -43,7 +45,7 @@ SUB_COMMANDS = {
 }
 """What each sub-command is for, in the words of `fencepost --help`, which therefore imports none of them."""
 
-FOLDERS = frozenset({"check", "cluster", "log", "model", "tlc"})
+FOLDERS = frozenset({"check", "cluster", "log", "model", "proxy", "tlc"})
 """Sub-commands of several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\

@@ -105,6 +105,12 @@ class Name(StrEnum):
     """Its coordinator removes a committed offset. cause: the group's state, or OFFSET_DELETED; detail: JSON {group, topic, partition}."""
     GROUP_REMOVED = "group_removed"
     """Nothing was left of a group, and its tombstone is durable; told again by a coordinator that finds the tombstone. detail: its name."""
+    # --- what a proxy saw between clients and brokers
+    REQUEST = "request"
+    """A request and what became of it. time: when it arrived; node: its broker; cause: its API; detail: JSON {connection, correlation, version, client,
+    us (until its answer, null: none came), operations (op ids), error, says}."""
+    CONNECTION = "connection"
+    """A client connected (cause: opened) or its connection ended (cause: closed). node: its broker; detail: JSON {connection, client, reason}."""
     # --- the run
     PHASE = "phase"
     """A phase of the run began. cause: safety, heal, liveness, final, end."""

@@ -84,6 +84,11 @@ def operation_line(operation: Operation) -> bytes:
     return _line("operation", operation)
 
 
+def event_line(event: Event) -> bytes:
+    """The line of an event, without its line feed. Raises TraceError for what has none."""
+    return _line("event", event)
+
+
 def lines_of(trace: Trace) -> Iterator[str]:
     """The lines of one trace, without line feeds."""
     yield _line("trace", trace).decode()

@@ -19,7 +19,7 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 from uuid import UUID
 
-from attrs import frozen
+from attrs import define, field, frozen
 from kio.schema.errors import ErrorCode
 
 from fencepost.wire.frames import ProtocolError
@@ -28,6 +28,34 @@ _VARINT_BYTES = 5
 """Of a 32-bit number in groups of seven bits."""
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+@frozen
+class AddressPlace:
+    """Where the host and the port of a node stand in a frame: [start, port_end), the host with its length first."""
+
+    start: int
+    port_end: int
+    node: int
+    host: str
+    port: int
+
+
+@frozen
+class TagPlace:
+    """Where the size of a tagged field stands that holds addresses: [start, end), and where the field ends."""
+
+    start: int
+    end: int
+    after: int
+
+
+@define
+class Places:
+    """What a rewriting of addresses has to know of a frame."""
+
+    addresses: list[AddressPlace] = field(factory=list)
+    tags: list[TagPlace] = field(factory=list)
+
 
 Read = Callable[["Message", int], tuple[Any, int]]
 """read(message, position) -> the value there, and the position after it."""
@@ -60,12 +88,13 @@ FIXED: dict[str, tuple[str, Callable[[Any], Any] | None]] = {
 
 
 class Message:
-    """The bytes of one message. room: elements of arrays that it may still have."""
+    """The bytes of one message. room: elements of arrays that it may still have. places: where its addresses
+    stand, if somebody wants to know."""
 
-    __slots__ = ("data", "end", "room")
+    __slots__ = ("data", "end", "places", "room")
 
-    def __init__(self, data: bytes, elements: int) -> None:
-        self.data, self.end, self.room = data, len(data), elements
+    def __init__(self, data: bytes, elements: int, places: "Places | None" = None) -> None:
+        self.data, self.end, self.room, self.places = data, len(data), elements, places
 
     def after(self, position: int, size: int) -> int:
         """The position `size` bytes on."""
@@ -135,6 +164,7 @@ def _entity(kind: Any) -> Read:
     steps = _steps(plain, flexible)
     tags = {each.metadata["tag"]: (each.name, _value(each, flexible)) for each in tagged}
     absent = {each.name: _implicit(each) for each in tagged if each.default is MISSING}
+    node = _node_field(plain)
 
     def read_entity(message: Message, position: int) -> tuple[Any, int]:
         values: dict[str, Any] = dict(absent)
@@ -146,12 +176,29 @@ def _entity(kind: Any) -> Read:
                     values[name] = convert(values[name])
             else:
                 name, read_value = step
+                start = position
                 values[name], position = read_value(message, position)
+                if message.places is not None and node and name == "host":
+                    end = message.after(position, _INT32.size)
+                    (port,) = _INT32.unpack_from(message.data, position)
+                    message.places.addresses.append(
+                        AddressPlace(start, end, values[node], values["host"], port)
+                    )
         if flexible:
             position = _read_tags(message, position, tags, values)
         return kind(**values), position
 
     return read_entity
+
+
+def _node_field(plain: list[Any]) -> str:
+    """The field before `host` and `port` (one after the other in every message) that says which broker they are of;
+    "" for what is no address of a broker."""
+    names = [each.name for each in plain]
+    if "host" not in names or names[names.index("host") + 1 :][:1] != ["port"]:
+        return ""
+    before = names[names.index("host") - 1] if names[0] != "host" else ""
+    return before if before in ("node_id", "broker_id") else ""
 
 
 def _steps(plain: list[Any], flexible: bool) -> list[_Run | tuple[str, Read]]:
@@ -193,12 +240,15 @@ def _read_tags(
     count, position = message.varint(position)
     message.take(position, count)
     for _ in range(count):
-        tag, position = message.varint(position)
-        size, position = message.varint(position)
+        tag, size_at = message.varint(position)
+        size, position = message.varint(size_at)
         after = message.after(position, size)
         if tag in tags:
             name, read_value = tags[tag]
+            known = 0 if message.places is None else len(message.places.addresses)
             values[name], end = read_value(message, position)
+            if message.places is not None and len(message.places.addresses) > known:
+                message.places.tags.append(TagPlace(size_at, position, after))
             if end != after:
                 raise _refusal(position, f"{size} bytes of tag {tag}", str(end - position))
         position = after

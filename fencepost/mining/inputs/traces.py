@@ -14,6 +14,7 @@ from fencepost.traces import importers, jsonlines
 from fencepost.traces.errors import TraceError
 from fencepost.traces.journal import frames_one_by_one
 from fencepost.traces.parquet import read_tables
+from fencepost.traces.parts import is_recording, parts_of, read_recording
 from fencepost.traces.rows import Rows, known_events, left_out_in_words, trace_of
 from fencepost.traces.tables import place_of, rows_one_by_one
 from fencepost.traces.trace import Trace
@@ -23,6 +24,8 @@ DEEPEST = 3
 SUFFIX = ".jsonl"
 OURS = "fencepost"
 """The format of JSON lines among those of the importers."""
+RECORDED = "recording"
+"""The format of a folder that holds one trace in parts; nobody asks for it by name."""
 FORMATS = ("auto", OURS, *importers.FORMATS)
 
 
@@ -65,7 +68,7 @@ def sources(path: Path, depth: int = DEEPEST, suffixes: tuple[str, ...] = (SUFFI
 
 
 def _sources(path: Path, depth: int, suffixes: tuple[str, ...]) -> Iterator[Path]:
-    if not path.is_dir() or is_store(path):
+    if not path.is_dir() or is_store(path) or is_recording(path):
         yield path
         return
     yield from sorted(entry for entry in path.iterdir() if entry.suffix in suffixes and entry.is_file())
@@ -134,6 +137,8 @@ def read_piece(piece: Piece) -> Iterator[Found | Quarantined]:
                     yield Quarantined(source=piece.source, reason=str(trace))
                 else:
                     yield Found(source=piece.source, trace=trace, stored=True)
+        elif piece.format == RECORDED:
+            yield Found(source=piece.source, trace=read_recording(path), stored=False)
         elif piece.format == OURS or (piece.format == "auto" and _is_ours(path)):
             for trace in jsonlines.read_traces(path, left_out.append):
                 yield Found(source=piece.source, trace=trace, stored=False)
@@ -157,6 +162,10 @@ def _of_file(path: Path, format: str) -> Piece | Quarantined:
     return Piece(source=str(path), size_bytes=size_bytes, format=format)
 
 
+def _size_of(recording: Path) -> int:
+    return sum(part.stat().st_size for part in parts_of(recording))
+
+
 def _is_ours(path: Path) -> bool:
     """Whether a file begins with the line of a trace of ours."""
     try:
@@ -176,7 +185,9 @@ def pieces_of(paths: tuple[Path, ...], format: str = OURS) -> Iterator[Piece | Q
     for path in paths:
         try:
             for source in sources(path, suffixes=suffixes):
-                if source.is_dir():
+                if is_recording(source):
+                    yield Piece(source=str(source), size_bytes=_size_of(source), format=RECORDED)
+                elif source.is_dir():
                     yield from _of_store(source)
                 else:
                     yield _of_file(source, format)

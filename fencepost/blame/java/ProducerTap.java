@@ -1,0 +1,66 @@
+package dev.fencepost.tap;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.clients.producer.ProducerInterceptor;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.Headers;
+
+/**
+ * What a producer was asked and told, as lines of a tap. Each record gets a header with an id (fencepost.tap.ids=false leaves it out). Clients before
+ * 4.1 do not hand the headers to onAcknowledgement: without them an acknowledgement is matched by partition and offset, and a failure is not matched.
+ */
+public final class ProducerTap<K, V> implements ProducerInterceptor<K, V> {
+    static final String HEADER = "fencepost-id";
+    private final AtomicLong next = new AtomicLong();
+    private String actor = "producer";
+    private boolean ids = true;
+    private TapFile file;
+
+    @Override
+    public void configure(Map<String, ?> configs) {
+        actor = "p-" + UUID.randomUUID();
+        ids = !"false".equals(String.valueOf(configs.get("fencepost.tap.ids")));
+        file = TapFile.of(configs);
+    }
+
+    @Override
+    public ProducerRecord<K, V> onSend(ProducerRecord<K, V> sent) {
+        String id = actor + "-" + next.getAndIncrement();
+        String partition = sent.partition() == null ? "" : ",\"partition\":" + sent.partition();
+        file.write("sent", actor, ",\"id\":" + TapFile.quoted(id) + ",\"topic\":" + TapFile.quoted(sent.topic()) + partition);
+        if (ids) {
+            sent.headers().remove(HEADER).add(HEADER, id.getBytes(StandardCharsets.UTF_8));
+        }
+        return sent;
+    }
+
+    @Override
+    public void onAcknowledgement(RecordMetadata metadata, Exception error) {
+        told(metadata, error, null);
+    }
+
+    // KIP-512, clients of 4.1 and later; before, nobody calls it.
+    public void onAcknowledgement(RecordMetadata metadata, Exception error, Headers headers) {
+        Header found = headers == null ? null : headers.lastHeader(HEADER);
+        told(metadata, error, found == null ? null : new String(found.value(), StandardCharsets.UTF_8));
+    }
+
+    private void told(RecordMetadata metadata, Exception error, String id) {
+        String name = ",\"id\":" + TapFile.quoted(id == null ? "?" : id);
+        if (error != null) {
+            file.write("failed", actor, name + ",\"error\":" + TapFile.quoted(error.getClass().getName()));
+        } else if (metadata != null && metadata.hasOffset()) {
+            file.write("acknowledged", actor, name + TapFile.place(metadata.topic(), metadata.partition(), metadata.offset()));
+        }
+    }
+
+    @Override
+    public void close() {
+        file.write("closed", actor, "");
+    }
+}

@@ -1,0 +1,1 @@
+"""`fencepost proxy`: between an unmodified application and any Kafka."""

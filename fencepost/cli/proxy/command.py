@@ -1,0 +1,309 @@
+"""`fencepost proxy`: between an unmodified application and any Kafka; it records what was said."""
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from fencepost.console.options import json_option
+from fencepost.console.output import Output
+from fencepost.traces.errors import EnvironmentError_, ExitCode
+
+if TYPE_CHECKING:
+    pass
+
+KEPT = ("hash", "full", "size")
+WHEN_FULL = ("stop-recording", "stop-traffic")
+
+
+def _address(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    from fencepost.cli.proxy.links import listen_address
+
+    if value is None:
+        return None
+    try:
+        return listen_address(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(value)
+
+
+@click.group("proxy", invoke_without_command=True)
+@click.option(
+    "--upstream",
+    metavar="HOST:PORT",
+    callback=_address,
+    help="A broker of the cluster, as clients would name it.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:9192",
+    show_default=True,
+    callback=_address,
+    help="Where clients are pointed. Each listener of each broker gets a port of its own, from the next one on.",
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Record into this folder: one trace for each run, in run-0001 and so on. Without it nothing is recorded.",
+)
+@click.option(
+    "--values",
+    type=click.Choice(KEPT),
+    default="hash",
+    show_default=True,
+    help="What is kept of records. hash: a keyed hash of key, value and headers. full: all of it, in files of their own. size: how long they are.",
+)
+@click.option(
+    "--when-full",
+    type=click.Choice(WHEN_FULL),
+    default="stop-recording",
+    show_default=True,
+    help="What to do when the record has reached --max-disk, or the disk is full.",
+)
+@click.option(
+    "--max-disk",
+    type=click.FloatRange(0.001),
+    default=10.0,
+    show_default=True,
+    metavar="GB",
+    help="Of all that is in the record's folder.",
+)
+@click.option(
+    "--part-mb",
+    type=click.FloatRange(0.001),
+    default=16.0,
+    show_default=True,
+    help="A part of the record is sealed when it is so large,",
+)
+@click.option("--part-s", type=click.FloatRange(0.1), default=10.0, show_default=True, help="or so old.")
+@click.option(
+    "--compacted",
+    multiple=True,
+    metavar="TOPIC",
+    callback=_topics,
+    help="A compacted topic: keys are recorded, and older records of a key may be gone. May be repeated.",
+)
+@click.option(
+    "--others-write",
+    multiple=True,
+    metavar="TOPIC",
+    callback=_topics,
+    help="A topic that somebody writes to without the proxy: a record that nobody sent here is no finding. May be repeated.",
+)
+@click.option(
+    "--pass-unknown",
+    is_flag=True,
+    help="Requests that this version cannot read pass unread, and are named in the record. Without it ApiVersions offers nothing that cannot be read.",
+)
+@click.option(
+    "--tls",
+    nargs=2,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="CERTIFICATE KEY",
+    help="Talk TLS to clients.",
+)
+@click.option("--upstream-tls", is_flag=True, help="Talk TLS to brokers, and trust what the system trusts.")
+@click.option(
+    "--upstream-ca",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Talk TLS to brokers, and trust the certificates that this file (PEM) signs.",
+)
+@click.option(
+    "--upstream-certificate",
+    nargs=2,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="CERTIFICATE KEY",
+    help="Who the proxy is to brokers that want to know (mutual TLS).",
+)
+@click.option(
+    "--upstream-name",
+    default="",
+    metavar="HOST",
+    help="The host to ask brokers' certificates for, if it is not the one that they are called by.",
+)
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="TEXT",
+    help="Break requests: 'lose answer to Produce on orders-0, 1 in 500'. May be repeated.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the faults.")
+@click.option(
+    "--watch",
+    "watched",
+    is_flag=True,
+    help="Judge the record while it is written (`fencepost watch`; needs the spark extra and Java).",
+)
+@click.option(
+    "--view/--no-view",
+    default=None,
+    help="Show rates, lag, unknown outcomes, faults and findings as they come. [default: on a terminal]",
+)
+@json_option
+@click.pass_context
+def command(
+    context: click.Context,
+    upstream: tuple[str, int] | None,
+    listen: tuple[str, int],
+    record: Path | None,
+    as_json: bool,
+    **asked: Any,
+) -> ExitCode:
+    """Stand between an unmodified application and any Kafka: point its bootstrap.servers at --listen.
+
+    Frames pass byte for byte, but for the addresses of brokers and the versions that ApiVersions offers. What passes is
+    recorded as a trace that `check`, `convert`, `mine` and `watch` read. Ends with Ctrl-C.
+
+    \b
+    Examples
+      fencepost proxy --upstream 127.0.0.1:9092 --record out/live
+      # then, in the application: bootstrap.servers=127.0.0.1:9192
+      fencepost check out/live
+      fencepost proxy --upstream 127.0.0.1:9092 --record out/live --watch
+    """
+    if context.invoked_subcommand is not None:
+        return ExitCode.NOTHING_FOUND
+    if upstream is None:
+        raise click.UsageError("--upstream HOST:PORT is needed: a broker of the cluster")
+    from fencepost.cli.proxy.running import Asked, run
+
+    if record is None and asked["watched"]:
+        raise click.UsageError("--watch judges the record: name its folder with --record")
+    bounds = {name: asked.pop(name) for name in ("max_disk", "part_mb", "part_s")}
+    question = Asked(
+        upstream=upstream,
+        listen=listen,
+        folder=record,
+        kept=asked["values"],
+        when_full=asked["when_full"],
+        disk_bytes=int(bounds["max_disk"] * 1e9),
+        part_bytes=int(bounds["part_mb"] * 1e6),
+        part_ns=int(bounds["part_s"] * 1e9),
+        compacted=asked["compacted"],
+        others=asked["others_write"],
+        pass_unknown=asked["pass_unknown"],
+        listener_tls=_listener_tls(asked["tls"]),
+        upstream_tls=_upstream_tls(
+            asked["upstream_tls"], asked["upstream_ca"], asked["upstream_certificate"]
+        ),
+        upstream_name=asked["upstream_name"],
+        faults=asked["faults"],
+        seed=asked["seed"],
+        watched=asked["watched"],
+        view=asked["view"],
+    )
+    return asyncio.run(run(question, Output(as_json)))
+
+
+def _listener_tls(files: tuple[Path, Path] | None) -> ssl.SSLContext | None:
+    if not files:
+        return None
+    made = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    _load(made, files)
+    return made
+
+
+def _upstream_tls(wanted: bool, ca: Path | None, files: tuple[Path, Path] | None) -> ssl.SSLContext | None:
+    if not (wanted or ca or files):
+        return None
+    made = ssl.create_default_context(cafile=ca)
+    if files:
+        _load(made, files)
+    return made
+
+
+def _load(context: ssl.SSLContext, files: tuple[Path, Path]) -> None:
+    try:
+        context.load_cert_chain(*files)
+    except (ssl.SSLError, OSError) as error:
+        raise EnvironmentError_(
+            expected="a certificate and its key in PEM", seen=str(error), where=f"{files[0]}, {files[1]}"
+        ) from None
+
+
+@command.command("tap")
+@click.option(
+    "--java", is_flag=True, required=True, help="Build the interceptors for Java clients (needs a JDK)."
+)
+@click.option(
+    "--kafka-clients",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    required=True,
+    metavar="JAR",
+    help="The kafka-clients jar of the application.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("out/fencepost-tap.jar"),
+    show_default=True,
+    metavar="JAR",
+)
+@json_option
+def tap(java: bool, kafka_clients: Path, out: Path, as_json: bool) -> ExitCode:
+    """Build the tap for Java: interceptors that write what the application was told, for `fencepost blame`.
+
+    \b
+    Examples
+      fencepost proxy tap --java --kafka-clients kafka-clients-3.9.2.jar
+      # in the application, with the jar on its class path:
+      #   interceptor.classes=dev.fencepost.tap.ProducerTap   (producers)
+      #   interceptor.classes=dev.fencepost.tap.ConsumerTap   (consumers)
+      #   fencepost.tap.file=out/app.tap
+    """
+    from fencepost.cli.proxy.java import build
+
+    output = Output(as_json)
+    size = build(kafka_clients, out)
+    output.say(f"{out}: {size} classes")
+    output.emit({"jar": str(out), "classes": size})
+    return ExitCode.NOTHING_FOUND
+
+
+def _links(context: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[Any, ...]:
+    from fencepost.cli.proxy.links import parse_link
+
+    try:
+        return tuple(parse_link(text) for text in value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+@command.command("links")
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    required=True,
+    metavar="LINK",
+    callback=_links,
+    help="SOURCE,TARGET[,LISTENER]=HOST:PORT>HOST:PORT: listen at the first address, pass bytes to the second.",
+)
+def links_command(links: tuple[Any, ...]) -> ExitCode:
+    """Links between brokers, in bytes only: each line of standard input cuts, delays or heals some.
+
+    A link that is cut passes nothing and resets nothing; what was under way goes on after the heal. Each line is a JSON
+    object, and is answered by one. source, target and listener are names of --link or "*"; way is both, there or back.
+
+    \b
+    Examples
+      fencepost proxy links --link '1,2=127.1.1.2:9092>127.0.0.1:9093' --link '2,1=127.1.2.1:9092>127.0.0.1:9092'
+      # then, line by line
+      #   {"do": "cut", "source": "1", "target": "2", "way": "there"}
+      #   {"do": "delay", "milliseconds": 200, "source": "2"}
+      #   {"do": "heal"}
+      #   {"do": "state"}
+    """
+    from fencepost.cli.proxy.links import serve
+
+    return asyncio.run(serve(links))

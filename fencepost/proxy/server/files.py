@@ -1,0 +1,286 @@
+"""The record on disk: parts of a trace under way, sealed by a rename, and the key of the hashes.
+
+Owns files, their bounds, and what is with the system when. Must not know what a line says. Lines gather in memory and go to
+the system in one write before the next request leaves (write-ahead): killing the process loses nothing that a broker can know
+of. Power loss may take what was not synced: at most one part.
+
+    DIR/key                       32 random bytes, mode 600: the same for all runs, so that equal records compare
+    DIR/ports.json                where each broker's listener was
+    DIR/run-0001/recording.json   a run of the proxy: one trace (traces/parts.py)
+    DIR/run-0001/part-000001.jsonl
+    DIR/run-0001/contents-000001.records   with --values full: JSON lines of records as they were
+"""
+
+import base64
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from attrs import define, field, frozen
+
+from fencepost import __version__
+from fencepost.proxy.record.values import KEY_BYTES
+from fencepost.traces.errors import EnvironmentError_, TraceError
+from fencepost.traces.parts import RECORDING, part_name, parts_of
+from fencepost.traces.trace import Claims
+
+KEY, PORTS = "key", "ports.json"
+LARGEST_BUFFER = 1 << 20
+"""Bytes of lines that gather before they are written, whatever else happens."""
+TARGET = PROFILE = "proxy"
+LARGEST_PORTS_FILE = 1 << 20
+_encode = msgspec.json.Encoder().encode
+
+
+@frozen(kw_only=True)
+class Bounds:
+    """part_bytes, part_ns: a part is sealed when it is so large or so old. disk_bytes: of all that the folder holds."""
+
+    part_bytes: int = 16 << 20
+    part_ns: int = 10_000_000_000
+    disk_bytes: int = 10 << 30
+
+
+def key_of(folder: Path) -> bytes:
+    """The key of a folder's hashes, made where there is none. Raises TraceError for one of another length, or one that others
+    may read."""
+    path = folder / KEY
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+    if path.stat().st_mode & 0o077:
+        raise TraceError(
+            expected="a key that only its owner may read (mode 600)",
+            seen=f"mode {path.stat().st_mode & 0o777:o}",
+            where=str(path),
+        )
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise TraceError(expected=f"a key of {KEY_BYTES} bytes", seen=f"{len(key)} bytes", where=str(path))
+    return key
+
+
+def ports_of(folder: Path) -> dict[str, int]:
+    """Where each broker's listener was in the run before; nothing for a file that says nothing of the kind."""
+    path = folder / PORTS
+    try:
+        data = path.read_bytes()[:LARGEST_PORTS_FILE]
+        return msgspec.json.decode(data, type=dict[str, int])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def keep_ports(folder: Path, ports: dict[str, int]) -> None:
+    """Write them down."""
+    draft = folder / f".{PORTS}"
+    draft.write_text(json.dumps(ports, indent=1) + "\n", encoding="utf-8")
+    draft.replace(folder / PORTS)
+
+
+def _size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@define(eq=False, kw_only=True)
+class RecordFiles:
+    """A run's files. now: nanoseconds of the trace; low_watermark(now): up to when everything is written; on_full: called once,
+    with the reason, when there is no room."""
+
+    folder: Path
+    claims: Claims
+    kept: str
+    now: Callable[[], int]
+    low_watermark: Callable[[int], int]
+    on_full: Callable[[str], None]
+    bounds: Bounds = field(factory=Bounds)
+    run: Path = field(init=False)
+    number: int = field(default=0, init=False)
+    """Of the part that is being written."""
+    bytes_written: int = field(default=0, init=False)
+    full: bool = field(default=False, init=False)
+    _trace: bytes = field(default=b"", init=False)
+    _buffer: list[bytes] = field(factory=list, init=False)
+    _buffered: int = field(default=0, init=False)
+    _descriptor: int = field(default=-1, init=False)
+    _size: int = field(default=0, init=False)
+    _began: int = field(default=0, init=False)
+    _before: int = field(default=0, init=False)
+    """Bytes of the folder when the run began."""
+    _contents: list[bytes] = field(factory=list, init=False)
+    _lines: int = field(default=0, init=False)
+    """Lines of the part, but for the trace's own."""
+
+    def open(self) -> None:
+        """Make the run's folder, and whole what a killed run has left. Raises EnvironmentError_."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for left in sorted(self.folder.glob("run-*")):
+                make_whole(left)
+            number = 1 + max((int(each.name[4:]) for each in self.folder.glob("run-[0-9]*")), default=0)
+            self.run = self.folder / f"run-{number:04}"
+            self.run.mkdir()
+            said = {
+                "version": 1,
+                "software_version": __version__,
+                "values": self.kept,
+                "began_ns": self.now(),
+            }
+            (self.run / RECORDING).write_text(json.dumps(said) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise EnvironmentError_(
+                expected="a folder to record into",
+                seen=error.strerror or str(error),
+                where=error.filename or str(self.folder),
+            ) from None
+        trace: dict[str, Any] = {
+            "type": "trace",
+            "trace_id": number,
+            "plan": "",
+            "seed": 0,
+            "target": TARGET,
+            "software_version": __version__,
+            "profile": PROFILE,
+            "claims": {"retention": True, "acks_1_may_lose": True, "reasons": list(self.claims.reasons)},
+            "unique_values": False,
+            "concurrent_processes": True,
+        }
+        if self.claims.compacted:
+            trace["claims"]["compacted"] = list(self.claims.compacted)
+        self._trace = _encode(trace) + b"\n"
+        self._before = _size_of(self.folder)
+        self._begin()
+
+    # ---- lines
+
+    def emit(self, line: bytes) -> None:
+        """Take a line."""
+        self._buffer.append(line)
+        self._lines += 1
+        self._buffered += len(line)
+        if self._buffered > LARGEST_BUFFER:
+            self.flush()
+
+    def keep(self, value_id: int, key: bytes | None, rest: bytes) -> None:
+        """Take a record in full."""
+        row = {
+            "value": value_id,
+            "key": None if key is None else base64.b64encode(key).decode(),
+            "rest": base64.b64encode(rest).decode(),
+        }
+        self._contents.append(_encode(row) + b"\n")
+
+    def flush(self) -> None:
+        """Hand everything to the system."""
+        if not self._buffer or self.full:
+            return
+        data = b"".join(self._buffer)
+        self._buffer, self._buffered = [], 0
+        if self._before + self.bytes_written + len(data) > self.bounds.disk_bytes:
+            self._no_room(f"the record holds {self.bounds.disk_bytes} bytes")
+            return
+        try:
+            if self._contents:
+                self._write_contents()
+            _write_all(self._descriptor, data)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+            self._no_room(error.strerror or str(error))
+            return
+        self._size += len(data)
+        self.bytes_written += len(data)
+        if self._size >= self.bounds.part_bytes:
+            self.seal()
+
+    def tick(self) -> None:
+        """Time has gone by: write, and seal a part that is old enough and says something."""
+        self.flush()
+        if not self.full and self._lines and self.now() - self._began >= self.bounds.part_ns:
+            self.seal()
+
+    def seal(self, *, last: bool = False) -> None:
+        """The part becomes whole, and the next one begins. last: no other does."""
+        if self._descriptor < 0 or self.full:
+            return
+        time = self.now()
+        mark = {"type": "event", "time": self.low_watermark(time), "name": "mark", "offset": self.number}
+        lines = _encode(mark | {"cause": "low_watermark"}) + b"\n"
+        if last:
+            end = {"type": "event", "time": time, "name": "phase", "offset": self.number, "cause": "end"}
+            lines += _encode(end) + b"\n"
+        try:
+            _write_all(self._descriptor, lines)
+            os.fsync(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+            (self.run / part_name(self.number, whole=False)).rename(
+                self.run / part_name(self.number, whole=True)
+            )
+        except OSError as error:
+            self._no_room(error.strerror or str(error))
+            return
+        self.bytes_written += len(lines)
+        if not last:
+            self._begin()
+
+    def close(self) -> None:
+        """Write what there is and seal."""
+        self.flush()
+        self.seal(last=True)
+
+    def _begin(self) -> None:
+        self.number += 1
+        path = self.run / part_name(self.number, whole=False)
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _write_all(self._descriptor, self._trace)
+        self._size, self._lines, self._began = len(self._trace), 0, self.now()
+        self.bytes_written += len(self._trace)
+
+    def _write_contents(self) -> None:
+        data = b"".join(self._contents)
+        self._contents = []
+        path = self.run / f"contents-{self.number:06}.records"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            _write_all(descriptor, data)
+        finally:
+            os.close(descriptor)
+        self.bytes_written += len(data)
+
+    def _no_room(self, reason: str) -> None:
+        """The end of the record: what is on disk is made whole as far as it goes."""
+        if self.full:
+            return
+        self.full = True
+        self._buffer, self._buffered = [], 0
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+        with contextlib.suppress(OSError):
+            make_whole(self.run)
+        self.on_full(reason)
+
+
+def make_whole(run: Path) -> None:
+    """What a killed proxy left: the last part loses half a line and gets its name. Raises OSError."""
+    if not (run / RECORDING).is_file():
+        return
+    for part in parts_of(run):
+        if part.name.startswith("."):
+            data = part.read_bytes()
+            with part.open("r+b") as file:
+                file.truncate(data.rfind(b"\n") + 1)
+            part.rename(part.with_name(part.name[1:]))
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

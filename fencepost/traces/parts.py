@@ -1,0 +1,114 @@
+"""A recording: one trace that was written while it happened, in numbered files of one folder, and made whole again.
+
+Owns the names of the files and what joining them means. Must not know who records. A folder with `recording.json` is a
+recording; its parts are JSON lines, each beginning with the trace's own line. The part that is being written begins with a
+dot, so that nobody takes it for whole; if its writer was killed, its last line may be cut, and only that line is lost.
+
+    DIR/recording.json          what was asked
+    DIR/part-000001.jsonl       whole
+    DIR/.part-000002.jsonl      being written, or left by a writer that was killed
+
+What only the whole can say is said here: whether every record's value is its own, and whether a record was sent twice by a
+producer without idempotence.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import evolve
+
+from fencepost.traces.digest import digest_of
+from fencepost.traces.errors import TraceError
+from fencepost.traces.events import Event, Name
+from fencepost.traces.jsonlines import CUT_LINE, read_traces
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.rows import check_rows
+from fencepost.traces.trace import Trace
+
+RECORDING = "recording.json"
+_PART = re.compile(r"\.?part-(\d{6,})\.jsonl")
+BEFORE = "before the proxy"
+"""The argument of appends that nobody saw: their records were read and sent by somebody else."""
+RETRIED = "retried_without_idempotence"
+"""The cause of a mark: a plain producer sent records again after an attempt of unknown fate."""
+
+
+def part_name(number: int, *, whole: bool) -> str:
+    """The name of a part."""
+    return f"{'' if whole else '.'}part-{number:06}.jsonl"
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a folder is a recording."""
+    return (path / RECORDING).is_file()
+
+
+def parts_of(path: Path) -> list[Path]:
+    """The parts of a recording in their order, the one that is being written included."""
+    found: dict[int, Path] = {}
+    for entry in path.iterdir():
+        match = _PART.fullmatch(entry.name)
+        if match is not None and (entry.name[0] != "." or int(match[1]) not in found):
+            found[int(match[1])] = entry
+    return [found[number] for number in sorted(found)]
+
+
+def read_recording(path: Path) -> Trace:
+    """The trace of a recording. Raises TraceError for what is none, or for a part that cannot be read."""
+    operations: dict[int, Operation] = {}
+    events: list[Event] = []
+    first: Trace | None = None
+    for part in _traces(path):
+        first = first or part
+        events += part.events
+        for row in part.operations:
+            operations[row.op_id] = row  # an invocation stands before the whole
+        check_rows(len(operations) + len(events))
+    if first is None:
+        raise TraceError(expected="a part of a recording", seen="none", where=str(path))
+    return _joined(first, list(operations.values()), events)
+
+
+def _traces(path: Path) -> Iterator[Trace]:
+    parts = parts_of(path)
+    for number, part in enumerate(parts, start=1):
+        traces: list[Trace] = []
+        try:
+            traces.extend(read_traces(part))
+        except TraceError as error:
+            # only what was being written when its writer was killed may end in half a line
+            if number < len(parts) or error.expected != CUT_LINE:
+                raise
+        yield from traces
+
+
+def _joined(first: Trace, rows: list[Operation], events: list[Event]) -> Trace:
+    sent = [row for row in rows if row.function is Function.APPEND and row.argument != BEFORE]
+    values = [record.value for row in sent if row.outcome is not Outcome.FAIL for record in row.records]
+    known = set(values)
+    # what was refused and sent again in other batches (a batch too large is split) was not sent twice
+    rows = [
+        row
+        for row in rows
+        if row.function is not Function.APPEND
+        or (row.outcome is not Outcome.FAIL and row.argument != BEFORE)
+        or not any(record.value in known for record in row.records)
+    ]
+    kept = [record.value for row in rows if row.function is Function.APPEND for record in row.records]
+    retried = any(event.name is Name.MARK and event.cause == RETRIED for event in events)
+    claims = first.claims
+    if retried:
+        reason = "a producer without idempotence tried again after an attempt of unknown fate"
+        claims = evolve(claims, duplicates=True, reasons=(*claims.reasons, reason))
+    rows.sort(key=lambda row: (row.invoke_time, row.op_id))
+    events.sort(key=lambda event: event.time)
+    trace = evolve(
+        first,
+        claims=claims,
+        unique_values=len(set(kept)) == len(kept),
+        operations=tuple(rows),
+        events=tuple(events),
+        digest="",
+    )
+    return evolve(trace, digest=digest_of(trace))

@@ -1,0 +1,113 @@
+"""With nothing to break, every frame is equal on both sides but for addresses and ApiVersions: a tap on each side says so."""
+
+import struct
+
+import confluent_kafka as ck
+import pytest
+from proxy_lab import proxy_lab
+from wire_lab import wire_lab
+
+from fencepost.proxy.chunks import Chunks
+from fencepost.proxy.server.listener import BrokerSide, ClientSide
+from fencepost.traces.plan import TopicOptions
+from fencepost.wire.decoder import Places
+from fencepost.wire.passing import answer_body, clamped, has_addresses, header_of, rewritten
+
+
+class Tapped:
+    """What went over each socket, by connection. Answers are kept with what they answer."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.streams: dict[int, dict[str, bytearray]] = {}
+        tapped = self
+
+        def hear(side: str, number: int, data: bytes) -> None:
+            tapped.streams.setdefault(number, {}).setdefault(side, bytearray()).extend(data)
+
+        class Transport:
+            def __init__(self, inner, side, number):
+                self.inner, self.side, self.number = inner, side, number
+
+            def write(self, data):
+                hear(self.side, self.number, data)
+                self.inner.write(data)
+
+            def __getattr__(self, name):
+                return getattr(self.inner, name)
+
+        client_made, client_data = ClientSide.connection_made, ClientSide.data_received
+        broker_made, broker_data = BrokerSide.connection_made, BrokerSide.data_received
+
+        def made(side, transport):
+            client_made(side, transport)
+            side.transport = Transport(transport, "to client", side.pipe.number)
+
+        def got(side, data):
+            hear("from client", side.pipe.number, data)
+            client_data(side, data)
+
+        def broker(side, transport):
+            broker_made(side, transport)
+            side.transport = Transport(transport, "to broker", side.client.pipe.number)
+
+        def answered(side, data):
+            hear("from broker", side.client.pipe.number, data)
+            broker_data(side, data)
+
+        monkeypatch.setattr(ClientSide, "connection_made", made)
+        monkeypatch.setattr(ClientSide, "data_received", got)
+        monkeypatch.setattr(BrokerSide, "connection_made", broker)
+        monkeypatch.setattr(BrokerSide, "data_received", answered)
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with wire_lab(TopicOptions(name="orders", partitions=3), brokers=3) as made:
+        yield made
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_frames_are_equal_on_both_sides_but_for_addresses_and_versions(lab, tmp_path, monkeypatch, recorded):
+    """Requests pass byte for byte; so do answers, and what differs is the address or the version."""
+    tapped = Tapped(monkeypatch)
+    with proxy_lab(f"127.0.0.1:{lab.ports[1]}", tmp_path / "live" if recorded else None) as proxy:
+        producer = ck.Producer({"bootstrap.servers": proxy.bootstrap, "log_level": 0})
+        for n in range(400):
+            producer.produce("orders", b"%d" % n, key=b"%d" % n)
+        producer.flush(30)
+        consumer = ck.Consumer(
+            {"bootstrap.servers": proxy.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+        )
+        consumer.subscribe(["orders"])
+        got = 0
+        for _ in range(100):
+            got += len(consumer.consume(500, 0.2))
+            if got >= 400:
+                break
+        consumer.close()
+        assert got >= 400
+        assign = proxy.proxy.cluster.assign
+        same = changed = 0
+        for streams in tapped.streams.values():
+            assert streams["from client"] == streams["to broker"]
+            asked = {}
+            for frame in Chunks(1 << 30).feed(bytes(streams["from client"])):
+                header = header_of(frame)
+                asked[header.correlation_id] = header
+            given = Chunks(1 << 30).feed(bytes(streams["from broker"]))
+            passed = Chunks(1 << 30).feed(bytes(streams["to client"]))
+            assert len(given) == len(passed)
+            for before, after in zip(given, passed, strict=True):
+                if before == after:
+                    same += 1
+                    continue
+                header = asked[struct.unpack_from(">i", before, 4)[0]]
+                places = Places()
+                if header.api_key == 18:
+                    assert after == clamped(header.version, before)
+                else:
+                    assert has_addresses(header.api_key, header.version)
+                    answer_body(header.api_key, header.version, before, places)
+                    assert after == rewritten(header.api_key, header.version, before, places, assign)
+                changed += 1
+        assert same > 10 and changed > 3
