@@ -167,7 +167,7 @@ def _try(
 
     if reach:
         output.note(f"measuring what {REACH_SEEDS} healthy runs come to")
-        reached = lines_reached(profiles, first, min(REACH_SEEDS, seeds))
+        reached = lines_reached(profiles, first, REACH_SEEDS)
         tried = []
         for fault in todo:
             if set(range(fault.lines[0], fault.lines[1] + 1)) & set(reached.get(fault.file, ())):

@@ -13,14 +13,18 @@ from attrs import evolve
 from fencepost.campaign.faults.table import FAULTS
 from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws, role_of
-from fencepost.traces.plan import Fault, Plan
+from fencepost.traces.plan import Fault, Plan, TopicOptions
 
 FIRST = 200_000
 """Fault ids of volleys begin here; ten for each."""
 EACH = 10
 STOP = "clean_restart"
+DELETE = "delete_topic"
 ENDS = ("crash", "bounce", "power_loss", "pause", "expire_session")
-TROUBLES = ("loss", "slow_link")
+LOSS = "loss"
+TROUBLES = (LOSS, "slow_link")
+MORE = ("v", "w", "x", "y")
+"""Topics besides those that clients use."""
 STEPS = ("partition_state", "isr_updated", "became_follower")
 """What the second request follows: what the first one leads to."""
 
@@ -32,17 +36,29 @@ def with_haste(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     kinds = [kind for kind in bounds.request_kinds if draw.chance(60, f"haste.{kind}")] or list(
         bounds.request_kinds
     )
-    if len(plan.cluster.topics) == 1 and draw.chance(70, "haste.keep"):
-        kinds = [kind for kind in kinds if kind not in ("create_topic", "delete_topic")]
     if not kinds:
         return plan
+    topics = (*plan.cluster.topics, *_more_topics(draw, plan.cluster.brokers))
+    plan = evolve(plan, cluster=evolve(plan.cluster, topics=topics))
     trip_ms = 1 + 2 * (plan.network.latency_min_us + plan.network.latency_tail_us) // 1_000
     found: list[Fault] = []
-    for number in range(draw.between((1, 5), "haste.volleys")):
+    for number in range(draw.between((2, 6), "haste.volleys")):
         at_ms = draw.between((0, plan.safety_ms * 4 // 5), "haste.at", number)
         found += _volley(plan, draw, bounds, kinds, number, at_ms, trip_ms)
     faults = sorted((*plan.faults, *found), key=lambda fault: (fault.at_ms, fault.fault_id))
     return evolve(plan, faults=tuple(faults))
+
+
+def _more_topics(draw: Draws, brokers: int) -> list[TopicOptions]:
+    """Topics that nobody writes to, to be deleted: a name is used once."""
+    return [
+        TopicOptions(
+            name=name,
+            partitions=draw.between((1, 2), "haste.partitions", number),
+            replication_factor=draw.between((2, min(3, brokers)), "haste.replicas", number),
+        )
+        for number, name in enumerate(MORE)
+    ]
 
 
 def _volley(
@@ -59,28 +75,36 @@ def _volley(
     found = [_request(plan, draw, first, kind, at_ms, victim)]
     for place in range(1, 1 + draw.between((1, 2), "haste.more", number)):
         kind = draw.choice(kinds, "haste.kind", number, place)
+        if stop and DELETE in bounds.request_kinds and draw.chance(55, "haste.delete", number, place):
+            kind = DELETE
         request = _request(plan, draw, first + place, kind, at_ms + place, victim)
         follows = (
             draw.choice(list(STEPS), "haste.step", number, place)
             if draw.chance(75, "haste.follow", number, place)
             else ""
         )
-        delay_ms = draw.between((0, 2 * trip_ms), "haste.delay", number, place)
+        late = draw.chance(40, "haste.late", number, place)  # what was lost is sent again after that time
+        longest_ms = plan.cluster.controller_request_timeout_ms if late else 2 * trip_ms
+        delay_ms = draw.between((0, longest_ms), "haste.delay", number, place)
         found.append(
             evolve(request, follows=follows, delay_ms=delay_ms)
             if follows
             else evolve(request, at_ms=at_ms + delay_ms)
         )
     trouble = [kind for kind in TROUBLES if kind in bounds.kinds]
-    if trouble and draw.chance(60, "haste.trouble", number):
-        kind = draw.choice(trouble, "haste.trouble_kind", number)
-        strength = (300_000, 800_000) if kind == "loss" else (1_000, 4_000 * trip_ms)
+    if trouble and draw.chance(75, "haste.trouble", number):
+        kind = (
+            LOSS
+            if LOSS in trouble and draw.chance(60, "haste.loss", number)
+            else draw.choice(trouble, "haste.trouble_kind", number)
+        )
+        strength = (400_000, 850_000) if kind == LOSS else (1_000, 4_000 * trip_ms)
         found.append(
             Fault(
                 fault_id=first + 5,
                 kind=kind,
                 at_ms=at_ms,
-                duration_ms=draw.between((trip_ms, 3_000 + 20 * trip_ms), "haste.trouble_for", number),
+                duration_ms=draw.between((trip_ms, 12_000 + 20 * trip_ms), "haste.trouble_for", number),
                 target="controller",
                 other=victim,
                 parameter=draw.between(strength, "haste.strength", number),
@@ -107,9 +131,9 @@ def _volley(
 def _request(plan: Plan, draw: Draws, fault_id: int, kind: str, at_ms: int, victim: str) -> Fault:
     """One request, of the broker or of any partition or topic."""
     topics = plan.cluster.topics
-    topic = topics[-1] if draw.chance(40, "haste.other_topic", fault_id) else topics[0]
-    if kind in ("create_topic", "delete_topic"):
-        target = f"topic {topics[-1].name}"
+    topic = topics[draw.between((0, len(topics) - 1), "haste.topic", fault_id)]
+    if kind == DELETE:
+        target = f"topic {topics[draw.between((min(1, len(topics) - 1), len(topics) - 1), 'haste.deleted', fault_id)].name}"
     elif FAULTS[kind].on == "topic":
         target = f"topic {topic.name}"
     elif FAULTS[kind].on == "partition":

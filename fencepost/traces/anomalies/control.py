@@ -79,6 +79,48 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="at the end of the run a broker holds a replica of a topic whose deletion was completed",
     ),
     Anomaly(
+        name="unclean_election",
+        rank=15,
+        breaks="JUSTIFIED",
+        definition="a controller elected a leader from outside of the ISR although the topic does not allow it, or a member of the ISR was well",
+    ),
+    Anomaly(
+        name="needless_election",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a controller took a leader away, or raised its epoch, without any reason on record",
+    ),
+    Anomaly(
+        name="needless_removal",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a controller took a broker out of an ISR that was neither gone, nor stopping, nor moved away",
+    ),
+    Anomaly(
+        name="needless_shrink",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a leader took a follower out of its ISR sooner than it can have lagged for replica.lag.time.max.ms",
+    ),
+    Anomaly(
+        name="slow_registration",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken for longer than it takes, and a broker was not registered",
+    ),
+    Anomaly(
+        name="slow_election",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken for longer than it takes, and a partition's leader did not lead",
+    ),
+    Anomaly(
+        name="slow_recovery",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken for longer than it takes, and a replica was not in the ISR",
+    ),
+    Anomaly(
         name="deletion_incomplete",
         rank=69,
         breaks="DEL-COMPLETE",
