@@ -170,7 +170,7 @@ CHECKS: dict[str, Check] = {
             judge=_groups,
             reads_events=False,
             judge_table=_groups_of_table,
-            operation_columns=(*LOG_COLUMNS, "group", "member", "generation", "attempts"),
+            operation_columns=(*LOG_COLUMNS, "group", "member", "generation", "attempts", "argument"),
         ),
         Check(
             name="invariants",

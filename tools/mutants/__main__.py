@@ -13,7 +13,7 @@ from fencepost.traces.errors import ExitCode, FencepostError
 from tools.mutants.ledger import PAGE, Ledger, digest, equivalents, name_of
 from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
 from tools.mutants.trial import Outcome, Result
-from tools.mutants.workers import lines_reached, outcomes, preload
+from tools.mutants.workers import lines_reached, outcomes, preload, warm
 from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 
@@ -160,6 +160,7 @@ def _try(
     if not todo:
         return
     preload()
+    warm(profiles, first)
 
     def keep(fault: Fault, outcome: str, **more: object) -> None:
         name, source = name_of(fault), digest(sources[fault.file])

@@ -20,7 +20,7 @@ MEMORY_BYTES = 4 << 30
 """Of one mutant: a loop that appends for ever ends there. A healthy run needs a few hundred megabytes with everything that is imported."""
 
 REACH_CPU_S = 600.0
-"""Of one run while its lines are counted."""
+"""Of one run while its lines are counted, or while kernels are compiled."""
 
 
 def preload() -> None:
@@ -97,6 +97,16 @@ def _answer(process: multiprocessing.Process, ours: Connection) -> Any:
     finally:
         ours.close()
         process.join()
+
+
+def warm(profiles: tuple[str, ...], first: int) -> None:
+    """A few healthy runs, so that what judges compile is on disk before a mutant's time is counted. Raises AssertionError if one of them finds anything."""
+    answer = _answer(*_child(_unmutated, profiles, first))
+    assert answer is not None and answer[0] is Outcome.SURVIVED, f"the unmutated code is convicted: {answer}"
+
+
+def _unmutated(answers: Connection, profiles: tuple[str, ...], first: int) -> None:
+    answers.send(try_it(places(profiles, first, len(profiles)), limit_s=REACH_CPU_S))
 
 
 def lines_reached(profiles: tuple[str, ...], first: int, seeds: int) -> dict[str, list[int]]:
