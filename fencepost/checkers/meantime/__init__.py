@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.elections import Elections
 from fencepost.checkers.meantime.options import options_of
+from fencepost.checkers.meantime.rebalances import Rebalances
 from fencepost.checkers.meantime.recovery import Recovery, bounds_of
 from fencepost.checkers.meantime.shrinks import Shrinks
 from fencepost.checkers.verdict import Decision, Verdict
@@ -28,6 +29,8 @@ NAMES = frozenset(
         Name.CONTROLLER_EPOCH,
         Name.FAULT_BEGAN,
         Name.FAULT_ENDED,
+        Name.GROUPS_LOADED,
+        Name.GROUP_PHASE,
         Name.ISR_PROPOSED,
         Name.MARK,
         Name.PARTITION_STATE,
@@ -58,9 +61,15 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     findings = Findings(CHECK)
     unclean = {topic.name for topic in options.cluster.topics if topic.unclean_leader_election}
     handlers: dict[Name, list[Handler]] = {}
+    parts: list[Elections | Shrinks | Recovery | Rebalances] = [
+        Elections(findings, unclean),
+        Shrinks(findings, options.lag_ns),
+    ]
     bounds = bounds_of(options)
-    parts = [Elections(findings, unclean), Shrinks(findings, options.lag_ns)]
-    for part in (*parts, *(() if bounds is None else (Recovery(findings, bounds, options.cluster.brokers),))):
+    if bounds is not None:
+        parts.append(Recovery(findings, bounds, options.cluster.brokers))
+        parts.append(Rebalances(findings, options, options.network.latency_max_us * 1_000))
+    for part in parts:
         for name, handler in part.handlers().items():
             assert name in NAMES, name
             handlers.setdefault(name, []).append(handler)

@@ -40,12 +40,23 @@ class Network(Struct, frozen=True, kw_only=True):
     reorder_ppm: int = 0
 
 
-class Client(Struct, frozen=True, kw_only=True):
+class Consumer(Struct, frozen=True, kw_only=True):
     """Milliseconds."""
 
+    session_timeout_ms: int = 10_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    processing_ms: int = 50
+    poll_timeout_ms: int = 500
     request_timeout_ms: int = 1_500
-    delivery_timeout_ms: int = 6_000
-    retry_backoff_ms: int = 100
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """An operation of the plan. records: of a pause, how long."""
+
+    function: str
+    at_ms: int
+    records: int = 1
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -53,7 +64,8 @@ class Options(Struct, frozen=True, kw_only=True):
 
     cluster: Cluster = field(default_factory=Cluster)
     network: Network = field(default_factory=Network)
-    client: Client = field(default_factory=Client)
+    consumer: Consumer = field(default_factory=Consumer)
+    operations: tuple[Planned, ...] = ()
 
     @property
     def lag_ns(self) -> int:

@@ -13,6 +13,7 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
 from fencepost.checkers.meantime.options import NANOSECONDS, Options
+from fencepost.checkers.meantime.rebalances import fault_of
 from fencepost.traces.events import Event, Name
 
 STEPS = 60
@@ -102,10 +103,10 @@ class Recovery:
 
     def _fault_began(self, position: int, event: Event) -> None:
         self._disturbed(position, event)
-        self.active.add(_fault(event))
+        self.active.add(fault_of(event))
 
     def _fault_ended(self, position: int, event: Event) -> None:
-        self.active.discard(_fault(event))
+        self.active.discard(fault_of(event))
         self.calm, self.asked = (event.time, position), set()
 
     def _broker_znode(self, position: int, event: Event) -> None:
@@ -208,8 +209,3 @@ class Recovery:
             if set(isr) != set(self.assigned[key]):
                 found.append((key, f"the ISR is {list(isr)} of the replicas {list(self.assigned[key])}"))
         return found
-
-
-def _fault(event: Event) -> str:
-    """What names a fault: its number, with which its detail begins."""
-    return event.detail.split(",")[0].rstrip("}")

@@ -103,6 +103,18 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a leader took a follower out of its ISR sooner than it can have lagged for replica.lag.time.max.ms",
     ),
     Anomaly(
+        name="needless_expulsion",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a coordinator ended a member's session although nothing was broken and no consumer had stopped",
+    ),
+    Anomaly(
+        name="slow_rebalance",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken, and members took longer to join a rebalance than it takes to hear of it",
+    ),
+    Anomaly(
         name="slow_registration",
         rank=70,
         breaks="MEANTIME",
