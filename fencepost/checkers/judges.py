@@ -101,6 +101,18 @@ def _conformance_of_events(events: "EventTables") -> dict[int, Verdict]:
     return judge_conformance(events)
 
 
+def _meantime(trace: Trace) -> Verdict:
+    from fencepost.checkers.meantime import judge as judge_events
+
+    return judge_events(trace)
+
+
+def _meantime_of_events(events: "EventTables") -> dict[int, Verdict]:
+    from fencepost.checkers.events import judge_meantime
+
+    return judge_meantime(events)
+
+
 def event_tables(tables: "Tables", traces: Sequence[Trace]) -> "EventTables":
     """What `judge_events` takes, for all checks of a row group. traces: its traces, without operations and events."""
     from fencepost.checkers.events import EventTables
@@ -158,7 +170,7 @@ CHECKS: dict[str, Check] = {
             judge=_groups,
             reads_events=False,
             judge_table=_groups_of_table,
-            operation_columns=(*LOG_COLUMNS, "group", "member", "generation", "attempts"),
+            operation_columns=(*LOG_COLUMNS, "group", "member", "generation", "attempts", "argument"),
         ),
         Check(
             name="invariants",
@@ -172,6 +184,12 @@ CHECKS: dict[str, Check] = {
             judge=_conformance,
             reads_events=True,
             judge_events=_conformance_of_events,
+        ),
+        Check(
+            name="meantime",
+            judge=_meantime,
+            reads_events=True,
+            judge_events=_meantime_of_events,
         ),
     )
 }

@@ -172,6 +172,12 @@ PROTECTIONS: tuple[Protection, ...] = (
         says="a replica of a topic that is being deleted goes offline also if its partition has no state any more",
     ),
     Protection(
+        name="answers_a_deletion",
+        bug="KAFKA-9946",
+        breaks="DEL-COMPLETE",
+        says="a replica counts as deleted when a StopReplica that deletes was answered, not one that only stops",
+    ),
+    Protection(
         name="last_in_sync_stays",
         bug="KAFKA-340",
         breaks="COMMIT-SAFE",

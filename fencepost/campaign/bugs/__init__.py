@@ -64,7 +64,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "the last ISR member": ("KAFKA-708", "KAFKA-340"),
     "who is in the ISR": ("KAFKA-1097", "KAFKA-14140", "KAFKA-3143"),
     "the name of a session": ("KAFKA-1387", "KAFKA-13407"),
-    "work that is pending": ("KAFKA-6193", "KAFKA-5310", "KAFKA-1681", "KAFKA-6650"),
+    "work that is pending": ("KAFKA-6193", "KAFKA-5310", "KAFKA-1681", "KAFKA-6650", "KAFKA-9946"),
 }
 """Equivalence classes of the zoo (docs/zoo.md)."""
 COMMIT_SAFE = frozenset(
@@ -154,6 +154,7 @@ BUGS: dict[str, PlantedBug] = {
         ),
         _bug("KAFKA-1681", "controller_guards", procedures.ForgetsDeletions, DEL_COMPLETE, MOVES),
         _bug("KAFKA-6650", "controller_guards", procedures.NeedsAStateToDelete, DEL_COMPLETE, MOVES),
+        _bug("KAFKA-9946", "controller_guards", procedures.TakesAnyStopForADeletion, DEL_COMPLETE, MOVES),
         _bug("KAFKA-7235", "controller_guards", procedures.ShutsDownWhoLives, INCARNATION, MOVES),
         _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE, "storage"),
         *(_bug(*row) for row in groups.ROWS),

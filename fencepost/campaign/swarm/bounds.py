@@ -89,6 +89,9 @@ class Profile:
     retried: int = 0
     """Plans in a hundred in which disks fail for a moment while producers go on sending what was not answered."""
 
+    hasty: int = 0
+    """Plans in a hundred in which operators ask for the next thing while the last one is being carried out."""
+
 
 PERCENTAGES = tuple(
     attribute.name for attribute in fields(Profile) if attribute.default == 0 or attribute.type is int

@@ -57,6 +57,7 @@ PROFILES: dict[str, Profile] = {
         single=20,
         stormy=25,
         restless=20,
+        hasty=30,
     ),
     "storage": Profile(
         says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, disks that fail",
@@ -182,6 +183,7 @@ PROFILES: dict[str, Profile] = {
         single=10,
         stormy=10,
         restless=10,
+        hasty=20,
         producers=30,
         quick=20,
         followed=35,

@@ -5,6 +5,6 @@ code (checkers/invariants, checkers/conformance), so that verdicts and certifica
 code does not have.
 """
 
-from fencepost.checkers.events.table import EventTables, judge_conformance, judge_invariants
+from fencepost.checkers.events.table import EventTables, judge_conformance, judge_invariants, judge_meantime
 
-__all__ = ["EventTables", "judge_conformance", "judge_invariants"]
+__all__ = ["EventTables", "judge_conformance", "judge_invariants", "judge_meantime"]

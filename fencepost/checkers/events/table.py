@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, evolve, field
 
-from fencepost.checkers import conformance, invariants
+from fencepost.checkers import conformance, invariants, meantime
 from fencepost.checkers.arrow_arrays import Array, arrow, slice_starts
 from fencepost.checkers.columns_read import SHOWN_COLUMNS
 from fencepost.checkers.events.event_columns import EventColumns, columns_of_events
@@ -122,6 +122,24 @@ def judge_conformance(of: EventTables) -> dict[int, Verdict]:
         verdicts[header.trace_id] = conformance.of_unmapped(header, claims=bool(claims[index]))
     suspects = of.suspects(suspicious_of_conformance(of) & ~unmapped)
     return verdicts | _judged(suspects, conformance.judge, conformance.CHECK)
+
+
+def judge_meantime(of: EventTables) -> dict[int, Verdict]:
+    """The verdicts that are not a plain Ok, by trace id. Only events of the names that the check reads are decoded; each keeps its position in its trace."""
+    names = of.tables.events.column("name")
+    wanted = arrow.is_in(names, value_set=pa.array([name.value for name in meantime.NAMES], names.type))
+    marked = wanted.combine_chunks().to_numpy(zero_copy_only=False)
+    events, none = of.tables.events.filter(wanted), SCHEMAS["operations"].empty_table()
+    start = of.columns.start
+    verdicts = {}
+    traces = traces_of_tables(Tables(traces=of.tables.traces, operations=none, events=events))
+    by_id = {trace.trace_id: trace.events for trace in traces}
+    for index, header in enumerate(of.headers):
+        places = np.flatnonzero(marked[start[index] : start[index + 1]]).tolist()
+        verdict = meantime.judge_events(header, zip(places, by_id[header.trace_id], strict=True))
+        if verdict.decision is not Decision.OK:
+            verdicts[header.trace_id] = verdict
+    return verdicts
 
 
 def unmapped_traces(of: EventTables) -> tuple[Array, Array]:

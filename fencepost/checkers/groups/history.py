@@ -52,6 +52,8 @@ class Commit:
     epoch: int = NO_EPOCH
     who: tuple[int, int] = (0, 0)
     attempts: int = 1
+    mode: str = ""
+    """auto, sync, async: of what polls returned; before: ahead of the work on it; "" where the history does not say."""
 
 
 @frozen(kw_only=True)
@@ -64,6 +66,8 @@ class Fetch:
     invoke: int
     completion: int
     epoch: int = NO_EPOCH
+    who: tuple[int, int] = (0, 0)
+    """Process and session."""
 
 
 @frozen(kw_only=True)
@@ -80,6 +84,16 @@ class Got:
     offsets: tuple[int, ...]
 
 
+@frozen(kw_only=True)
+class Began:
+    """A poll that was answered from this offset on. who: process and session."""
+
+    who: tuple[int, int]
+    generation: int
+    completion: int
+    offset: int
+
+
 @define
 class GroupOperations:
     """One group; relations in order of invocation, the last three by partition. known: (completion, generation, op id) of everything that proves a
@@ -92,6 +106,8 @@ class GroupOperations:
     commits: dict[Partition, list[Commit]] = field(factory=dict)
     fetches: dict[Partition, list[Fetch]] = field(factory=dict)
     got: dict[Partition, list[Got]] = field(factory=dict)
+    begun: dict[Partition, list["Began"]] = field(factory=dict)
+    """Where polls began to read, with or without records."""
 
     @property
     def partitions(self) -> list[Partition]:
@@ -157,6 +173,7 @@ def _add(group: GroupOperations, operation: Operation) -> None:
                 epoch=epoch,
                 who=made_by,
                 attempts=operation.attempts,
+                mode=operation.argument or "",
             )
             group.commits.setdefault(partition, []).append(commit)
     if not ok:
@@ -165,8 +182,13 @@ def _add(group: GroupOperations, operation: Operation) -> None:
         group.joins.append(Join(**common, **who, partitions=dict(_named(operation)), epoch=epoch))  # type: ignore[arg-type]
     elif operation.function is Function.FETCH_COMMITTED:
         for partition, offset in _named(operation):
-            group.fetches.setdefault(partition, []).append(Fetch(**common, offset=offset, epoch=epoch))
+            group.fetches.setdefault(partition, []).append(
+                Fetch(**common, offset=offset, epoch=epoch, who=made_by)  # type: ignore[arg-type]
+            )
     elif operation.function is Function.POLL:
+        for position in operation.positions:
+            began = Began(who=made_by, generation=generation, completion=completion, offset=position.offset)
+            group.begun.setdefault((position.topic, position.partition), []).append(began)
         for partition, offsets in _offsets(operation).items():
             got = Got(
                 **common,  # type: ignore[arg-type]

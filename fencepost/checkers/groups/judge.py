@@ -23,7 +23,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 """Where groups and committed offsets are kept."""
 COLUMNS = (
     *("trace_id", "op_id", "process", "session", "clock_id", "function", "outcome", "invoke_time"),
-    *("completion_time", "topic", "partition", "acks", "offset", "records", "positions"),
+    *("completion_time", "topic", "partition", "acks", "offset", "records", "positions", "argument"),
     *("group", "member", "generation", "leader_epoch", "attempts"),
 )
 """Columns of the `operations` table that the judge reads."""

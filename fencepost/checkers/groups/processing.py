@@ -1,10 +1,12 @@
 """What a group processed: records that it got again, and records that it never got, with the cause.
 
-Owns reprocessed_after_commit, processing_gap and the facts `reprocessed` and `gap`. Must not know how commits are read back. A record counts as processed
-when a member's poll returned it.
+Owns reprocessed_after_commit, processing_gap, commit_beyond_position and the facts `reprocessed` and `gap`. Must not know how commits are read
+back. A record counts as processed when a member's poll returned it.
 
 At-least-once and at-most-once are the client's choice: to get a record again after a crash or a rebalance, and to miss one because somebody
-committed beyond it first, are facts. What no such cause explains is a finding.
+committed before processing it, are facts. What no such cause explains is a finding. A commit in any other mode is of what polls returned, and
+convicts at once if it is beyond that, whatever comes of it. Where a history does not say in which mode its commits were made, any of them may
+have been made before processing.
 """
 
 from bisect import bisect_right
@@ -20,6 +22,10 @@ from fencepost.checkers.log.rules import loss_in
 from fencepost.checkers.operation_columns import NEVER
 from fencepost.checkers.verdict import Finding
 from fencepost.traces.trace import Claims
+
+MAY_BE_AHEAD = ("", "before", "earlier")
+"""Modes of commits that excuse a gap: before processing, not known, and carried over from a group that ended."""
+OF_WHAT_WAS_POLLED = ("auto", "sync", "async")
 
 
 @define
@@ -68,6 +74,7 @@ def processed(
         for found in (
             _again(history, group, partition, claims, tally),
             _gaps(history, group, partition, claims, tally),
+            _beyond_position(history, group, partition, claims),
         )
         if found is not None
     ]
@@ -146,7 +153,7 @@ def _gaps(
     low = min([*begins, *got], default=NEVER)
     high = max([*got, *(c.offset - 1 for c in commits if c.ok)], default=-1)
     reached = list(accumulate((max(poll.offsets) for poll in polls), max))
-    first = _first_beyond(commits)
+    first = _first_beyond([commit for commit in commits if commit.mode in MAY_BE_AHEAD])
     loss = loss_in(claims, *partition)
     convicted: Finding | None = None
     for offset, witness in sorted(history.occupied.get(partition, {}).items()):
@@ -168,6 +175,48 @@ def _gaps(
                 seen=f"operation {passed.op_id} went beyond it; nobody got it, nor had committed beyond it",
             )
     return convicted
+
+
+def _beyond_position(
+    history: GroupHistory, group: GroupOperations, partition: Partition, claims: Claims
+) -> Finding | None:
+    """A commit beyond what polls had returned to whoever committed, and beyond where it had begun to read. Where retention, compaction or loss move positions
+    without a poll, nothing is asked; nor before anything says where the member began."""
+    if claims.retention or partition[0] in claims.compacted or loss_in(claims, *partition):
+        return None
+    for commit in group.commits.get(partition, []):
+        if commit.mode not in OF_WHAT_WAS_POLLED or commit.generation < 0:
+            continue
+        by, when = commit.who, commit.invoke + history.slack
+        polled = [
+            got
+            for got in group.got.get(partition, [])
+            if (got.process, got.session) == by
+            and got.generation == commit.generation
+            and got.completion <= when
+        ]
+        begun = [
+            began.offset
+            for began in group.begun.get(partition, [])
+            if began.who == by and began.generation == commit.generation and began.completion <= when
+        ]
+        begun += [
+            fetch.offset
+            for fetch in group.fetches.get(partition, [])
+            if fetch.who == by and fetch.completion <= when and fetch.offset >= 0
+        ]
+        reached = max([*begun, *(max(got.offsets) + 1 for got in polled)], default=NEVER)
+        if commit.offset > reached:
+            last = max(polled, key=lambda got: got.completion, default=None)
+            return finding(
+                "commit_beyond_position",
+                partition=partition,
+                offset=commit.offset,
+                operations=(commit.op_id, *(() if last is None else (last.op_id,))),
+                expected=f"a commit of at most {reached}, up to which member {commit.member} of group {group.name} had got records",
+                seen=f"operation {commit.op_id} committed {commit.offset} ({commit.mode})",
+            )
+    return None
 
 
 def _first_beyond(commits: list[Commit]) -> Callable[[int], Commit | None]:

@@ -12,8 +12,9 @@ CHECK = "invariants"
 
 @define
 class Findings:
-    """found: by (anomaly, topic, partition), in the order in which they were found."""
+    """check: the judge that they are of. found: by (anomaly, topic, partition), in the order in which they were found."""
 
+    check: str = CHECK
     found: dict[tuple[str, str | None, int], Finding] = field(factory=dict)
 
     def add(
@@ -34,7 +35,7 @@ class Findings:
         if key not in self.found:
             self.found[key] = Finding(
                 anomaly=anomaly,
-                check=CHECK,
+                check=self.check,
                 expected=expected,
                 seen=seen,
                 topic=topic,

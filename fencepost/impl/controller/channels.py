@@ -100,7 +100,7 @@ class Channels:
         states: dict[TopicPartition, PartitionState] = {}
         for broker, keys in sorted(self.leader_and_isr.items()):
             if broker in self.channels:
-                told = _states(context, keys, states)
+                told = _states(context, keys, states, forget=False)
                 self._queue(
                     broker,
                     LeaderAndIsrRequest(
@@ -183,22 +183,26 @@ def _states(
     context: ControllerContext,
     keys: Iterable[TopicPartition],
     known: dict[TopicPartition, PartitionState],
+    *,
+    forget: bool = True,
 ) -> tuple[PartitionState, ...]:
     """What is said of these partitions. known: what was said of partitions in this batch before; all brokers are told the same. A partition whose topic goes
-    may have no state any more; all that is said of it is: forget it."""
+    may have no state any more; all that is said of it is: forget it. forget: unless it is said to a replica (LeaderAndIsr), of a role that was written before
+    the deletion began; StopReplica says the rest."""
     told = []
     states, assignments, out_of_service = context.states, context.assignments, context.out_of_service
     for key in sorted(keys):
-        said = known.get(key)
+        leaving = key.topic in out_of_service
+        said = None if leaving else known.get(key)
         if said is None:
-            leaving = key.topic in out_of_service
+            leaving = leaving and forget
             state = states.get(key)
             if state is None:
                 if not leaving or key not in assignments:
                     continue
                 state = _NO_STATE
             leader = LEADER_DURING_DELETE if leaving else state.leader
-            said = known[key] = PartitionState(
+            known[key] = said = PartitionState(
                 key, state.controller_epoch, leader, state.leader_epoch, state.isr, state.zk_version, assignments[key]
             )  # fmt: skip
         told.append(said)

@@ -123,10 +123,13 @@ class Controller:
             self.queue.append(self._reelect)
         answered = self.state.channels.on_response(broker, response)
         if isinstance(answered, StopReplicaRequest) and response.error is ErrorCode.NONE:
-            results = response.partition_errors
-            self.queue.append(
-                lambda: self._if_active(partial(listeners.replicas_stopped, broker=broker, results=results))
+            stopped = partial(
+                listeners.replicas_stopped,
+                broker=broker,
+                request=answered,
+                results=response.partition_errors,
             )
+            self.queue.append(lambda: self._if_active(stopped))
 
     def on_controlled_shutdown(self, source: int, request: ControlledShutdownRequest) -> None:
         """A broker wants to stop."""

@@ -36,3 +36,14 @@ class ControllerGuards:
         """Protection KAFKA-7235 (KIP-380): a request of an earlier incarnation, sent again before the broker bounced, takes nothing from the one that
         lives."""
         return ErrorCode.NONE if live_epoch == asked_epoch else ErrorCode.STALE_BROKER_EPOCH
+
+    def answers_a_deletion(self, *, asked: bool) -> bool:
+        """Protection KAFKA-9946: a replica is deleted when a StopReplica is answered that asked for its deletion, not any other. asked: whether this one
+        did.
+
+            1. a broker stops cleanly: a StopReplica that deletes nothing is on its way to it
+            2. the topic is to be deleted: a second StopReplica, which deletes, waits for the answer to the first
+            3. the first one is answered
+            4. the broker is gone before it hears of the second: its replica is still there
+        """
+        return asked

@@ -9,7 +9,7 @@ from fencepost.impl.controller.machines import ReplicaPhase
 from fencepost.impl.controller.preferred_election import balance_leaders
 from fencepost.impl.controller.state import ControllerState
 from fencepost.impl.core.procedures import ZooKeeperSteps
-from fencepost.impl.messages.broker_api import TopicPartition
+from fencepost.impl.messages.broker_api import StopReplicaRequest, TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Children, Data, GetChildren
 from fencepost.traces.outcomes import ErrorCode
@@ -126,10 +126,20 @@ def _take_up_partitions(
 
 
 def replicas_stopped(
-    controller: ControllerState, broker: int, results: tuple[tuple[TopicPartition, ErrorCode], ...]
+    controller: ControllerState,
+    broker: int,
+    request: StopReplicaRequest,
+    results: tuple[tuple[TopicPartition, ErrorCode], ...],
 ) -> ZooKeeperSteps:
-    """A broker answered a StopReplica: a deletion or a reassignment may go on."""
+    """A broker answered this StopReplica: a deletion or a reassignment may go on. The answer may have waited in the queue until the broker was another
+    incarnation, or this controller was elected once more: then it is to nothing that is waited for now."""
+    context = controller.context
+    if request.controller_epoch != context.epoch or request.broker_epoch != context.live_brokers.get(broker):
+        return
+    deletes = {key: delete for key, _, delete in request.partitions}
     for key, error in results:
+        if not controller.guards.answers_a_deletion(asked=deletes.get(key, False)):
+            continue
         if key in controller.context.stopping:
             reassignment.on_stopped(controller, key, broker, error)
         elif not controller.context.in_service(key):

@@ -138,9 +138,15 @@ CLIENTS: tuple[Anomaly, ...] = (
         name="processing_gap",
         rank=62,
         breaks="OFFSET-SAFE",
-        definition="a group got records beyond one that it never got, and nobody had committed beyond that one before it was processed",
+        definition="a group got records beyond one that it never got, and no commit made before processing had passed that one",
         implied_by=("poll_skip",),
         allowed="a commit before processing, loss, retention and compaction explain a gap: then it is a fact with its cause",
+    ),
+    Anomaly(
+        name="commit_beyond_position",
+        rank=61,
+        breaks="OFFSET-SAFE",
+        definition="a member committed an offset beyond what polls had returned to it, and it does not commit before processing",
     ),
     Anomaly(
         name="int_send_skip",

@@ -24,6 +24,7 @@ from fencepost.impl.messages.broker_api import EPOCH_DURING_DELETE, TopicPartiti
 from fencepost.impl.runtime.files import RealFiles
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Delete, SetData
+from fencepost.traces.events import Name
 from fencepost.traces.outcomes import ErrorCode
 
 
@@ -252,6 +253,8 @@ def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...])
     settle_all(lab)
     gone(lab)
     assert len(marks(lab, "reassigned")) == 1
+    # what the end of the reassignment said of leaders is still true (found by the swarm, profile reassignment, seed 40)
+    assert -2 not in {event.leader for event in lab.recorded(Name.BECAME_FOLLOWER)}
 
 
 def test_partitions_added_to_a_topic_that_goes_are_refused() -> None:

@@ -53,3 +53,12 @@ class ShutsDownWhoLives(ControllerGuards):
     def shutdown_fencing(self, live_epoch: int, asked_epoch: int) -> ErrorCode:
         """Whoever asks."""
         return ErrorCode.NONE
+
+
+class TakesAnyStopForADeletion(ControllerGuards):
+    """KAFKA-9946: the answer to the StopReplica of a controlled shutdown, which deletes nothing, counts as the end of a deletion that began meanwhile; the
+    topic's nodes go, and the broker that stops comes back with its replica."""
+
+    def answers_a_deletion(self, *, asked: bool) -> bool:
+        """Every answer does."""
+        return True

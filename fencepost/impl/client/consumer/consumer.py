@@ -115,7 +115,8 @@ class Consumer:
         """Commit the positions (or these offsets), again and again until it is decided; the application is told."""
         what = dict(self.fetcher.positions) if offsets is None else offsets
         if what:
-            self.coordinator.commit(what, "sync", lambda error: self.application.committed(self, error))
+            kind = "before" if self.open_rows else "sync"
+            self.coordinator.commit(what, kind, lambda error: self.application.committed(self, error))
         else:
             self.application.committed(self, NO_ERROR)
 

@@ -33,7 +33,8 @@ class ConsumerCoordinator(GroupMember):
     _last_again: int = 0
 
     def commit(self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int = 1) -> None:
-        """Send one OffsetCommit, which is one row of the trace; `told` hears the error in the end. kind: sync, async or auto."""
+        """Send one OffsetCommit, which is one row of the trace; `told` hears the error in the end. kind: auto, async, sync, or before: as sync, but the
+        records that it commits are not processed yet."""
         if self.generation < 0:
             told(ErrorCode.UNKNOWN_MEMBER_ID)  # not a member any more: nothing could be fenced
             return
@@ -80,7 +81,7 @@ class ConsumerCoordinator(GroupMember):
     def _after_commit(
         self, offsets: Offsets, kind: str, told: CommitCallback, attempt: int, error: ErrorCode
     ) -> None:
-        retries = kind == "sync" or not self.commit_async_not_retried()
+        retries = kind in ("sync", "before") or not self.commit_async_not_retried()
         if error not in RETRIED or not retries or attempt >= self.desk.options.commit_attempts:
             told(error)
             return

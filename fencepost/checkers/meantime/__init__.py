@@ -1,0 +1,80 @@
+"""The meantime: was what happened on the way justified, and did things move while nothing stood in their way?
+
+The invariants judge what may never be; here each decision that costs availability is asked for its reason (elections, removals from an ISR), and whatever can
+move has to, within bounds that follow from the options, whenever nothing is broken (docs/verdicts.md). Owns the one pass and the verdict. Must not know which
+system is judged. Only events of NAMES are looked at, which are few: the form over tables decodes no others.
+"""
+
+from collections.abc import Callable, Iterable
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.elections import Elections
+from fencepost.checkers.meantime.options import options_of
+from fencepost.checkers.meantime.rebalances import Rebalances
+from fencepost.checkers.meantime.recovery import Recovery, bounds_of
+from fencepost.checkers.meantime.shrinks import Shrinks
+from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.traces.events import Event, Name
+from fencepost.traces.trace import Trace
+
+CHECK = "meantime"
+NAMES = frozenset(
+    {
+        Name.ASSIGNMENT,
+        Name.BECAME_FOLLOWER,
+        Name.BECAME_LEADER,
+        Name.BROKER_STARTED,
+        Name.BROKER_STATE,
+        Name.BROKER_ZNODE,
+        Name.CONTROLLER_EPOCH,
+        Name.FAULT_BEGAN,
+        Name.FAULT_ENDED,
+        Name.GROUPS_LOADED,
+        Name.GROUP_PHASE,
+        Name.ISR_PROPOSED,
+        Name.MARK,
+        Name.PARTITION_STATE,
+        Name.PHASE,
+        Name.REASSIGNMENT,
+        Name.TOPIC_CONFIGURED,
+        Name.TOPIC_DELETION,
+    }
+)
+"""The events that are looked at."""
+Handler = Callable[[int, Event], None]
+
+
+def judge(trace: Trace) -> Verdict:
+    """All that is asked of the meantime. A trace without a plan says nothing of options, and is asked nothing."""
+    return judge_events(trace, enumerate(trace.events))
+
+
+def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
+    """The same of these events, each with its position in the trace."""
+    if trace.claims.assumption_broken:
+        return Verdict(
+            decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=trace.claims.assumption_broken
+        )
+    options = options_of(trace.plan)
+    if options is None:
+        return Verdict(decision=Decision.OK, check=CHECK)
+    findings = Findings(CHECK)
+    unclean = {topic.name for topic in options.cluster.topics if topic.unclean_leader_election}
+    handlers: dict[Name, list[Handler]] = {}
+    parts: list[Elections | Shrinks | Recovery | Rebalances] = [
+        Elections(findings, unclean),
+        Shrinks(findings, options.lag_ns),
+    ]
+    bounds = bounds_of(options)
+    if bounds is not None:
+        parts.append(Recovery(findings, bounds, options.cluster.brokers))
+        parts.append(Rebalances(findings, options, options.network.latency_max_us * 1_000))
+    for part in parts:
+        for name, handler in part.handlers().items():
+            assert name in NAMES, name
+            handlers.setdefault(name, []).append(handler)
+    for position, event in events:
+        for handler in handlers.get(event.name, ()):
+            handler(position, event)
+    decision = Decision.ILLEGAL if findings.found else Decision.OK
+    return Verdict(decision=decision, check=CHECK, findings=tuple(findings.found.values()))

@@ -1,0 +1,206 @@
+"""JUSTIFIED: a controller takes a leader or an ISR member away, or raises a leader epoch, only for a reason that the record shows.
+
+Owns needless_election, needless_removal and unclean_election. Reasons of a broker: it was gone (its node below /brokers/ids was removed), or it
+was asked to stop. Reasons of a partition: it had no leader, it is reassigned, or its preferred replica is to lead. A controller acts on what it
+read, which may be long ago; therefore a reason need not be recent. But it is used up: a broker that was gone once explains one removal from
+each ISR, and one leader less of each partition.
+
+Availability that is lost without a reason is a defect, too: each such election fences the clients and followers of a leader that was well.
+"""
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.conformance import UNCLEAN
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
+
+NO_LEADER = -1
+STOPPING = "PendingControlledShutdown"
+
+
+@define
+class Known:
+    """What stands in ZooKeeper of a partition. position: of the event that says so."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    position: int
+
+
+@define
+class Elections:
+    """unclean: topics that allow an unclean election. states: by partition."""
+
+    findings: Findings
+    unclean: set[str]
+    states: dict[Key, Known] = field(factory=dict)
+    gone: dict[int, int] = field(factory=dict)
+    """The last position at which each broker's node went."""
+    registered: dict[int, int] = field(factory=dict)
+    """The position of the node that stands, of each broker that has one."""
+    stopping: set[int] = field(factory=set)
+    """Brokers whose process was asked to stop."""
+    used: dict[tuple[str, Key, int], int] = field(factory=dict)
+    """Up to which position of `gone` a broker has explained something, by (what, partition, broker)."""
+    assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
+    asked: dict[Key, list[tuple[int, ...]]] = field(factory=dict)
+    """Targets of reassignments that stood when this reign began, or came since."""
+    pending: dict[Key, tuple[int, ...]] = field(factory=dict)
+    """Targets of reassignments that stand."""
+    reign: int = -1
+    """Where the present controller epoch began."""
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """States, and what gives reasons."""
+        return {
+            Name.PARTITION_STATE: self._partition_state,
+            Name.BROKER_ZNODE: self._broker_znode,
+            Name.BROKER_STATE: self._broker_state,
+            Name.BROKER_STARTED: self._broker_started,
+            Name.ASSIGNMENT: self._assignment,
+            Name.REASSIGNMENT: self._reassignment,
+            Name.CONTROLLER_EPOCH: self._controller_epoch,
+            Name.TOPIC_CONFIGURED: self._configured,
+            Name.MARK: self._mark,
+        }
+
+    # ---- reasons
+
+    def _broker_znode(self, position: int, event: Event) -> None:
+        if event.broker_epoch < 0:
+            self.gone[event.node] = position
+            self.registered.pop(event.node, None)
+        else:
+            self.registered[event.node] = position
+
+    def _broker_state(self, position: int, event: Event) -> None:
+        if event.cause == STOPPING:
+            self.stopping.add(event.node)
+
+    def _broker_started(self, position: int, event: Event) -> None:
+        self.stopping.discard(event.node)
+
+    def _assignment(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        if event.replicas:
+            self.assigned[key] = event.replicas
+        else:
+            self.assigned.pop(key, None)
+            self.states.pop(key, None)
+
+    def _reassignment(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        if event.replicas:
+            self.pending[key] = event.replicas
+            self.asked.setdefault(key, []).append(event.replicas)
+        else:
+            self.pending.pop(key, None)
+
+    def _controller_epoch(self, position: int, event: Event) -> None:
+        self.reign = position
+        self.asked = {key: [target] for key, target in self.pending.items()}
+
+    def _configured(self, position: int, event: Event) -> None:
+        if UNCLEAN in event.detail and event.topic is not None:
+            self.unclean.add(event.topic)
+
+    def _mark(self, position: int, event: Event) -> None:
+        if event.cause == UNCLEAN_REQUESTED and event.topic is not None:
+            self.unclean.add(event.topic)
+
+    def _reason(self, kind: str, key: Key, broker: int) -> bool:
+        """Whether the broker stops or is gone; or was gone, in a way that this controller must learn of, and that explained nothing of this kind yet. Who was
+        there when the reign began, and never went since, is alive to this controller."""
+        gone, since = self.gone.get(broker, -1), self.registered.get(broker)
+        if since is None or broker in self.stopping:
+            self.used[kind, key, broker] = gone
+            return True
+        if gone <= self.used.get((kind, key, broker), -1) or since < self.reign:
+            return False
+        self.used[kind, key, broker] = gone
+        return True
+
+    # ---- what a controller writes
+
+    def _partition_state(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        before = self.states.get(key)
+        self.states[key] = Known(event.leader, event.leader_epoch, event.isr, position)
+        if before is None or event.leader_epoch <= before.leader_epoch:
+            return
+        outside = event.leader != NO_LEADER and event.leader not in before.isr
+        if outside:
+            self._outside(key, before, position, event)
+        targets = self.asked.get(key, [])
+        removed = [] if outside else [member for member in before.isr if member not in event.isr]
+        needless = [member for member in removed if not self._may_go(key, member, targets)]
+        for member in needless:
+            expected = f"broker {member} to stay in the ISR {list(before.isr)}: it was neither gone nor stopping, nor moved away"
+            self._find("needless_removal", key, before, position, event, expected)
+        if not (removed or outside or targets or self._leader_explained(key, before, event)):
+            expected = (
+                f"leader {before.leader} to lead on in epoch {before.leader_epoch}: "
+                "it was neither gone nor stopping, and the partition is not reassigned"
+            )
+            self._find("needless_election", key, before, position, event, expected)
+
+    def _may_go(self, key: Key, member: int, targets: list[tuple[int, ...]]) -> bool:
+        moved = any(member not in target for target in targets) or member not in self.assigned.get(
+            key, (member,)
+        )
+        return moved or self._reason("isr", key, member)
+
+    def _leader_explained(self, key: Key, before: Known, event: Event) -> bool:
+        """Why the leader, or only its epoch, is another one."""
+        if before.leader == NO_LEADER:
+            return event.leader != NO_LEADER
+        if self.registered.get(before.leader, -1) > before.position or self._reason(
+            "leader", key, before.leader
+        ):
+            return True  # another incarnation than the one that was elected (docs/decisions/0001-restarted-leader.md), or gone
+        preferred = self.assigned.get(key, (NO_LEADER,))[0]
+        return event.leader == preferred != before.leader
+
+    def _outside(self, key: Key, before: Known, position: int, event: Event) -> None:
+        """A leader from outside of the ISR: where the topic allows it, and nobody of the ISR could lead. Whoever was there when this reign began, and never
+        went, was known to be alive."""
+        if key[0] not in self.unclean:
+            self._find(
+                "unclean_election",
+                key,
+                before,
+                position,
+                event,
+                f"a leader out of the ISR {list(before.isr)}: topic {key[0]} does not allow another one",
+            )
+            return
+        well = [
+            member
+            for member in before.isr
+            if self.registered.get(member, position) < self.reign and member not in self.stopping
+        ]
+        if well and not self.asked.get(key):
+            self._find(
+                "unclean_election",
+                key,
+                before,
+                position,
+                event,
+                f"broker {well[0]} to lead, which is in the ISR {list(before.isr)} and was there since this controller was elected",
+            )
+
+    def _find(
+        self, anomaly: str, key: Key, before: Known, position: int, event: Event, expected: str
+    ) -> None:
+        self.findings.add(
+            anomaly,
+            expected=expected,
+            seen=f"broker {event.node} wrote leader {event.leader}, leader epoch {event.leader_epoch}, ISR {list(event.isr)}",
+            topic=key[0],
+            partition=key[1],
+            events=(before.position, position),
+        )

@@ -1,0 +1,83 @@
+"""The options of a plan that bounds follow from, read out of its JSON without the rest: to read a whole plan costs as much as to judge a trace.
+
+Owns the few fields. Must not know rules.
+"""
+
+import msgspec
+from msgspec import Struct, field
+
+NANOSECONDS = 1_000_000
+
+
+class Topic(Struct, frozen=True, kw_only=True):
+    """Of one topic."""
+
+    name: str = "t"
+    unclean_leader_election: bool = False
+
+
+class Cluster(Struct, frozen=True, kw_only=True):
+    """Milliseconds, with the defaults of traces/plan.py."""
+
+    brokers: int = 3
+    topics: tuple[Topic, ...] = (Topic(),)
+    replica_lag_time_max_ms: int = 10_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_backoff_ms: int = 1_000
+    zookeeper_session_timeout_ms: int = 6_000
+    controller_request_timeout_ms: int = 1_000
+    leader_imbalance_check_ms: int = 5_000
+    leader_imbalance_interval_ms: int = 300_000
+
+
+class Network(Struct, frozen=True, kw_only=True):
+    """Microseconds, and rates per million messages."""
+
+    latency_min_us: int = 200
+    latency_tail_us: int = 300
+    latency_max_us: int = 50_000
+    loss_ppm: int = 0
+    reorder_ppm: int = 0
+
+
+class Consumer(Struct, frozen=True, kw_only=True):
+    """Milliseconds."""
+
+    session_timeout_ms: int = 10_000
+    heartbeat_interval_ms: int = 3_000
+    max_poll_interval_ms: int = 300_000
+    processing_ms: int = 50
+    poll_timeout_ms: int = 500
+    request_timeout_ms: int = 1_500
+
+
+class Planned(Struct, frozen=True, kw_only=True):
+    """An operation of the plan. records: of a pause, how long."""
+
+    function: str
+    at_ms: int
+    records: int = 1
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What is read of a plan."""
+
+    cluster: Cluster = field(default_factory=Cluster)
+    network: Network = field(default_factory=Network)
+    consumer: Consumer = field(default_factory=Consumer)
+    operations: tuple[Planned, ...] = ()
+
+    @property
+    def lag_ns(self) -> int:
+        """How long a follower may lag before its leader takes it out of the ISR."""
+        return self.cluster.replica_lag_time_max_ms * NANOSECONDS
+
+
+def options_of(plan: str) -> Options | None:
+    """The options of a trace's plan; None for a trace without one, or with one that is none."""
+    if not plan:
+        return None
+    try:
+        return msgspec.json.decode(plan, type=Options)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,146 @@
+"""JUSTIFIED: a coordinator takes a member for dead only when it may have been silent, and a rebalance takes no longer than members need to hear of it.
+
+Owns needless_expulsion and slow_rebalance. What the members' processes did (crashed, paused, left) is in the plan; what was broken is in the record. Asked only
+where nothing was broken for a session's time-out and what messages take at most, and where no message is lost by chance.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.options import NANOSECONDS, Options
+from fencepost.traces.events import Event, Name
+
+PREPARING, COMPLETING, EMPTY = "PreparingRebalance", "CompletingRebalance", "Empty"
+SESSION_ENDED = "the session of "
+SILENT = frozenset({"crash", "pause", "unsubscribe"})
+"""What makes a consumer silent, as functions of a plan's operations."""
+PAUSE_MS = 100
+"""Of one `records` of a planned pause."""
+TRIPS = 12
+"""Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a commit, a look for the coordinator, JoinGroup."""
+
+
+class Detail(msgspec.Struct, frozen=True):
+    """What a group_phase event says besides the phase."""
+
+    group: str
+    why: str = ""
+
+
+@define
+class Rebalances:
+    """offset_ns: when the safety phase began, from which the plan counts; -1 before. silent: moments at which the plan makes a consumer silent, and for how
+    long, nanoseconds of the plan. calm: since when nothing was broken; active: faults. phases: by group, its phase, when it came to it, and the event."""
+
+    findings: Findings
+    options: Options
+    worst_ns: int
+    offset_ns: int = -1
+    calm: int = 0
+    active: set[str] = field(factory=set)
+    silent: list[tuple[int, int]] = field(init=False)
+    phases: dict[str, tuple[str, int, int]] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        self.silent = [
+            (one.at_ms * NANOSECONDS, one.records * PAUSE_MS * NANOSECONDS if one.function == "pause" else 0)
+            for one in self.options.operations
+            if one.function in SILENT
+        ]
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """Phases of groups, and what disturbs."""
+        return {
+            Name.GROUP_PHASE: self._group_phase,
+            Name.GROUPS_LOADED: self._disturbed,
+            Name.FAULT_BEGAN: self._fault_began,
+            Name.FAULT_ENDED: self._fault_ended,
+            Name.BROKER_STARTED: self._disturbed,
+            Name.BROKER_ZNODE: self._disturbed,
+            Name.BECAME_LEADER: self._disturbed,
+            Name.PHASE: self._phase,
+        }
+
+    # ---- what disturbs
+
+    def _disturbed(self, position: int, event: Event) -> None:
+        self.calm = event.time
+
+    def _fault_began(self, position: int, event: Event) -> None:
+        self.active.add(fault_of(event))
+        self.calm = event.time
+
+    def _fault_ended(self, position: int, event: Event) -> None:
+        self.active.discard(fault_of(event))
+        self.calm = event.time
+
+    def _phase(self, position: int, event: Event) -> None:
+        self.calm = event.time
+        if event.cause == "safety":
+            self.offset_ns = event.time
+
+    def _well_since(self, begin: int, end: int) -> bool:
+        """Whether nothing was broken, and the plan made no consumer silent, from `begin` to `end`."""
+        if self.active or self.calm > begin or self.offset_ns < 0:
+            return False
+        begin, end = begin - self.offset_ns, end - self.offset_ns
+        return not any(at <= end and at + length >= begin for at, length in self.silent)
+
+    # ---- what is asked
+
+    def _group_phase(self, position: int, event: Event) -> None:
+        told = msgspec.json.decode(event.detail, type=Detail)
+        phase, since, began = self.phases.get(told.group, ("", event.time, position))
+        self.phases[told.group] = event.cause, event.time, position
+        if event.cause == PREPARING:
+            if phase == EMPTY:
+                del self.phases[told.group]  # it waits for others to come: group.initial.rebalance.delay.ms
+            if told.why.startswith(SESSION_ENDED):
+                self._expelled(position, event, told)
+        elif phase == PREPARING:
+            self._rebalanced(position, event, told, since, began)
+
+    def _expelled(self, position: int, event: Event, told: Detail) -> None:
+        consumer = self.options.consumer
+        silence = (
+            consumer.session_timeout_ms + consumer.max_poll_interval_ms
+        ) * NANOSECONDS + TRIPS * self.worst_ns
+        if not self._well_since(event.time - silence, event.time):
+            return
+        self.findings.add(
+            "needless_expulsion",
+            expected=f"members of group {told.group} to stay: for {silence // NANOSECONDS} ms nothing was broken and no consumer stopped",
+            seen=told.why,
+            topic=event.topic,
+            partition=event.partition,
+            events=(position,),
+        )
+
+    def _rebalanced(self, position: int, event: Event, told: Detail, since: int, began: int) -> None:
+        consumer = self.options.consumer
+        hears_ms = (
+            consumer.heartbeat_interval_ms
+            + consumer.poll_timeout_ms
+            + consumer.processing_ms
+            + 2 * consumer.request_timeout_ms
+        )
+        bound = hears_ms * NANOSECONDS + TRIPS * self.worst_ns
+        long_ago = (consumer.session_timeout_ms + consumer.max_poll_interval_ms) * NANOSECONDS
+        if event.time - since <= bound or not self._well_since(since - long_ago, event.time):
+            return
+        self.findings.add(
+            "slow_rebalance",
+            expected=f"the members of group {told.group} to have joined within {bound // NANOSECONDS} ms, as nothing was broken and no consumer stopped",
+            seen=f"it took {(event.time - since) // NANOSECONDS} ms",
+            topic=event.topic,
+            partition=event.partition,
+            events=(began, position),
+        )
+
+
+def fault_of(event: Event) -> str:
+    """What names a fault: its number, with which its detail begins."""
+    return event.detail.split(",")[0].rstrip("}")

@@ -1,0 +1,211 @@
+"""MEANTIME: whenever nothing is broken for long enough, every broker is registered, every partition is led, and every ISR is whole.
+
+Owns slow_registration, slow_election and slow_recovery. The liveness phase asks for the same once, after everything was healed, with a bound
+that any cluster can meet; much repairs itself until then. Here every stretch of time counts in which no fault is active and no operator asks
+for anything. The bound follows from the options, each part of it with its reason. Networks that lose messages, or hold many back for seconds,
+are not asked: how often a message must be sent again has no bound.
+"""
+
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.checkers.meantime.options import NANOSECONDS, Options
+from fencepost.checkers.meantime.rebalances import fault_of
+from fencepost.traces.events import Event, Name
+
+STEPS = 60
+"""Messages in a row, at most, from a broker's end to the last role that is told: an election (4), the fail-over's reads and writes (20), then
+what else is due, each with its reads, its write, and its request to a broker that is answered before the next."""
+SLACK_MS = 3_000
+"""Disks and steps of slow hosts, waits between attempts to register."""
+FAR_US = 600_000
+"""A network whose slowest message takes longer than that holds some back for seconds, so that others overtake them."""
+
+
+@define(kw_only=True)
+class Bounds:
+    """Nanoseconds after which what the name says has to be so. registered: a node of the last session may stand for a session's time-out, and a
+    broker that notices late has its own session end as late. led: then the controller's session may have ended, and requests are sent again.
+    in_sync: a follower asks where to cut and fetches, each of which may have to time out first; the leader may have to find first that another
+    one lags."""
+
+    registered: int
+    led: int
+    in_sync: int
+
+
+def bounds_of(options: Options) -> Bounds | None:
+    """What follows from the options; None where nothing does."""
+    cluster, network = options.cluster, options.network
+    if network.loss_ppm or network.latency_max_us > FAR_US:
+        return None
+    trips_ms = STEPS * network.latency_max_us // 1_000
+    registered_ms = 2 * cluster.zookeeper_session_timeout_ms + SLACK_MS + trips_ms
+    led_ms = registered_ms + cluster.zookeeper_session_timeout_ms + 2 * cluster.controller_request_timeout_ms
+    patience_ms = cluster.replica_fetch_wait_max_ms + cluster.controller_request_timeout_ms
+    in_sync_ms = (
+        led_ms
+        + cluster.replica_lag_time_max_ms
+        + 3 * (patience_ms + cluster.replica_fetch_backoff_ms)
+        + trips_ms
+    )
+    return Bounds(
+        registered=registered_ms * NANOSECONDS, led=led_ms * NANOSECONDS, in_sync=in_sync_ms * NANOSECONDS
+    )
+
+
+@define
+class Recovery:
+    """brokers: how many there are. calm: since when nothing was broken or asked for, and the event after which it was so. asked: which of the
+    three questions were asked of this calm."""
+
+    findings: Findings
+    bounds: Bounds
+    brokers: int
+    calm: tuple[int, int] = (0, 0)
+    asked: set[str] = field(factory=set)
+    active: set[str] = field(factory=set)
+    """Faults, as the beginning of their detail names them."""
+    registered: set[int] = field(factory=set)
+    states: dict[Key, tuple[int, int, tuple[int, ...]]] = field(factory=dict)
+    """Leader, leader epoch and ISR, as ZooKeeper has them."""
+    led: dict[Key, tuple[int, int]] = field(factory=dict)
+    """Who became leader last, and in which epoch."""
+    assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
+    moving: set[Key] = field(factory=set)
+    """Partitions with an entry below /admin/reassign_partitions."""
+    going: set[str | None] = field(factory=set)
+    """Topics that are to be deleted."""
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """What disturbs, and what stands."""
+        return {
+            Name.FAULT_BEGAN: self._fault_began,
+            Name.FAULT_ENDED: self._fault_ended,
+            Name.BROKER_STARTED: self._disturbed,
+            Name.BROKER_ZNODE: self._broker_znode,
+            Name.PHASE: self._phase,
+            Name.ASSIGNMENT: self._assignment,
+            Name.REASSIGNMENT: self._reassignment,
+            Name.TOPIC_DELETION: self._deletion,
+            Name.PARTITION_STATE: self._partition_state,
+            Name.BECAME_LEADER: self._became_leader,
+        }
+
+    # ---- what disturbs
+
+    def _disturbed(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        self.calm, self.asked = (event.time, position), set()
+
+    def _fault_began(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        self.active.add(fault_of(event))
+
+    def _fault_ended(self, position: int, event: Event) -> None:
+        self.active.discard(fault_of(event))
+        self.calm, self.asked = (event.time, position), set()
+
+    def _broker_znode(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        if event.broker_epoch < 0:
+            self.registered.discard(event.node)
+        else:
+            self.registered.add(event.node)
+
+    def _phase(self, position: int, event: Event) -> None:
+        if event.cause == "end":
+            self._ask(position, event)
+        elif event.cause in ("safety", "heal"):
+            self._disturbed(position, event)
+
+    def _assignment(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        key = event.topic, event.partition
+        if event.replicas:
+            self.assigned[key] = event.replicas
+        else:
+            self.assigned.pop(key, None)
+            self.states.pop(key, None)
+
+    def _reassignment(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        key = event.topic, event.partition
+        (self.moving.add if event.replicas else self.moving.discard)(key)
+
+    def _deletion(self, position: int, event: Event) -> None:
+        self._disturbed(position, event)
+        self.going.add(event.topic)
+
+    # ---- what stands
+
+    def _partition_state(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        self.states[event.topic, event.partition] = event.leader, event.leader_epoch, event.isr
+
+    def _became_leader(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        self.led[event.topic, event.partition] = event.node, event.leader_epoch
+
+    # ---- what is asked
+
+    def _ask(self, position: int, event: Event) -> None:
+        """Before the event: what should have been by now?"""
+        quiet = event.time - self.calm[0]
+        if self.active or quiet <= self.bounds.registered:
+            return
+        self._once("slow_registration", self._unregistered, self.bounds.registered, position, event)
+        if len(self.registered) < self.brokers:
+            return
+        if quiet > self.bounds.led:
+            self._once("slow_election", self._unled, self.bounds.led, position, event)
+        if quiet > self.bounds.in_sync:
+            self._once("slow_recovery", self._out_of_sync, self.bounds.in_sync, position, event)
+
+    def _once(
+        self,
+        anomaly: str,
+        missing: Callable[[], list[tuple[Key | None, str]]],
+        bound: int,
+        position: int,
+        event: Event,
+    ) -> None:
+        if anomaly in self.asked:
+            return
+        self.asked.add(anomaly)
+        for key, seen in missing():
+            topic, partition = key or (None, -1)
+            self.findings.add(
+                anomaly,
+                expected=f"it within {bound // NANOSECONDS} ms, as nothing was broken and nobody asked for anything",
+                seen=f"{seen}, {(event.time - self.calm[0]) // NANOSECONDS} ms after the last disturbance",
+                topic=topic,
+                partition=partition,
+                events=(self.calm[1], position),
+            )
+
+    def _unregistered(self) -> list[tuple[Key | None, str]]:
+        missing = sorted(set(range(1, self.brokers + 1)) - self.registered)
+        return [(None, f"brokers {missing} are not registered")] if missing else []
+
+    def _serving(self) -> list[Key]:
+        return [key for key in sorted(self.assigned) if key not in self.moving and key[0] not in self.going]
+
+    def _unled(self) -> list[tuple[Key | None, str]]:
+        found: list[tuple[Key | None, str]] = []
+        for key in self._serving():
+            leader, epoch, _ = self.states.get(key, (-1, -1, ()))
+            if leader < 0 or self.led.get(key) != (leader, epoch):
+                found.append((key, f"leader {leader} of epoch {epoch} does not lead"))
+        return found
+
+    def _out_of_sync(self) -> list[tuple[Key | None, str]]:
+        found: list[tuple[Key | None, str]] = []
+        for key in self._serving():
+            _, _, isr = self.states.get(key, (-1, -1, ()))
+            if set(isr) != set(self.assigned[key]):
+                found.append((key, f"the ISR is {list(isr)} of the replicas {list(self.assigned[key])}"))
+        return found

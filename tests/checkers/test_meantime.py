@@ -1,0 +1,164 @@
+"""The meantime: each rule convicts what has no reason, and lets pass what has one; the form over tables says the same."""
+
+import pytest
+
+from fencepost.checkers.events import judge_meantime
+from fencepost.checkers.meantime import judge
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
+from fencepost.traces.plan import ClusterOptions, NetworkOptions, Plan, TopicOptions
+from fencepost.traces.plan_json import plan_to_json
+from fencepost.traces.trace import Trace
+from tests.checkers.event_screens import row_group
+
+SECOND = 1_000_000_000
+T0 = {"topic": "t", "partition": 0}
+
+
+def made(*events: Event, **options: object) -> Trace:
+    """A trace of these events on three brokers; a session lasts a second, a lag two."""
+    cluster = ClusterOptions(
+        topics=(TopicOptions(unclean_leader_election=bool(options.pop("unclean", False))),),
+        zookeeper_session_timeout_ms=1_000,
+        replica_lag_time_max_ms=2_000,
+    )
+    plan = Plan(seed=1, cluster=cluster, network=NetworkOptions(latency_max_us=1_000, **options))  # type: ignore[arg-type]
+    return Trace(trace_id=1, plan=plan_to_json(plan), seed=1, software_version="0", events=events)
+
+
+def found(*events: Event, **options: object) -> set[str]:
+    """What is found, in both forms alike."""
+    trace = made(*events, **options)
+    verdict = judge(trace)
+    tables, _ = row_group([trace])
+    (of_tables,) = judge_meantime(tables).values() or (judge(made()),)
+    assert of_tables.findings == verdict.findings
+    for finding in verdict.findings:
+        assert BY_NAME[finding.anomaly].breaks in ("JUSTIFIED", "MEANTIME")
+        assert finding.events
+    return {finding.anomaly for finding in verdict.findings}
+
+
+def registered(broker: int, at: int = 0) -> Event:
+    return Event(time=at, name=Name.BROKER_ZNODE, node=broker, broker_epoch=10 + broker)
+
+
+def gone(broker: int, at: int = 0) -> Event:
+    return Event(time=at, name=Name.BROKER_ZNODE, node=broker)
+
+
+def state(leader: int, epoch: int, *isr: int, at: int = 0, by: int = 1) -> Event:
+    return Event(
+        time=at, name=Name.PARTITION_STATE, node=by, leader=leader, leader_epoch=epoch, controller_epoch=1, isr=isr, **T0
+    )  # fmt: skip
+
+
+def reign(at: int = 0) -> Event:
+    return Event(time=at, name=Name.CONTROLLER_EPOCH, node=1, controller_epoch=1)
+
+
+def assignment(*replicas: int) -> Event:
+    return Event(time=0, name=Name.ASSIGNMENT, replicas=replicas, **T0)
+
+
+UP = (registered(1), registered(2), registered(3), reign(), assignment(1, 2, 3), state(1, 0, 1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("then", "anomalies"),
+    [
+        ((state(2, 1, 1, 2, 3),), {"needless_election"}),
+        ((state(1, 1, 1, 2, 3),), {"needless_election"}),
+        ((state(-1, 1, 1, 2, 3),), {"needless_election"}),
+        ((state(1, 1, 1, 2),), {"needless_removal"}),
+        ((state(1, 0, 1, 2),), set()),
+        ((gone(1), state(2, 1, 2, 3)), set()),
+        ((gone(3), state(1, 1, 1, 2)), set()),
+        ((gone(1), registered(1), state(1, 1, 1, 2, 3)), set()),
+        (
+            (gone(3), state(1, 1, 1, 2), registered(3), state(1, 1, 1, 2, 3), state(1, 2, 1, 2)),
+            {"needless_removal"},
+        ),
+        ((gone(1), state(2, 1, 2, 3), registered(1), state(2, 1, 1, 2, 3), state(1, 2, 1, 2, 3)), set()),
+        ((gone(1), state(-1, 1, 1), registered(1), state(1, 2, 1)), {"needless_removal"}),
+    ],
+)
+def test_an_election_has_a_reason(then: tuple[Event, ...], anomalies: set[str]) -> None:
+    """Rule (JUSTIFIED): a raised epoch needs a broker that was gone, the preferred replica, or a partition without leader; each reason explains once."""
+    assert found(*UP, *then) == anomalies
+
+
+def test_a_broker_that_stops_gives_a_reason_until_it_is_started_again() -> None:
+    """Rule (JUSTIFIED): controlled shutdown takes leaders and ISR members away; not from the process that was started since."""
+    stops = Event(time=0, name=Name.BROKER_STATE, node=1, cause="PendingControlledShutdown")
+    assert found(*UP, stops, state(2, 1, 2, 3)) == set()
+    started = Event(time=0, name=Name.BROKER_STARTED, node=1)
+    assert found(*UP, stops, started, state(2, 1, 2, 3)) == {"needless_removal"}
+
+
+def test_a_reassignment_gives_a_reason_in_its_reign() -> None:
+    """Rule (JUSTIFIED): whoever is not in the target may go; a reign later, nothing that was done is asked for any more."""
+    asked = Event(time=0, name=Name.REASSIGNMENT, replicas=(1, 2), **T0)
+    done = Event(time=0, name=Name.REASSIGNMENT, **T0)
+    assert found(*UP, asked, state(1, 1, 1, 2)) == set()
+    assert found(*UP, asked, done, state(1, 1, 1, 2)) == set()
+    assert found(*UP, asked, done, reign(), state(1, 1, 1, 2)) == {"needless_removal"}
+    assert found(*UP, asked, state(1, 1, 1, 3)) == {"needless_removal"}
+
+
+def test_a_leader_from_outside_of_the_isr() -> None:
+    """Rule (JUSTIFIED): only where the topic allows it, or somebody asked for it, and nobody of the ISR was well."""
+    shrunk = (*UP, gone(3), state(1, 1, 1, 2), registered(3), gone(1), gone(2))
+    assert found(*shrunk, state(3, 2, 3)) == {"unclean_election"}
+    assert found(*shrunk, state(3, 2, 3), unclean=True) == set()
+    asked = Event(time=0, name=Name.MARK, topic="t", cause=UNCLEAN_REQUESTED)
+    assert found(*shrunk, asked, state(3, 2, 3)) == set()
+    well = (*UP[:3], assignment(1, 2, 3), state(1, 0, 1, 2), reign(), gone(1))
+    assert found(*well, state(3, 1, 3), unclean=True) == {"unclean_election"}
+
+
+def test_a_leader_waits_for_the_lag() -> None:
+    """Rule (JUSTIFIED): it finds nobody to lag before it led for replica.lag.time.max.ms, of which a quarter is conceded; a wrong clock excuses."""
+    led = Event(time=SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
+
+    def shrinks(at: int) -> Event:
+        return Event(
+            time=at, name=Name.ISR_PROPOSED, node=1, leader_epoch=0, isr=(1, 2), cause="shrink", **T0
+        )
+
+    assert found(*UP, led, shrinks(2 * SECOND)) == {"needless_shrink"}
+    assert found(*UP, led, shrinks(3 * SECOND)) == set()
+    jump = Event(time=0, name=Name.FAULT_BEGAN, node=1, cause="clock_jump", detail='{"fault":1}')
+    assert found(*UP, jump, led, shrinks(2 * SECOND)) == set()
+    again = Event(time=5 * SECOND, name=Name.BECAME_LEADER, node=1, leader_epoch=1, isr=(1, 2, 3), **T0)
+    assert found(*UP, led, again, shrinks(6 * SECOND)) == set()
+
+
+LEADS = Event(time=0, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
+END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
+
+
+def test_what_stands_still_while_nothing_is_broken() -> None:
+    """Rule (MEANTIME): brokers register, partitions are led, ISRs are whole; not while a fault is active, nor where messages are lost."""
+    assert found(*UP, LEADS, END) == set()
+    assert found(*UP[1:], LEADS, END) == {"slow_registration"}
+    assert found(*UP, END) == {"slow_election"}
+    small = (*UP[:5], state(1, 0, 1, 2), LEADS)
+    assert found(*small, END) == {"slow_recovery"}
+    assert found(*small, END, loss_ppm=1) == set()
+    fault = Event(
+        time=SECOND, name=Name.FAULT_BEGAN, node=3, cause="slow_link", detail='{"fault":1,"target":"x"}'
+    )
+    over = Event(time=59 * SECOND, name=Name.FAULT_ENDED, node=3, cause="slow_link", detail='{"fault":1}')
+    assert found(*small, fault, END) == set()
+    assert found(*small, fault, over, END) == set()
+    late = state(1, 0, 1, 2, 3, at=59 * SECOND)
+    assert found(*small, late, END) == {"slow_recovery"}  # it came, but too late
+    moved = Event(time=0, name=Name.REASSIGNMENT, replicas=(1, 2), **T0)
+    assert found(*small, moved, END) == set()
+
+
+def test_a_trace_without_a_plan_is_asked_nothing() -> None:
+    """A foreign history says nothing of options."""
+    trace = Trace(trace_id=1, plan="", seed=0, software_version="0", events=(*UP, state(2, 1, 1, 2, 3)))
+    assert not judge(trace).findings

@@ -1,0 +1,129 @@
+"""What becomes of one mutant: runs of the swarm, judged, until something convicts it.
+
+Owns the outcomes and the bounds of a run. The process that calls this is the mutant's alone: its module is replaced before anything imports it. Must not know
+which mutants there are, nor keep results.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from types import CodeType, FrameType, ModuleType
+
+from attrs import frozen
+
+RUN_CPU_S = 20.0
+"""Processor time of one run: a healthy one takes a tenth of a second to a second, whatever its seed."""
+WEAK_RUNS = 10
+"""So many of the first runs too weak to mean anything, and the mutant keeps the cluster from coming up."""
+
+
+class Outcome(StrEnum):
+    """Of a mutant. The first three convict; they are never added up."""
+
+    JUDGED = "judged"
+    """A judge found an anomaly other than no progress."""
+    NO_PROGRESS = "no progress"
+    """Nothing was wrong except that something never ended, or the run itself."""
+    RAISED = "raised"
+    """A run raised an exception, after others had passed."""
+    BROKEN = "broken"
+    """The first run raised, or the source cannot be imported: that is no mutant at all."""
+    SURVIVED = "survived"
+    UNREACHED = "unreached"
+    """No run of the sample that was measured came to the line."""
+
+
+@frozen(kw_only=True)
+class Result:
+    """What became of a mutant. name: of the fault; source: digest of the file; runs: until it was convicted, or all of them; by: anomalies or the
+    exception; profile, seed: of the run that convicts it."""
+
+    name: str
+    source: str
+    area: str
+    outcome: str
+    runs: int = 0
+    by: str = ""
+    profile: str = ""
+    seed: int = -1
+    cpu_s: float = 0.0
+
+
+class EndlessRunError(BaseException):
+    """A run took more processor time than any healthy one does. No Exception: the code under test must not catch it."""
+
+
+@frozen
+class MutatedSource(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module from another source."""
+
+    module: str
+    code: CodeType
+    origin: str
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Of that module only."""
+        if fullname != self.module:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, origin=self.origin)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        """As usual."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the source."""
+        module.__file__ = self.origin
+        exec(self.code, module.__dict__)  # the source is this repository's own, with one fault in it
+
+
+def plant(module: str, source: bytes, origin: str) -> None:
+    """From now on this process imports that module from this source. Raises SyntaxError."""
+    assert module not in sys.modules, f"{module} is imported already"
+    sys.meta_path.insert(0, MutatedSource(module, compile(source, origin, "exec"), origin))
+
+
+def places(profiles: Sequence[str], first: int, count: int) -> Iterator[tuple[str, int]]:
+    """Profiles in turn, each with its next seed."""
+    for number in range(count):
+        yield profiles[number % len(profiles)], first + number // len(profiles)
+
+
+def _on_alarm(signum: int, frame: FrameType | None) -> None:
+    raise EndlessRunError
+
+
+def try_it(runs: Iterator[tuple[str, int]], limit_s: float = RUN_CPU_S) -> tuple[Outcome, int, str, str, int]:
+    """Outcome, runs, by what, profile and seed. Everything that a run raises is an outcome."""
+    signal.signal(signal.SIGPROF, _on_alarm)
+    done = weak = 0
+    profile, seed = "", -1
+    try:
+        from fencepost.campaign.run.run import run
+        from fencepost.campaign.swarm.swarm import swarm
+        from fencepost.checkers.judges import judge
+        from fencepost.checkers.verdict import Decision
+
+        for profile, seed in runs:
+            done += 1
+            signal.setitimer(signal.ITIMER_PROF, limit_s)
+            verdicts = judge(run(swarm(seed, profile)))
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            anomalies = sorted({finding.anomaly for verdict in verdicts for finding in verdict.findings})
+            weak += any(verdict.decision is Decision.ASSUMPTION_BROKEN for verdict in verdicts)
+            if anomalies:
+                outcome = Outcome.NO_PROGRESS if anomalies == ["no_progress"] else Outcome.JUDGED
+                return outcome, done, ", ".join(anomalies), profile, seed
+            if done == WEAK_RUNS and weak == done:
+                return Outcome.NO_PROGRESS, done, "the cluster never comes up", profile, seed
+    except EndlessRunError:
+        return Outcome.NO_PROGRESS, done, "the run never ends", profile, seed
+    except Exception as error:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        return (Outcome.RAISED if done > 1 else Outcome.BROKEN), done, repr(error)[:200], profile, seed
+    return Outcome.SURVIVED, done, "", "", -1
