@@ -133,10 +133,6 @@ class Bar:
     def said(self, seconds: float) -> str:
         """How far it is, in a line."""
         (task,) = (one for one in self.progress.tasks if one.id == self.task)
-        count = f" {task.completed:g} of {task.total:g}" if task.total is not None else ""
+        count = "" if task.total is None else f": {task.completed:g} of {task.total:g}"
         extra = f", {task.fields['extra']}" if task.fields["extra"] else ""
-        return (
-            f"{task.description}:{count}{extra}, after {seconds:.0f} s"
-            if count or extra
-            else (f"{task.description}: at work for {seconds:.0f} s")
-        )
+        return f"{task.description}{count}{extra}, after {seconds:.0f} s"
