@@ -38,7 +38,7 @@ LAYERS["torture"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
 LAYERS["cli"] = LAYERS["mining"] | {
     *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "blame"),
 }
-LAYERS["pytest_plugin"] = LAYERS["cli"] | {"cli"}
+LAYERS["pytest_plugin"] = LAYERS["__main__"] = LAYERS["cli"] | {"cli"}
 
 # Third-party packages and the only places that may import them.
 ONLY_IN: dict[str, tuple[str, ...]] = {

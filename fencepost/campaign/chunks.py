@@ -18,6 +18,7 @@ from fencepost.campaign.workers.plans import plan_of
 from fencepost.campaign.workers.results import Job
 from fencepost.report.commands import one_seed
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json, plan_to_json
 from fencepost.traces.trace import Trace
@@ -198,4 +199,6 @@ def _json(value: dict[str, Any]) -> bytes:
 def _check_names(given: dict[str, Any], known: tuple[str, ...], where: str) -> None:
     for name in given:
         if name not in known:
-            raise FencepostError(expected=f"one of {', '.join(known)}", seen=repr(name), where=where)
+            raise FencepostError(
+                expected=f"one of {', '.join(known)}", seen=unknown_name(name, known), where=where
+            )

@@ -17,6 +17,7 @@ from attrs import evolve, frozen
 from fencepost.checkers.columns_read import LOG_COLUMNS, SHOWN_COLUMNS
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -202,7 +203,9 @@ def checks_by_name(names: tuple[str, ...]) -> tuple[Check, ...]:
     for name in names:
         if name not in CHECKS:
             raise FencepostError(
-                expected=f"checks out of {', '.join(CHECKS)}", seen=repr(name), where="the list of checks"
+                expected=f"checks out of {', '.join(CHECKS)}",
+                seen=unknown_name(name, CHECKS),
+                where="the list of checks",
             )
     return tuple(
         CHECKS[name]
@@ -215,7 +218,7 @@ def check_profile(profile: str | None) -> None:
     if profile is not None and profile not in PROFILES:
         raise FencepostError(
             expected=f"a profile out of {', '.join(PROFILES)}",
-            seen=repr(profile),
+            seen=unknown_name(profile, PROFILES),
             where="the profile of the log check",
         )
 

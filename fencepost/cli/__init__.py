@@ -8,12 +8,16 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 
 import rich_click as click
 
 from fencepost import __version__
+from fencepost.console.heartbeat import heartbeat
+from fencepost.console.output import Output, said
 from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.names import unknown_name
 
 SUB_COMMANDS = {
     "demo": "Everything once, in under three minutes.",
@@ -44,6 +48,12 @@ SUB_COMMANDS = {
     "consume": "Records become lines of standard output.",
 }
 """What each sub-command is for, in the words of `fencepost --help`, which therefore imports none of them."""
+
+LINES_OF_THEIR_OWN = frozenset({"consume"})
+"""Sub-commands with a line of JSON for each record; nothing but records is on their standard output."""
+
+WAITING = frozenset({"cluster", "consume", "produce"})
+"""Sub-commands that wait for others as long as they run: no line every half minute that they are at work."""
 
 FOLDERS = frozenset({"check", "cluster", "log", "model", "proxy", "tlc"})
 """Sub-commands of several files: the command itself is in FOLDER/command.py."""
@@ -76,6 +86,14 @@ class _LazyGroup(click.RichGroup):
         command = import_module(module_of(cmd_name)).command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in SUB_COMMANDS and not name.startswith("-"):
+            ctx.fail(f"No such command {unknown_name(name, SUB_COMMANDS)}.")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: click.RichContext, formatter: click.RichHelpFormatter) -> None:  # type: ignore[override]
         self.listing = True
@@ -120,44 +138,63 @@ def _terminate(signum: int, frame: object) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> ExitCode:
-    """Run a command line; answers its exit code. What goes wrong is told on standard error."""
+    """Run a command line; answers its exit code. What goes wrong is told on standard error, and with --json as
+    the one object of standard output too, where the command has written none."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    said.objects, what = 0, words[0] if words else ""
+    silent = sys.stderr.isatty() or what in WAITING
+    with nullcontext() if silent else heartbeat(lambda seconds: _at_work(what, seconds)):
+        code, error = _run(words)
+    if error and "--json" in words and not said.objects and what not in LINES_OF_THEIR_OWN:
+        Output(json=True).emit({"error": error, "exit_code": int(code)})
+    return code
+
+
+def _run(words: list[str]) -> tuple[ExitCode, str]:
+    """The exit code, and what went wrong, in one sentence."""
     try:
-        code = group.main(
-            args=list(arguments) if arguments is not None else None,
-            prog_name="fencepost",
-            standalone_mode=False,
-        )
-        return code if isinstance(code, ExitCode) else ExitCode.NOTHING_FOUND
+        code = group.main(args=words, prog_name="fencepost", standalone_mode=False)
+        return code if isinstance(code, ExitCode) else ExitCode.NOTHING_FOUND, ""
     except FencepostError as error:
-        _say(str(error))
-        return error.exit_code
+        return error.exit_code, _say(str(error))
     except SystemExit as error:  # no arguments at all: the help was printed
-        return ExitCode(error.code) if error.code in set(ExitCode) else ExitCode.USAGE
+        return ExitCode(error.code) if error.code in set(ExitCode) else ExitCode.USAGE, "no sub-command"
     except click.ClickException as error:
-        _say(error.format_message())
+        sentence = _say(error.format_message())
         context = getattr(error, "ctx", None)
         if context is not None:
             _say(f"`{context.command_path} --help` shows how it is used")
-        return ExitCode.USAGE
+        return ExitCode.USAGE, sentence
     except (KeyboardInterrupt, click.Abort):
-        _say("interrupted")
-        return ExitCode.INTERRUPTED
+        return ExitCode.INTERRUPTED, _say("interrupted")
     except OSError as error:
-        _say(f"{error.filename or 'the system'}: {error.strerror or error}")
-        return ExitCode.USAGE
-    except Exception:
+        return ExitCode.USAGE, _say(f"{error.filename or 'the system'}: {error.strerror or error}")
+    except Exception as error:
         traceback.print_exc()
         _say("this is a mistake in fencepost itself, please report it with the lines above")
-        return ExitCode.USAGE
+        return ExitCode.USAGE, f"a mistake in fencepost itself: {type(error).__name__}"
 
 
-def _say(sentence: str) -> None:
+def _at_work(what: str, seconds: float) -> None:
+    if not said.bars:
+        _say(f"{what}: at work for {seconds:.0f} s")
+
+
+def _say(sentence: str) -> str:
+    """Told on standard error; the sentence as it was."""
     from fencepost.report.words import printable
 
     print(f"fencepost: {printable(sentence, 2_000)}", file=sys.stderr)  # noqa: T201 (before any console exists)
+    return sentence
 
 
 def main() -> None:
     """Entry point of the program."""
     signal.signal(signal.SIGTERM, _terminate)
-    sys.exit(int(run()))
+    code = run()
+    for signum in (
+        signal.SIGINT,
+        signal.SIGTERM,
+    ):  # all is said: what Python does at its end is not interrupted
+        signal.signal(signum, signal.SIG_IGN)
+    sys.exit(int(code))

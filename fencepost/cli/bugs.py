@@ -10,8 +10,11 @@ from fencepost.cli.campaign import drive_with_bar
 from fencepost.console.options import jobs_option, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError, strongest
+from fencepost.traces.names import unknown_name
 
 if TYPE_CHECKING:
+    from fencepost.campaign.bugs import PlantedBug
+    from fencepost.campaign.bugs.storage import LogBug
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.campaign.hunting.log_hunt import LogHunt
     from fencepost.campaign.hunting.swarm_hunt import Hunt
@@ -31,6 +34,7 @@ def command() -> None:
     \b
     Examples
       fencepost bugs list
+      fencepost bugs show KIP-101
       fencepost bugs hunt KIP-101
       # a bug of the log, told as a script that anybody can run
       fencepost bugs hunt KAFKA-6975
@@ -42,48 +46,92 @@ def command() -> None:
 @command.command("list", short_help="What there is.")
 @json_option
 def list_bugs(as_json: bool) -> ExitCode:
-    """List the planted bugs: id, the invariant that falls, the protection that is missing."""
+    """List the planted bugs: id, the invariant that falls, the protection that is missing.
+
+    \b
+    Examples
+      fencepost bugs list
+      fencepost bugs list --json
+    """
     from fencepost.campaign.bugs import BUGS
     from fencepost.campaign.bugs.storage import LOG_BUGS
 
     output = Output(as_json)
-    rows = table("bug", "breaks", "found by", "shows as", "the protection that is missing")
+    rows = table("bug", "breaks", "found by", "the protection that is missing")
     for bug in BUGS.values():
         protection = bug.protection
-        add_row(rows, bug.bug, protection.breaks, "swarm", ", ".join(sorted(bug.anomalies)), protection.says)
+        add_row(rows, bug.bug, protection.breaks, "swarm", protection.says)
     for log_bug in LOG_BUGS.values():
         protection = log_bug.protection
-        add_row(rows, log_bug.bug, protection.breaks, "log machine", "", protection.says)
+        add_row(rows, log_bug.bug, protection.breaks, "log machine", protection.says)
     output.say(rows)
     output.emit(
         {
-            "bugs": [
-                {
-                    "bug": bug.bug,
-                    "breaks": bug.protection.breaks,
-                    "anomalies": sorted(bug.anomalies),
-                    "protection": bug.protection.name,
-                    "says": bug.protection.says,
-                    "profile": bug.profile,
-                    "family": bug.family,
-                    "found_by": "swarm",
-                }
-                for bug in BUGS.values()
-            ],
-            "log_bugs": [
-                {
-                    "bug": bug.bug,
-                    "breaks": bug.protection.breaks,
-                    "protection": bug.protection.name,
-                    "says": bug.protection.says,
-                    "story": " ".join(bug.story.split()),
-                    "found_by": "log machine",
-                }
-                for bug in LOG_BUGS.values()
-            ],
+            "bugs": [_swarm_bug(bug) for bug in BUGS.values()],
+            "log_bugs": [_log_bug(bug) for bug in LOG_BUGS.values()],
         }
     )
     return ExitCode.NOTHING_FOUND
+
+
+@command.command("show", short_help="All there is to say of one.")
+@click.argument("bug", metavar="ID")
+@json_option
+def show_bug(bug: str, as_json: bool) -> ExitCode:
+    """Show one planted bug: what is missing, what that breaks, what happens then, how it shows, how to see it.
+
+    \b
+    Examples
+      fencepost bugs show KIP-101
+      fencepost bugs show KAFKA-6975 --json
+    """
+    from fencepost.campaign.bugs import BUGS
+    from fencepost.campaign.bugs.storage import LOG_BUGS
+
+    _check_ids((bug,))
+    output = Output(as_json)
+    known = _log_bug(LOG_BUGS[bug]) if bug in LOG_BUGS else {}
+    if bug in BUGS:
+        both = {"found_by": "swarm and log machine"} if known else {}
+        known = _swarm_bug(BUGS[bug]) | both
+    hunt = f"fencepost bugs hunt {bug}"
+    rows = table("", "")
+    for name, value in {"bug": bug, **known, "measure it": hunt}.items():
+        words = ", ".join(value) if isinstance(value, list) else value
+        add_row(rows, name.replace("_", " "), words)
+    output.say(rows)
+    output.emit({**known, "hunt": hunt})
+    return ExitCode.NOTHING_FOUND
+
+
+def _swarm_bug(bug: "PlantedBug") -> dict[str, Any]:
+    return {
+        "bug": bug.bug,
+        "breaks": bug.protection.breaks,
+        "protection": bug.protection.name,
+        "says": bug.protection.says,
+        "story": _story(bug.part),
+        "anomalies": sorted(bug.anomalies),
+        "profile": bug.profile,
+        "family": bug.family,
+        "found_by": "swarm",
+    }
+
+
+def _log_bug(bug: "LogBug") -> dict[str, Any]:
+    return {
+        "bug": bug.bug,
+        "breaks": bug.protection.breaks,
+        "protection": bug.protection.name,
+        "says": bug.protection.says,
+        "story": _story(bug.part),
+        "found_by": "log machine",
+    }
+
+
+def _story(part: type) -> str:
+    """What happened, in the words of the part that is planted."""
+    return " ".join((part.__doc__ or "").split())
 
 
 @command.command("hunt", short_help="Measure how many seeds each takes.")
@@ -132,6 +180,11 @@ def hunt(
     """Hunt planted bugs, and measure how many seeds of the general swarm the first finding takes, or how many examples of the log machine.
 
     No scenario is scripted for a bug: seeds and examples are those of any campaign. With --out the record survives a Ctrl-C.
+
+    \b
+    Examples
+      fencepost bugs hunt KIP-101 --seeds 200
+      fencepost bugs hunt --ranges 3 --out out/bugs --json
     """
     output = Output(as_json)
     _check_ids(bugs)
@@ -163,7 +216,7 @@ def _check_ids(bugs: tuple[str, ...]) -> None:
         if bug not in known:
             raise FencepostError(
                 expected=f"one of {', '.join(sorted(known))}",
-                seen=bug,
+                seen=unknown_name(bug, known),
                 where="planted bugs",
                 hint="`fencepost bugs list` shows them",
             )

@@ -10,6 +10,7 @@ import rich_click as click
 
 from fencepost.console.files import read_bytes
 from fencepost.console.options import (
+    Named,
     SeedRange,
     bug_option,
     checks_option,
@@ -74,7 +75,7 @@ MOST_NAMED = 5
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
 @click.option(
     "--engine",
-    type=click.Choice(["local", "spark"]),
+    type=Named(["local", "spark"]),
     default="local",
     show_default=True,
     help="Worker processes here (--jobs), or the executors of Spark (--master).",

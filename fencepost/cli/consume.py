@@ -16,6 +16,7 @@ from fencepost.cli.client.clients import (
     user_option,
 )
 from fencepost.cli.client.consumers import Alone, Lines, Member, nameable
+from fencepost.console.options import Named
 from fencepost.console.output import Output
 from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode
@@ -31,7 +32,7 @@ from fencepost.traces.errors import ExitCode
 @click.option("--group", metavar="G", help="As a member of this consumer group.")
 @click.option(
     "--commit",
-    type=click.Choice(["auto", "sync", "none"]),
+    type=Named(["auto", "sync", "none"]),
     default="auto",
     show_default=True,
     help="Of a group's member: every 5 s and at the end, after each poll, or never.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from attrs import define, evolve, field
 
-from fencepost.console.options import json_option
+from fencepost.console.options import Named, json_option
 from fencepost.console.output import Bar, Output
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError
 from fencepost.traces.trace import Trace
@@ -158,7 +158,7 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
 )
 @click.option(
     "--to",
-    type=click.Choice([PARQUET, JSONL]),
+    type=Named([PARQUET, JSONL]),
     help="What to write. [default: jsonl for a name that ends so, otherwise parquet]",
 )
 @click.option(

@@ -34,7 +34,13 @@ def command() -> None:
 @cluster_options
 @json_option
 def preferred(file: Path | None, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
-    """Let the preferred replica, the first of each partition's, lead again, where it is alive and in sync; others stay as they are."""
+    """Let the preferred replica, the first of each partition's, lead again, where it is alive and in sync; others stay as they are.
+
+    \b
+    Examples
+      fencepost elect preferred
+      fencepost elect preferred --path-to-json-file some.json --json
+    """
     from fencepost.impl.admin.preferred import decode_partitions, elect_preferred
 
     where = str(file) if file else "elect preferred"

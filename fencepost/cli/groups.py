@@ -47,7 +47,12 @@ def command() -> None:
 @directory_option
 @json_option
 def list_groups(directory: Path, as_json: bool) -> ExitCode:
-    """Ask every broker for the groups that it coordinates."""
+    """Ask every broker for the groups that it coordinates.
+
+    \b
+    Examples
+      fencepost groups list
+    """
     output = Output(as_json)
     found = _with_admin(directory, lambda admin: admin.list_groups())
     rows = table("group", "state", "protocol", ">coordinator")
@@ -63,7 +68,13 @@ def list_groups(directory: Path, as_json: bool) -> ExitCode:
 @directory_option
 @json_option
 def describe(group: str, directory: Path, as_json: bool) -> ExitCode:
-    """Print the state and generation of GROUP, and for each partition who has it, what is committed, where the log ends, and the lag between."""
+    """Print the state and generation of GROUP, and for each partition who has it, what is committed, where the log ends, and the lag between.
+
+    \b
+    Examples
+      fencepost groups describe billing
+      fencepost groups describe billing --json
+    """
     output = Output(as_json)
     told = _with_admin(directory, lambda admin: admin.describe(group))
     members = f"{len(told.members)} {'member' if len(told.members) == 1 else 'members'}"
@@ -105,7 +116,15 @@ def reset_offsets(
     directory: Path,
     as_json: bool,
 ) -> ExitCode:
-    """Commit other offsets for GROUP, which must have no members. Shows what would change, and changes it with --execute."""
+    """Commit other offsets for GROUP, which must have no members. Shows what would change, and changes it with --execute.
+
+    \b
+    Examples
+      # what would change; then do it
+      fencepost groups reset-offsets billing --topic orders --to-earliest
+      fencepost groups reset-offsets billing --topic orders --to-earliest --execute
+      fencepost groups reset-offsets billing --topic orders --partition 0 --shift-by -10
+    """
     chosen = [to_earliest, to_latest, to_offset is not None, shift_by is not None]
     if sum(chosen) != 1:
         raise click.UsageError("expected one of --to-earliest, --to-latest, --to-offset and --shift-by")

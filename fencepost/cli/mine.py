@@ -11,6 +11,7 @@ from fencepost.cli.model.parameters import parameter_options, parameters_of
 from fencepost.console.options import Decorator, checks_option, json_option, out_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode
+from fencepost.traces.names import unknown_name
 
 if TYPE_CHECKING:
     from fencepost.mining.model_check import ModelQuestion
@@ -163,7 +164,9 @@ def _known_format(format: str) -> str:
     from fencepost.mining.inputs.traces import FORMATS
 
     if format not in FORMATS:
-        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
+        raise click.UsageError(
+            f"expected --format out of {', '.join(FORMATS)}, saw {unknown_name(format, FORMATS)}"
+        )
     return format
 
 
@@ -188,7 +191,7 @@ def mine_with_bar(
     with output.progress("tasks", 1) as bar:
 
         def progress(done: int, total: int) -> None:
-            bar.progress.update(bar.task, completed=done, total=total)
+            bar.to(done, total=total)
 
         try:
             return mine(

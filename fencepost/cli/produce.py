@@ -24,7 +24,7 @@ from fencepost.cli.client.clients import (
     target,
     user_option,
 )
-from fencepost.console.options import json_option
+from fencepost.console.options import Named, json_option
 from fencepost.console.output import Output
 from fencepost.report.commands import check_traces
 from fencepost.traces.errors import ExitCode, FencepostError
@@ -70,13 +70,13 @@ class Options:
 @click.option("--key-separator", metavar="TEXT", help="What stands before it in a line is the record's key.")
 @click.option(
     "--partitioner",
-    type=click.Choice(["key_hash", "sticky", "round_robin", "random"]),
+    type=Named(["key_hash", "sticky", "round_robin", "random"]),
     default="key_hash",
     show_default=True,
     help="Who chooses the partition. key_hash: as Kafka's clients; without a key as sticky.",
 )
 @partition_option
-@click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
+@click.option("--acks", type=Named(list(ACKS)), default="all", show_default=True)
 @click.option(
     "--idempotent/--no-idempotent",
     default=None,
@@ -86,7 +86,7 @@ class Options:
 @click.option("--batch-bytes", type=click.IntRange(1, 10_000_000), default=16_384, show_default=True)
 @click.option(
     "--compression",
-    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    type=Named(["none", "gzip", "snappy", "lz4", "zstd"]),
     default="none",
     show_default=True,
 )

@@ -20,6 +20,7 @@ from fencepost.console.options import (
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_plan, replay_seed, replay_stored
 from fencepost.traces.errors import ExitCode, FencepostError, TraceError, strongest
+from fencepost.traces.names import did_you_mean
 from fencepost.traces.plan import Plan
 from fencepost.traces.trace import Trace
 
@@ -295,9 +296,10 @@ def headed_by(findings: list[Finding], anomaly: str, *, where: str) -> list[Find
     none of it."""
     chosen = [finding for finding in findings if finding.anomaly == anomaly]
     if anomaly and not chosen:
+        shown = list(dict.fromkeys(finding.anomaly for finding in findings))
         raise FencepostError(
             expected=f"a run that shows {anomaly}",
-            seen=", ".join(dict.fromkeys(finding.anomaly for finding in findings)) or "no finding",
+            seen=(", ".join(shown) or "no finding") + did_you_mean(anomaly, shown),
             where=where,
         )
     return chosen + [finding for finding in findings if finding.anomaly != anomaly]

@@ -129,7 +129,12 @@ def create(
 @cluster_options
 @json_option
 def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
-    """Mark a topic for deletion. Its replicas go as soon as their brokers run, and no reassignment is in progress for it."""
+    """Mark a topic for deletion. Its replicas go as soon as their brokers run, and no reassignment is in progress for it.
+
+    \b
+    Examples
+      fencepost topics delete orders
+    """
     from fencepost.impl.admin.topics import delete_topic
 
     with connected(zookeeper, directory) as session:
@@ -144,7 +149,13 @@ def delete(topic: str, zookeeper: str | None, directory: Path, as_json: bool) ->
 @cluster_options
 @json_option
 def list_topics(zookeeper: str | None, directory: Path, as_json: bool) -> ExitCode:
-    """Print the names of all topics, one to a line."""
+    """Print the names of all topics, one to a line.
+
+    \b
+    Examples
+      fencepost topics list
+      fencepost topics list --json
+    """
     from fencepost.impl.admin.cluster import read_cluster
 
     with connected(zookeeper, directory) as session:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from fencepost.console.options import out_option
 from fencepost.console.output import Output, add_row, table
@@ -91,19 +90,12 @@ def command(
     from fencepost.mining.watch.watch import watch
 
     output = Output(as_json)
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        console=output.errors,
-        transient=True,
-        disable=not output.errors.is_terminal,
-    ) as progress:
-        line = progress.add_task(f"watching {folder}; Spark starts", total=None)
+    with output.progress(f"watching {folder}") as bar:
+        bar.to(0, "Spark starts")
 
         def tell(batch: "MicroBatch", watched: "Watched") -> None:
             _tell(batch, output)
-            progress.update(line, description=_progress(watched))
+            bar.to(0, _progress(watched))
             output.emit({"type": "progress", **watched.to_row()})
 
         watched = watch(

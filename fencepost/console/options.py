@@ -10,6 +10,7 @@ import rich_click as click
 from fencepost.report.commands import replay_plan as replay_plan
 from fencepost.report.commands import replay_seed as replay_seed
 from fencepost.report.commands import shrink_stored as shrink_stored
+from fencepost.traces.names import unknown_name
 
 LARGEST_SEED = 2**63 - 1
 """Seeds are trace ids, and those are 64-bit columns."""
@@ -33,6 +34,17 @@ class SeedRange(click.ParamType[range]):
         if stop > LARGEST_SEED:
             self.fail(f"expected seeds below {LARGEST_SEED}, saw {value!r}", param, ctx)
         return range(start, stop)
+
+
+class Named(click.Choice[str]):
+    """One of these names; another one is answered with those that may be meant."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name, as it is."""
+        if str(value) not in self.choices:
+            known = ", ".join(self.choices)
+            self.fail(f"expected one of {known}, saw {unknown_name(str(value), self.choices)}", param, ctx)
+        return str(value)
 
 
 def split_names(value: str | None) -> tuple[str, ...] | None:

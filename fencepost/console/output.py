@@ -8,18 +8,32 @@ With --json standard output carries one JSON object and nothing else; what a per
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import msgspec
 from attrs import define, field
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
+from fencepost.console.heartbeat import heartbeat
+from fencepost.console.tables import add_row as add_row
+from fencepost.console.tables import fitted
+from fencepost.console.tables import table as table
+
 PIPE_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe, where there is no terminal to ask."""
+"""Columns of a table that goes to a file or a pipe, where neither a terminal nor COLUMNS says how many."""
 
 
 class _PatientConsole(Console):
@@ -33,7 +47,8 @@ class _PatientConsole(Console):
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPE_WIDTH
+    told = os.environ.get("COLUMNS", "").isdecimal() or stream.isatty()
+    width = None if told else PIPE_WIDTH
     return _PatientConsole(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
@@ -53,7 +68,8 @@ class Output:
     def say(self, *parts: "Text | Table | str") -> None:
         """A result for a person; long lines are left to the terminal to wrap."""
         for part in parts:
-            self.people.print(part, soft_wrap=not isinstance(part, Table))
+            shown = fitted(part, self.people) if isinstance(part, Table) else part
+            self.people.print(shown, soft_wrap=not isinstance(shown, Table))
 
     def note(self, text: str) -> None:
         """Something beside the result: what goes on, what to do next."""
@@ -62,6 +78,7 @@ class Output:
     def emit(self, value: dict[str, Any]) -> None:
         """The one JSON object of --json; nothing without it."""
         if self.json:
+            said.objects += 1
             try:
                 sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
                 sys.stdout.flush()
@@ -69,19 +86,37 @@ class Output:
                 self._results.on_broken_pipe()
 
     @contextmanager
-    def progress(self, what: str, total: int) -> Iterator["Bar"]:
-        """A progress bar on a terminal; silent in a pipe."""
+    def progress(self, what: str, total: int | None = None) -> Iterator["Bar"]:
+        """A progress bar on a terminal; in a pipe a line every half minute. total: None where nobody knows."""
+        terminal = self.errors.is_terminal
+        counted = (BarColumn(), MofNCompleteColumn()) if total is not None else (SpinnerColumn(),)
+        left = TimeRemainingColumn() if total is not None else TimeElapsedColumn()
         with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[extra]}"),
-            TimeRemainingColumn(),
+            *(TextColumn("{task.description}"), *counted, TextColumn("{task.fields[extra]}"), left),
             console=self.errors,
             transient=True,
-            disable=not self.errors.is_terminal,
+            disable=not terminal,
         ) as progress:
-            yield Bar(progress, progress.add_task(what, total=total, extra=""))
+            bar = Bar(progress, progress.add_task(what, total=total, extra=""))
+            said.bars += 1
+            try:
+                with nullcontext() if terminal else heartbeat(lambda seconds: self.note(bar.said(seconds))):
+                    yield bar
+            finally:
+                said.bars -= 1
+
+
+@define
+class Said:
+    """What this process has said."""
+
+    objects: int = 0
+    """JSON objects of --json. An exit with none of them gets one that says why (cli/__init__.py)."""
+    bars: int = 0
+    """Progress bars under way; each reports by itself."""
+
+
+said = Said()
 
 
 @define
@@ -91,23 +126,13 @@ class Bar:
     progress: Progress
     task: TaskID
 
-    def to(self, done: int, extra: str = "") -> None:
-        """How far it is."""
-        self.progress.update(self.task, completed=done, extra=extra)
+    def to(self, done: int, extra: str = "", *, total: int | None = None) -> None:
+        """How far it is. total: where it is known only now."""
+        self.progress.update(self.task, total=total, completed=done, extra=extra)
 
-
-def table(*columns: str, title: str | None = None) -> Table:
-    """A plain table; a column whose name starts with > is aligned to the right."""
-    made = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
-    for column in columns:
-        made.add_column(
-            Text(column.lstrip(">")), justify="right" if column.startswith(">") else "left", overflow="fold"
-        )
-    return made
-
-
-def add_row(to: Table, *cells: object, style: str = "") -> None:
-    """A row of plain cells: nothing in them is taken for markup."""
-    to.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells), style=style)
+    def said(self, seconds: float) -> str:
+        """How far it is, in a line."""
+        (task,) = (one for one in self.progress.tasks if one.id == self.task)
+        count = "" if task.total is None else f": {task.completed:g} of {task.total:g}"
+        extra = f", {task.fields['extra']}" if task.fields["extra"] else ""
+        return f"{task.description}{count}{extra}, after {seconds:.0f} s"

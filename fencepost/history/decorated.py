@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 
 Target = TypeVar("Target", bound=Callable[..., Any])
 
@@ -30,7 +31,7 @@ def check_parameters(signature: inspect.Signature, *names: str | tuple[str, ...]
         if one not in signature.parameters:
             raise FencepostError(
                 expected=f"one of the parameters {', '.join(signature.parameters) or '(there are none)'}",
-                seen=repr(one),
+                seen=unknown_name(one, signature.parameters),
                 where="a recorded function",
             )
 

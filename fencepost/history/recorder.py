@@ -25,6 +25,7 @@ from fencepost import __version__
 from fencepost.history.decorated import Target, check_parameters, wrapped
 from fencepost.history.together import CLIENT, TIMEOUT_S, together
 from fencepost.traces.errors import FencepostError, TraceError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -350,7 +351,7 @@ def function_named(name: str) -> Function:
     except ValueError:
         raise FencepostError(
             expected=f"one of {', '.join(Function)}",
-            seen=repr(name),
+            seen=unknown_name(name, Function),
             where="the function of a recorded operation",
             hint="docs/models.md says which functions each model has",
         ) from None

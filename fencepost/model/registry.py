@@ -12,6 +12,7 @@ from attrs import fields, frozen
 from fencepost.model.explore.slotted import SlottedSystem
 from fencepost.model.tla.variants import Row
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.protections import BY_BUG
 
 NAMES: Mapping[str, str] = {
@@ -67,7 +68,9 @@ def shipped(name: str) -> Model:
     known = {"replication": _replication, "controller": _controller, "group": _group}
     if name not in known:
         raise FencepostError(
-            expected=f"a shipped model: {', '.join(NAMES)}", seen=name, where="the name of a model"
+            expected=f"a shipped model: {', '.join(NAMES)}",
+            seen=unknown_name(name, NAMES),
+            where="the name of a model",
         )
     return known[name]()
 

@@ -15,6 +15,7 @@ import msgspec
 
 from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import PlanError
+from fencepost.traces.names import did_you_mean
 from fencepost.traces.plan import Plan
 
 HINT = "docs/plans.md lists every field with its bounds"
@@ -146,7 +147,11 @@ def _read_object(kind: Callable[..., Any], data: Any, path: str) -> Any:
     values: dict[str, Any] = {}
     for name, value in data.items():
         if name not in fields:
-            raise _refuse(f"{path}.{name}", "one of the fields " + ", ".join(fields), "an unknown field")
+            raise _refuse(
+                f"{path}.{name}",
+                "one of the fields " + ", ".join(fields),
+                f"an unknown field{did_you_mean(name, fields)}",
+            )
         field_type, bounds, _ = fields[name]
         values[name] = _read(field_type, value, f"{path}.{name}")
         expected = bounds.expectation(values[name])

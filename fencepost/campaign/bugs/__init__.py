@@ -29,6 +29,7 @@ from fencepost.campaign.bugs.replication import (
 from fencepost.campaign.bugs.storage import appending, removing
 from fencepost.impl.broker.parts import Parts
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.protections import BY_BUG, Protection
 
 
@@ -171,7 +172,7 @@ def parts_with(bugs: tuple[str, ...]) -> Parts:
         if planted is None:
             raise FencepostError(
                 expected=f"one of {', '.join(sorted(BUGS))}",
-                seen=bug,
+                seen=unknown_name(bug, BUGS),
                 where="planted bugs",
                 hint="`fencepost bugs list` shows them",
             )

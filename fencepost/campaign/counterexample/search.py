@@ -17,6 +17,7 @@ from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.plan import Plan
 from fencepost.traces.protections import BY_BUG, BY_NAME, Protection
 
@@ -57,7 +58,7 @@ def protection_of(name: str) -> Protection:
         plantable = [f"{BY_BUG[bug].name} ({bug})" for bug in BUGS]
         raise FencepostError(
             expected=f"a protection that a planted bug misses: {', '.join(plantable)}",
-            seen=name,
+            seen=unknown_name(name, (*(BY_BUG[bug].name for bug in BUGS), *BUGS)),
             where="drop",
         )
     return protection

@@ -23,6 +23,7 @@ from fencepost.checkers.judges import DEFAULT_CHECKS
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.traces.errors import FencepostError, PlanError
 from fencepost.traces.events import Name
+from fencepost.traces.names import unknown_name
 from fencepost.traces.operations import Operation
 from fencepost.traces.plan import Fault, Plan, PlannedOperation
 from fencepost.traces.trace import Trace
@@ -157,7 +158,7 @@ class SimulatedCluster:
         if kind not in FAULTS:
             raise PlanError(
                 expected=f"one of {', '.join(FAULTS)}",
-                seen=repr(kind),
+                seen=unknown_name(kind, FAULTS),
                 where="a fault of a simulated cluster",
             )
         if FAULTS[kind].on == "broker":

@@ -19,6 +19,7 @@ from fencepost.campaign.swarm.bounds import (
 )
 from fencepost.campaign.swarm.mark_weights import with_mark_weights
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 
 ELECTIONS = Profile(
     says="quick elections: short sessions, brokers far apart, faults within round trips of each other that mostly hit leaders",
@@ -206,7 +207,7 @@ def profile_named(name: str, faults: tuple[str, ...] = ()) -> Profile:
     if profile is None:
         raise FencepostError(
             expected=f"one of {', '.join(sorted(PROFILES))}",
-            seen=base,
+            seen=unknown_name(base, PROFILES),
             where="swarm profile",
             hint="docs/plans.md describes them",
         )
@@ -223,7 +224,7 @@ def _with_kinds(profile: Profile, faults: tuple[str, ...]) -> Profile:
         if kind not in FAULTS:
             raise FencepostError(
                 expected=f"kinds out of {', '.join(FAULTS)}",
-                seen=kind,
+                seen=unknown_name(kind, FAULTS),
                 where="kinds of fault",
                 hint="`fencepost campaign --list-faults` shows them",
             )

@@ -11,6 +11,7 @@ import numpy as np
 from fencepost.checkers.log.appends_and_reads import LogColumns
 from fencepost.checkers.operation_columns import NEVER, Array
 from fencepost.traces.errors import TraceError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.trace import Claims
 
 
@@ -45,7 +46,9 @@ def rules_of(columns: LogColumns, profile: str | None = None) -> Rules:
     """
     if profile is not None and profile not in PROFILES:
         raise TraceError(
-            expected=f"one of {', '.join(PROFILES)}", seen=profile, where="profile of the log check"
+            expected=f"one of {', '.join(PROFILES)}",
+            seen=unknown_name(profile, PROFILES),
+            where="profile of the log check",
         )
     claims = [trace.claims for trace in columns.traces]
     profiles = np.array([PROFILES.get(profile or claim.check, Profile.DEFAULT) for claim in claims], np.int8)

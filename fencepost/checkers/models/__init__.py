@@ -15,6 +15,7 @@ from fencepost.checkers.models.maps import Map
 from fencepost.checkers.models.queues import AtLeastOnceQueue, UnorderedQueue
 from fencepost.checkers.models.registers import CasRegister, KeyValue, Register
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 
 __all__ = ["IMPOSSIBLE", "MODELS", "UNHEARD", "Call", "Model", "model_named"]
 
@@ -37,7 +38,9 @@ def model_named(name: str, parameters: Mapping[str, Any] | None = None, *, where
     cls = _imported(name, where) if ":" in name else MODELS.get(name)
     if cls is None:
         raise FencepostError(
-            expected=f"a model out of {', '.join(MODELS)}, or module:Class", seen=repr(name), where=where
+            expected=f"a model out of {', '.join(MODELS)}, or module:Class",
+            seen=unknown_name(name, MODELS),
+            where=where,
         )
     try:
         return cls(**parameters or {})

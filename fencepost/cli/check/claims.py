@@ -18,6 +18,7 @@ from attrs import evolve, frozen
 
 from fencepost.console.options import Decorator
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.trace import Claims, LossRange, Trace
 
 LARGEST_FILE = 1 << 20
@@ -177,7 +178,9 @@ def _read(path: Path) -> dict[str, Any]:
     unknown = sorted(set(stated) - {*known, "topics"})
     if unknown:
         raise FencepostError(
-            expected=f"claims out of {', '.join(known)}, topics", seen=repr(unknown[0]), where=where
+            expected=f"claims out of {', '.join(known)}, topics",
+            seen=unknown_name(unknown[0], [*known, "topics"]),
+            where=where,
         )
     topics = stated.get("topics", {})
     if not isinstance(topics, dict) or not all(isinstance(one, dict) for one in topics.values()):
@@ -207,7 +210,9 @@ def _check_loss(loss: list[dict[str, Any]], where: str) -> None:
     unknown = sorted({name for one in loss for name in one} - known)
     if unknown:
         raise FencepostError(
-            expected=f"ranges of loss with {', '.join(sorted(known))}", seen=repr(unknown[0]), where=where
+            expected=f"ranges of loss with {', '.join(sorted(known))}",
+            seen=unknown_name(unknown[0], [*known, "topics"]),
+            where=where,
         )
 
 
@@ -230,7 +235,9 @@ def _setting(text: str) -> tuple[str, str, str]:
 def _checked(name: str, value: str, where: str) -> str:
     if name not in SETTINGS:
         raise FencepostError(
-            expected=f"a topic setting out of {', '.join(SETTINGS)}", seen=repr(name), where=where
+            expected=f"a topic setting out of {', '.join(SETTINGS)}",
+            seen=unknown_name(name, SETTINGS),
+            where=where,
         )
     if name == CLEANUP:
         policies = [policy.strip() for policy in value.split(",")]

@@ -17,6 +17,7 @@ from fencepost.console.options import checks_option, jobs_option, json_option, s
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_stored, show_stored
 from fencepost.traces.errors import ExitCode, strongest
+from fencepost.traces.names import unknown_name
 
 if TYPE_CHECKING:
     from fencepost.cli.check.work import Judgement, Question
@@ -130,7 +131,9 @@ def command(
 
     output = Output(as_json)
     if format is not None and format not in FORMATS:
-        raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
+        raise click.UsageError(
+            f"expected --format out of {', '.join(FORMATS)}, saw {unknown_name(format, FORMATS)}"
+        )
     outside = outside_claims(
         claims_file=claims_file,
         allow_duplicates=allow_duplicates,

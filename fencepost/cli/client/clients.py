@@ -14,6 +14,7 @@ from attrs import frozen
 
 from fencepost.console.options import Decorator
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 
 if TYPE_CHECKING:
     from fencepost.impl.runtime.addresses import Address
@@ -139,7 +140,7 @@ def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
 def _no_topic(topic: str, names: Sequence[str], where: str) -> FencepostError:
     return FencepostError(
         expected=f"one of the topics {', '.join(names)}" if names else "a topic of this cluster",
-        seen=topic if names else f"{topic}, and no topic at all",
+        seen=unknown_name(topic, names) if names else f"{topic}, and no topic at all",
         where=where,
         hint="`fencepost topics create` makes one",
     )

@@ -130,6 +130,13 @@ def up(
     """Start ZooKeeper and the brokers, each a process of its own, and print their state once they are healthy.
 
     Ctrl-C ends all of them, and so does any error on the way; no process is left behind.
+
+    \b
+    Examples
+      fencepost cluster up --brokers 3
+      # for scripts: come back when it is healthy
+      fencepost cluster up --detach --json
+      fencepost cluster up --embedded --kafka-port 9092
     """
     from fencepost.systems.processes import ProcessCluster
     from fencepost.traces.plan import ClusterOptions, GroupOptions
@@ -243,7 +250,13 @@ def _closing_terminal_interrupts() -> Iterator[None]:
 @directory_option
 @json_option
 def status(directory: Path, as_json: bool) -> ExitCode:
-    """Print the state of every process, and what ZooKeeper says of it. Exit code 1 if the cluster is not healthy."""
+    """Print the state of every process, and what ZooKeeper says of it. Exit code 1 if the cluster is not healthy.
+
+    \b
+    Examples
+      fencepost cluster status
+      fencepost cluster status --json
+    """
     seen = _load(directory).status()
     _tell(Output(as_json), seen)
     return ExitCode.NOTHING_FOUND if seen.healthy else ExitCode.FINDINGS
@@ -252,58 +265,91 @@ def status(directory: Path, as_json: bool) -> ExitCode:
 @command.command("stop", short_help="End every process, or one broker by a controlled shutdown.")
 @click.argument("broker", type=click.IntRange(1), metavar="[BROKER]", required=False)
 @directory_option
-def stop(broker: int | None, directory: Path) -> ExitCode:
+@json_option
+def stop(broker: int | None, directory: Path, as_json: bool) -> ExitCode:
     """End the brokers, then the ZooKeeper server that was started with them. The data stays.
 
     With a BROKER: ask that one to stop (SIGTERM). The controller takes its leaders away first, then it closes its logs and ends.
+
+    \b
+    Examples
+      fencepost cluster stop
+      # one broker; its leaders move away first
+      fencepost cluster stop 3
     """
     cluster = _load(directory)
     if broker is not None:
         cluster.shut_down(broker)
-        return _wait(cluster, broker, "dead")
+        return _wait(cluster, broker, "dead", Output(as_json))
     cluster.stop()
-    Output().say("stopped")
+    output = Output(as_json)
+    output.say("stopped")
+    output.emit({"stopped": True, "exit_code": 0})
     return ExitCode.NOTHING_FOUND
 
 
 @command.command("kill", short_help="End a broker as a crash does.")
 @broker_argument
 @directory_option
-def kill(broker: int, directory: Path) -> ExitCode:
-    """SIGKILL: nothing is closed, and ZooKeeper notices after the session time-out."""
+@json_option
+def kill(broker: int, directory: Path, as_json: bool) -> ExitCode:
+    """SIGKILL: nothing is closed, and ZooKeeper notices after the session time-out.
+
+    \b
+    Examples
+      fencepost cluster kill 2
+    """
     cluster = _load(directory)
     cluster.kill(broker)
-    return _wait(cluster, broker, "dead")
+    return _wait(cluster, broker, "dead", Output(as_json))
 
 
 @command.command("start", short_help="Start a dead broker again, on its files.")
 @broker_argument
 @directory_option
-def start(broker: int, directory: Path) -> ExitCode:
-    """Start the process of a broker that was killed or has halted."""
+@json_option
+def start(broker: int, directory: Path, as_json: bool) -> ExitCode:
+    """Start the process of a broker that was killed or has halted.
+
+    \b
+    Examples
+      fencepost cluster start 2
+    """
     cluster = _load(directory)
     cluster.start(broker)
-    return _wait(cluster, broker, "running")
+    return _wait(cluster, broker, "running", Output(as_json))
 
 
 @command.command("pause", short_help="Let a broker stand still.")
 @broker_argument
 @directory_option
-def pause(broker: int, directory: Path) -> ExitCode:
-    """SIGSTOP: like a long garbage collection. After the session time-out the others go on without it."""
+@json_option
+def pause(broker: int, directory: Path, as_json: bool) -> ExitCode:
+    """SIGSTOP: like a long garbage collection. After the session time-out the others go on without it.
+
+    \b
+    Examples
+      fencepost cluster pause 2
+    """
     cluster = _load(directory)
     cluster.pause(broker)
-    return _wait(cluster, broker, "paused")
+    return _wait(cluster, broker, "paused", Output(as_json))
 
 
 @command.command("resume", short_help="Let a paused broker go on.")
 @broker_argument
 @directory_option
-def resume(broker: int, directory: Path) -> ExitCode:
-    """SIGCONT: it wakes up with what it believed when it fell asleep."""
+@json_option
+def resume(broker: int, directory: Path, as_json: bool) -> ExitCode:
+    """SIGCONT: it wakes up with what it believed when it fell asleep.
+
+    \b
+    Examples
+      fencepost cluster resume 2
+    """
     cluster = _load(directory)
     cluster.resume(broker)
-    return _wait(cluster, broker, "running")
+    return _wait(cluster, broker, "running", Output(as_json))
 
 
 def _load(directory: Path) -> "ProcessCluster":
@@ -312,10 +358,11 @@ def _load(directory: Path) -> "ProcessCluster":
     return ProcessCluster.load(directory)
 
 
-def _wait(cluster: "ProcessCluster", broker: int, process: str) -> ExitCode:
+def _wait(cluster: "ProcessCluster", broker: int, process: str, output: Output) -> ExitCode:
     """Wait until the process is in this state, and say so."""
     cluster.wait_for_process(broker, process, SOON_S)
-    Output().say(f"broker {broker} is {process}")
+    output.say(f"broker {broker} is {process}")
+    output.emit({"broker": broker, "process": process, "exit_code": 0})
     return ExitCode.NOTHING_FOUND
 
 

@@ -10,10 +10,11 @@ import rich_click as click
 
 from fencepost.cli.model.results import bounds_of, explored, note_unreached, stays_possible_told
 from fencepost.cli.tlc.command import assignments
-from fencepost.console.options import json_option
+from fencepost.console.options import Named, json_option
 from fencepost.console.output import Output, add_row, table
 from fencepost.model.registry import NAMES, Model, shipped
 from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.names import unknown_name
 
 if TYPE_CHECKING:
     from fencepost.model.explore import SlottedSystem
@@ -35,7 +36,12 @@ def command() -> None:
 @command.command("list", short_help="The models, their constants and protections.")
 @json_option
 def list_command(as_json: bool) -> ExitCode:
-    """The models, their constants with what they are by default, and the protections that can be dropped."""
+    """The models, their constants with what they are by default, and the protections that can be dropped.
+
+    \b
+    Examples
+      fencepost model list
+    """
     from fencepost.traces.protections import PROTECTIONS
 
     output = Output(as_json)
@@ -66,7 +72,7 @@ def list_command(as_json: bool) -> ExitCode:
 
 
 @command.command("explore", short_help="Visit every reachable state of a model.")
-@click.argument("name", type=click.Choice(list(NAMES)))
+@click.argument("name", type=Named(list(NAMES)))
 @click.option(
     "--constant",
     "constants",
@@ -170,7 +176,7 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
     if unknown:
         raise FencepostError(
             expected=f"an invariant of {', '.join(model.invariants)}",
-            seen=", ".join(unknown),
+            seen=", ".join(unknown_name(one, model.invariants) for one in unknown),
             where="--check",
         )
     system = model.system(bounds, checks or model.invariants)
@@ -186,10 +192,10 @@ def _system(model: Model, bounds: Any, checks: tuple[str, ...], *, eventually: b
 
 @command.command("matrix", short_help="The explorer and TLC on every variant, side by side.")
 @click.option(
-    "--model", "name", type=click.Choice(list(NAMES)), default="replication", show_default=True, help="Which one."
+    "--model", "name", type=Named(list(NAMES)), default="replication", show_default=True, help="Which one."
 )  # fmt: skip
 @click.option(
-    "--size", type=click.Choice(["small", "medium"]), default="small", show_default=True,
+    "--size", type=Named(["small", "medium"]), default="small", show_default=True,
     help="small: a few minutes, all states counted. medium: about a million states each.",
 )  # fmt: skip
 @click.option(

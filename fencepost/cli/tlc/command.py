@@ -8,11 +8,12 @@ import rich_click as click
 from fencepost.cli.tlc.conform import conform_command
 from fencepost.cli.tlc.to_plan import to_plan_command
 from fencepost.cli.tlc.words import progress_words, tell, tell_toolbox
-from fencepost.console.options import Decorator, json_option
+from fencepost.console.options import Decorator, Named, json_option
 from fencepost.console.output import Output
 from fencepost.model.tla import MODULES, SIZES, Size, files_of
 from fencepost.model.tlc import RunLimits, RunOptions, Spec, Walks, check, simulate
 from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.names import unknown_name
 
 
 class Workers(click.ParamType[int]):
@@ -48,6 +49,9 @@ def _spec(spec: str, config: Path | None, size: Size, constants: tuple[str, ...]
     if spec in MODULES and not Path(spec).exists():
         module, shipped = files_of(spec, size)
         return Spec.at(module, config or shipped, assignments(constants))
+    if not Path(spec).suffix and not Path(spec).with_suffix(".tla").exists():
+        expected = f"a .tla or .cfg file, or one of {', '.join(MODULES)}"
+        raise FencepostError(expected=expected, seen=unknown_name(spec, MODULES), where="SPEC")
     return Spec.at(Path(spec), config, assignments(constants))
 
 
@@ -62,7 +66,7 @@ def _common(function: Any) -> Any:
         ),
         click.option(
             "--size",
-            type=click.Choice(SIZES),
+            type=Named(SIZES),
             default="small",
             show_default=True,
             help="Of a shipped specification: which of its configurations.",
@@ -165,8 +169,9 @@ def simulate_command(
     """Take random walks through the reachable states. Finding nothing proves nothing.
 
     \b
-    Example
-      fencepost tlc simulate --size large --walks 10000 --depth 60
+    Examples
+      fencepost tlc simulate Replication --walks 1000
+      fencepost tlc simulate --size large --walks 10000 --depth 60 --json
     """
     output = Output(as_json)
     meant, run_options = _spec(spec, config, size, constants), _options(**options)

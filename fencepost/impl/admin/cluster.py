@@ -15,6 +15,7 @@ from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED, JUTE_MAXBUFFER, REQUEST_BYTES, write_size
 from fencepost.impl.zookeeper.interface import Children, Create, Data, GetChildren, GetData, SetData
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.outcomes import ErrorCode
 
 Assignment = Mapping[int, tuple[int, ...]]
@@ -71,7 +72,7 @@ class ClusterTopics:
         if name not in self.topics:
             raise AdminError(
                 expected="a topic that exists",
-                seen=name,
+                seen=unknown_name(name, self.names),
                 where=where,
                 hint="fencepost topics list shows which do",
                 code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -17,6 +17,7 @@ from fencepost.impl.core.topic_config import ACCEPTED, SETTINGS, Setting
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.grouping import GROUPED
 from fencepost.impl.zookeeper.interface import Create, Data, Failed, GetData, Multi, SetData
+from fencepost.traces.names import unknown_name
 from fencepost.traces.outcomes import ErrorCode
 
 Change = Callable[[Mapping[str, str]], dict[str, str]]
@@ -53,7 +54,7 @@ def setting_of(topic: str, name: str) -> Setting:
         names = ", ".join(sorted(SETTINGS))
         raise AdminError(
             expected=f"one of the settings {names}",
-            seen=repr(name),
+            seen=unknown_name(name, (*SETTINGS, *ACCEPTED)),
             where=f"topic {topic}",
             code=ErrorCode.INVALID_CONFIG,
         )

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fencepost.mining.spark.interrupts import patient_interrupts
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAVA_MINIMUM = 17
@@ -153,23 +154,29 @@ def session(master: str | None = None, *, settings: Mapping[str, str] | None = N
 
     if master is None and not submitted():
         master = DEFAULT_MASTER
-    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder:
+    where = f"master {master or 'as it was submitted'}"
+    where = f"master {master or 'as it was submitted'}"
+    with tempfile.TemporaryDirectory(prefix="fencepost-spark-") as folder, patient_interrupts() as patience:
         log = Path(folder) / "jvm.log"
         builder = _builder(master, settings or {})
-        try:
+        started: list[Any] = []
+
+        def start() -> None:
             with _standard_error_to(log):
-                spark = builder.getOrCreate()
-        except Exception as error:
-            raise EnvironmentError_(
-                expected="Spark to start",
-                seen=_last_words(log, error),
-                where=f"master {master or 'as it was submitted'}",
-            ) from None
-        register(spark)
+                started.append(builder.getOrCreate())
+            register(started[0])
+
         try:
-            yield spark
+            try:
+                patience.to_the_end(start)
+            except Exception as error:
+                raise EnvironmentError_(
+                    expected="Spark to start", seen=_last_words(log, error), where=where
+                ) from None
+            yield started[0]
         finally:
-            spark.stop()
+            for spark in started:
+                spark.stop()
 
 
 def _last_words(log: Path, error: Exception) -> str:

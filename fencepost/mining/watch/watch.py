@@ -9,7 +9,6 @@ the micro-batch. So a micro-batch that runs again after a crash starts from the 
 """
 
 import gc
-import logging
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -206,20 +205,6 @@ def _drain(query: Any, watched: Watched) -> None:
         ) from failures[0]
 
 
-@contextmanager
-def quiet_interruptions() -> Iterator[None]:
-    """Ctrl-C while Spark starts or stops is nobody's mistake: py4j logs it as one, with a traceback."""
-
-    def other(record: logging.LogRecord) -> bool:
-        return "KeyboardInterrupt while sending command" not in record.getMessage()
-
-    logging.getLogger().addFilter(other)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeFilter(other)
-
-
 def _said_by(error: Exception) -> str:
     """The sentence of the Python error inside what the JVM tells, or else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -273,7 +258,7 @@ def watch(
     with results.held(asked):
         if spark is not None:
             return _watch(spark, folder, results, limits, once, interval_s, tell)
-        with quiet_interruptions(), session(master) as own:
+        with session(master) as own:
             return _watch(own, folder, results, limits, once, interval_s, tell)
 
 

@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from fencepost.model.explore.system import Value
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import did_you_mean
 from fencepost.traces.protections import BY_NAME
 
 CONTROL_PLANE = frozenset(
@@ -180,7 +181,10 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
     if unknown:
         raise FencepostError(
             expected="names of protections of the control plane",
-            seen=", ".join(name if name in BY_NAME else f"{name} (not registered)" for name in unknown),
+            seen=", ".join(
+                name if name in BY_NAME else f"{name} (not registered){did_you_mean(name, CONTROL_PLANE)}"
+                for name in unknown
+            ),
             where="drop",
             hint=", ".join(sorted(CONTROL_PLANE)),
         )

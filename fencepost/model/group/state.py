@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from fencepost.model.explore.system import Value
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import did_you_mean
 from fencepost.traces.protections import BY_NAME
 
 OF_GROUPS = frozenset(
@@ -122,7 +123,10 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
     drop = frozenset(names)
     unknown = sorted(drop - OF_GROUPS)
     if unknown:
-        seen = ", ".join(name if name in BY_NAME else f"{name} (not registered)" for name in unknown)
+        seen = ", ".join(
+            name if name in BY_NAME else f"{name} (not registered){did_you_mean(name, OF_GROUPS)}"
+            for name in unknown
+        )
         raise FencepostError(
             expected="names of protections of consumer groups",
             seen=seen,

@@ -11,6 +11,7 @@ from attrs import field, frozen
 from fencepost.model.explore.system import Value
 from fencepost.model.replication.epochs import Epochs
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import did_you_mean
 from fencepost.traces.protections import BY_NAME
 
 DATA_PATH = frozenset(
@@ -94,7 +95,10 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
     drop = frozenset(names)
     unknown = sorted(drop - DATA_PATH)
     if unknown:
-        seen = ", ".join(name if name in BY_NAME else f"{name} (not registered)" for name in unknown)
+        seen = ", ".join(
+            name if name in BY_NAME else f"{name} (not registered){did_you_mean(name, DATA_PATH)}"
+            for name in unknown
+        )
         raise FencepostError(
             expected="names of protections of the data path",
             seen=seen,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 
 FOLDER = Path(__file__).parent
 
@@ -24,6 +25,8 @@ def files_of(name: str, size: Size = "small") -> tuple[Path, Path]:
     """The module and the configuration of a shipped specification."""
     if name not in MODULES:
         raise FencepostError(
-            expected=f"a shipped specification: {', '.join(MODULES)}", seen=name, where="a TLA+ specification"
+            expected=f"a shipped specification: {', '.join(MODULES)}",
+            seen=unknown_name(name, MODULES),
+            where="a TLA+ specification",
         )
     return FOLDER / f"MC{name}.tla", FOLDER / f"MC{name}{size.capitalize()}.cfg"

@@ -10,6 +10,7 @@ from fencepost.traces.importers.entries import Pairing, unique_values
 from fencepost.traces.importers.formats import FORMATS, SUFFIXES, recognised
 from fencepost.traces.importers.kafka import overlaps_itself, sends_unique
 from fencepost.traces.importers.window import Window
+from fencepost.traces.names import unknown_name
 from fencepost.traces.trace import Trace
 
 __all__ = ["FORMATS", "SUFFIXES", "import_file", "import_text"]
@@ -34,7 +35,9 @@ def import_file(path: Path, *, format: str = "auto", trace_id: int = 0) -> Trace
 def _imported(window: Window, format: str, trace_id: int) -> Trace:
     if format != "auto" and format not in FORMATS:
         raise TraceError(
-            expected=f"a format out of auto, {', '.join(FORMATS)}", seen=repr(format), where=window.where
+            expected=f"a format out of auto, {', '.join(FORMATS)}",
+            seen=unknown_name(format, ("auto", *FORMATS)),
+            where=window.where,
         )
     chosen = recognised(window) if format == "auto" else FORMATS[format]
     if chosen.operations is not None:

@@ -1,6 +1,5 @@
 """What arrives late, torn, foreign or after the end: what a watch makes of it, without Spark."""
 
-import logging
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from fencepost.checkers.verdict import Decision
 from fencepost.mining.watch.out import LOGS
 from fencepost.mining.watch.read import SHARDS, shard_of
 from fencepost.mining.watch.shard import ShardLimits
-from fencepost.mining.watch.watch import quiet_interruptions
 from fencepost.traces.operations import Function, Outcome
 from tests.mining.watch.watch_by_hand import END, Watch, append, low_watermark, plain, read, trace
 
@@ -139,15 +137,6 @@ def test_a_missing_part_makes_its_trace_undecided(tmp_path: Path) -> None:
     assert {row[1]: row[4] for row in watch.told["log"]} == {1: "unknown", 2: "illegal"}
     assert [row[0] for row in watch.findings()] == ["phantom_record"]
     assert "one that was cut" in watch.told["quarantine"][0][3]
-
-
-def test_an_interruption_is_not_logged_as_an_error(caplog) -> None:
-    """What py4j logs of a Ctrl-C is dropped while a watch runs, and nothing else."""
-    with quiet_interruptions():
-        logging.getLogger().error("KeyboardInterrupt while sending command.")
-        logging.getLogger().error("something else")
-    logging.getLogger().error("KeyboardInterrupt while sending command.")
-    assert caplog.messages == ["something else", "KeyboardInterrupt while sending command."]
 
 
 def test_claims_may_not_change_under_way(tmp_path: Path) -> None:

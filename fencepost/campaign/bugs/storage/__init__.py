@@ -9,6 +9,7 @@ from attrs import frozen
 
 from fencepost.campaign.bugs.storage import appending, loading, reading, removing
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.protections import Protection
 from fencepost.traces.storage_protections import STORAGE_BY_BUG
 
@@ -26,11 +27,6 @@ class LogBug:
     def protection(self) -> Protection:
         """What is missing."""
         return STORAGE_BY_BUG[self.bug]
-
-    @property
-    def story(self) -> str:
-        """What happened, in the words of the part."""
-        return (self.part.__doc__ or "").strip()
 
     def shown_by(self, complaint: str) -> bool:
         """Whether this is how the bug shows, and not an accident."""
@@ -73,7 +69,7 @@ def log_bug(bug: str) -> LogBug:
     if found is None:
         raise FencepostError(
             expected=f"one of {', '.join(sorted(LOG_BUGS))}",
-            seen=bug,
+            seen=unknown_name(bug, LOG_BUGS),
             where="planted bugs of the log",
             hint="`fencepost bugs list` shows them",
         )

@@ -27,6 +27,7 @@ from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.traces.errors import FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.plan_json import plan_from_json
 
 EXAMPLES_PER_ROUND = 10
@@ -106,7 +107,7 @@ def machine_for(bug: str) -> str:
     if bug not in BUGS:
         raise FencepostError(
             expected=f"one of {', '.join(sorted(BUGS))}",
-            seen=bug,
+            seen=unknown_name(bug, BUGS),
             where="planted bugs",
             hint="`fencepost bugs list` shows them",
         )

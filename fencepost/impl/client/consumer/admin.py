@@ -22,6 +22,7 @@ from fencepost.impl.messages.group_api import (
 )
 from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.traces.errors import EnvironmentError_, FencepostError
+from fencepost.traces.names import unknown_name
 from fencepost.traces.outcomes import NO_ERROR, ErrorCode
 
 Make = Callable[[int], kafka.Message]
@@ -155,10 +156,10 @@ class GroupAdmin:
         )
         assert isinstance(told, DescribeGroupResponse)
         if told.state == "Dead":
-            listed = ", ".join(listing.group for listing in await self.list_groups())
+            groups = [listing.group for listing in await self.list_groups()]
             raise FencepostError(
-                expected=f"one of the groups {listed}" if listed else "a group",
-                seen=group if listed else f"{group}, and no group at all",
+                expected=f"one of the groups {', '.join(groups)}" if groups else "a group",
+                seen=unknown_name(group, groups) if groups else f"{group}, and no group at all",
                 where="the cluster",
             )
         committed = await self.committed(group)
