@@ -31,7 +31,7 @@ $(READY): constraints.txt pyproject.toml tools/setup.sh
 	@touch $@
 
 .PHONY: setup
-setup: $(READY) ## make .venv from the pinned versions (the other targets do it by themselves)
+setup: $(READY) ## make .venv from the pinned versions, compile the judges' loops (the other targets do it by themselves)
 
 .PHONY: java
 java:

@@ -37,6 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from checker_cases import Case, cases
 from checker_histories import as_porcupine, history, model_of
 
+from fencepost.checkers.compiled import COMPILED, engine
 from fencepost.checkers.linearizability import SearchLimits, judge_counted
 from fencepost.checkers.log import judge_columns, judge_trace, log_columns
 from fencepost.checkers.operation_columns import columns_of_table
@@ -86,8 +87,9 @@ def run_here(case: Case, tool: str, limit: float) -> Told:
     model, told = model_of(case.model), Told()
     start = time.process_time()
     warm = history(case.model, 1, clients=10, operations=200, unknown=0.05)
-    judge_counted(warm, model, SearchLimits(timeout_s=2), shrink=False)
-    judge_trace(warm)
+    with engine(COMPILED):
+        judge_counted(warm, model, SearchLimits(timeout_s=2), shrink=False)
+        judge_trace(warm)
     told.ready = time.process_time() - start
     traces = case.traces()
     gc.freeze()  # as a process of `fencepost check` does: what is loaded is no garbage

@@ -27,7 +27,7 @@ def explain_decided(
     part: Sequence[Asked], decided: Decided, table: Table, guard: Guard, name: str
 ) -> Finding:
     """The finding for a part that its decider convicts. May raise LimitReached."""
-    half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)))
+    half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)), outer=guard)
     model = table.model
     (done, culprit), earliest, decided = _shortest(model, part, decided, half)
     proof, exact = _minimal([earliest[op] for op in decided.convicting], part, decided, earliest, table, half)

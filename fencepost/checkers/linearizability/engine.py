@@ -5,17 +5,18 @@ Owns one search of one part, from its arrays to an answer. Must not know verdict
 
 import math
 from enum import Enum
-from functools import cache
 from typing import Any
 
 import numpy as np
 from attrs import frozen
 
+from fencepost.checkers.compiled import Kernels
 from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, without_foresight
 from fencepost.checkers.linearizability.kernel import arrays as kernel
 from fencepost.checkers.linearizability.kernel import search as loops
 from fencepost.checkers.linearizability.kernel.arrays import Work
 from fencepost.checkers.linearizability.kernel.memory import rehash
+from fencepost.checkers.linearizability.kernel.steps import put_steps
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
 from fencepost.checkers.linearizability.table import Table
 from fencepost.checkers.models.base import Call
@@ -23,8 +24,8 @@ from fencepost.checkers.models.containers import Counter
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.operations import Outcome as Told
 
-SLICE = 200_000
-"""Operations looked at between two looks at the clock."""
+SLICE, PLAIN_SLICE = 200_000, 5_000
+"""Operations looked at between two looks at the clock, as machine code and as plain Python."""
 QUESTION = 100
 """What asking the model for a step costs, counted in operations looked at."""
 FIRST_NODES = 1 << 10
@@ -63,8 +64,11 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
     work = _work(arrays)
     first, filled = table.state(table.model.init()), table.filled
     asks, fresh = 0, True
-    slice_ = max(SLICE, 4 * len(arrays.asked))
     while True:
+        if KERNELS.due():
+            with guard.stopped():
+                KERNELS.get_ready()
+        slice_ = max(SLICE if KERNELS.ready else PLAIN_SLICE, 4 * len(arrays.asked))
         effort = int(work.control[kernel.VISITS]) + QUESTION * (table.filled - filled)
         if fresh:
             status = loops.begin(part, table.steps, work, first)
@@ -89,9 +93,7 @@ def search(arrays: Arrays, table: Table, guard: Guard, *, most_effort: int | Non
             return _outcome(answer, work, levels, effort)
 
 
-@cache
-def ready() -> None:
-    """Have the kernels compiled, or loaded from disk: no limit is for that, nor may one interrupt it."""
+def _call_each() -> None:
     table = Table(Counter())
     calls = [Call(function="add", argument=1), Call(function="read", result=1)]
     part = [Asked(operation=_NOTHING, call=call, invoke=at, complete=at) for at, call in enumerate(calls)]
@@ -100,6 +102,8 @@ def ready() -> None:
     rehash(_work(arrays), arrays.part)
 
 
+KERNELS = Kernels(loops.begin, loops.search, rehash, put_steps, call=_call_each)
+"""Of the search. No limit is for having them compiled, nor may one interrupt it."""
 _NOTHING = Operation(
     op_id=0, process=0, function=Function.READ, invoke_time=0, completion_time=0, outcome=Told.OK
 )

@@ -172,7 +172,7 @@ def listed(model: Model, proof: Sequence[Asked], exact: bool, given: str) -> str
 
 def explain(arrays: Arrays, outcome: SearchOutcome, table: Table, guard: Guard, name: str) -> Finding:
     """The finding for a part that is not linearizable. May raise LimitReached, as every step may."""
-    half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)))
+    half = Guard(evolve(guard.limits, timeout_s=max(0.0, guard.seconds_left / 2)), outer=guard)
     model = table.model
     if arrays.foresees:  # which knows early that it is over: how far an order goes is another question
         outcome = search(evolve(arrays, foresees=False), table, half, most_effort=PREFIX_EFFORT)

@@ -10,12 +10,12 @@ from attrs import define, evolve, field, frozen
 
 from fencepost.checkers.linearizability.convict import explain_decided
 from fencepost.checkers.linearizability.deciders import decide
-from fencepost.checkers.linearizability.engine import SearchAnswer, ready, search
+from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.explain import bare_finding, explain
 from fencepost.checkers.linearizability.history import Asked, arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
-from fencepost.checkers.linearizability.screen import fits, screened
-from fencepost.checkers.linearizability.screen import ready as ready_to_screen
+from fencepost.checkers.linearizability.screen import KERNELS as SCREEN
+from fencepost.checkers.linearizability.screen import STEPS, fits, screened
 from fencepost.checkers.linearizability.table import ModelError, Table
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.verdict import Decision, Finding, Verdict
@@ -91,9 +91,8 @@ def judge_counted(
     where they fit; without them the general search judges everything."""
     if trace.claims.assumption_broken:
         return _broken(trace.claims.assumption_broken)
-    ready()
-    if fits(model):
-        ready_to_screen()
+    if fits(model) and SCREEN.due(STEPS * len(trace.operations)):
+        SCREEN.get_ready()
     guard = Guard(limits or SearchLimits(), at_once=False)
     way = _Way(shrink=shrink, deciders=deciders, screens=deciders)
     uncertain = trace.claims.clock_uncertainty_ns

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from attrs import define, field, frozen
@@ -55,13 +55,16 @@ def _page_size() -> int:
 @define(eq=False)
 class Guard:
     """One use of limits. deadline: on the monotonic clock; base: memory in use at the beginning; reached: which limit, "" if none; at_once: the
-    beginning is now, not only when it is first used. Asking the system for memory may take longer than judging a short history."""
+    beginning is now, not only when it is first used; outer: of the work that this
+    one is a share of. Asking the system for memory may take longer than judging a short history."""
 
     limits: SearchLimits
     deadline: float = field(init=False)
     _base: int | None = field(init=False)
     reached: str = ""
     at_once: bool = True
+    outer: "Guard | None" = None
+    _raising: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.deadline = time.monotonic() + self.limits.timeout_s
@@ -100,16 +103,30 @@ class Guard:
             raise LimitReached(self.reached)
 
     @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """While the body runs, no limit counts or interrupts: what it takes is added to them."""
+        with ExitStack() as held:
+            if self.outer is not None:
+                held.enter_context(self.outer.stopped())
+            held.enter_context(self._raising)
+            began, used = time.monotonic(), memory_in_use()
+            try:
+                yield
+            finally:
+                self.deadline += time.monotonic() - began
+                self._base = self.base + max(0, memory_in_use() - used)
+
+    @contextmanager
     def watching(self) -> Iterator[None]:
         """While the body runs, a watchdog raises LimitReached in it once a limit is reached, whatever it is doing."""
         assert self.base >= 0, "what is in use at the beginning does not count"
-        done, raised, lock = threading.Event(), threading.Event(), threading.Lock()
+        done, raised, lock = threading.Event(), threading.Event(), self._raising
         thread = ctypes.c_ulong(threading.get_ident())
 
         def watch() -> None:
             while not done.wait(POLL_SECONDS):
-                self.reached = self.reached or self.over()
                 with lock:
+                    self.reached = self.reached or self.over()
                     if self.reached and not done.is_set():
                         raised.set()
                         ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(LimitReached))

@@ -6,7 +6,6 @@ Turning an operation into a call takes longer than deciding about it. Where ever
 a mistake) the columns alone are enough; what is not surely legal, and every history that does not fit, is judged one operation at a time.
 """
 
-from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -15,6 +14,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 
 from fencepost.checkers.arrow_arrays import Array, Arrow, string_codes
+from fencepost.checkers.compiled import Kernels
 from fencepost.checkers.linearizability.kernel.texts import APPEND, GET, PUT, Texts, legal_keys
 from fencepost.checkers.models.base import Model
 from fencepost.checkers.models.registers import KeyValue
@@ -24,6 +24,8 @@ from fencepost.traces.trace import Trace
 
 SMALLEST = 50
 """Operations of a history for which columns are worth making."""
+STEPS = 20
+"""Of the kernel's loops, for one operation."""
 _KINDS = {Function.GET: GET, Function.PUT: PUT, Function.APPEND: APPEND}
 _OK, _FAIL, _UNKNOWN = range(3)
 _OUTCOMES = {Outcome.OK: _OK, Outcome.FAIL: _FAIL, Outcome.UNKNOWN: _UNKNOWN}
@@ -46,11 +48,13 @@ def fits(model: Model) -> bool:
     return type(model) is KeyValue and isinstance(model.initial, str) and not model.initial
 
 
-@cache
-def ready() -> None:
-    """Have the kernels compiled, or loaded from disk."""
+def _call() -> None:
     one = np.zeros(1, np.int64)
     legal_keys(Texts(np.zeros(1, np.int8), np.zeros(1, np.uint8), one, one, one, one), one, 1)
+
+
+KERNELS = Kernels(legal_keys, call=_call)
+"""Of the screen."""
 
 
 def screened(model: Model, trace: Trace, widen: int = 0, smallest: int = SMALLEST) -> Screened | None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from attrs import frozen
 
 import fencepost
-from fencepost.checkers.compiled import MARK
+from fencepost.checkers.compiled import MARK, Kernel
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 ARCHIVE, ENTRY = "environment.tar.gz", "entry.py"
@@ -136,11 +136,9 @@ def _kernels() -> Iterator[_File]:
         parts = source.relative_to(root.parent).with_suffix("").parts
         module = importlib.import_module(".".join(parts))
         for value in list(vars(module).values()):
-            kernel, kept = getattr(value, "py_func", None), getattr(value, "stats", None)
-            folder = getattr(kept, "cache_path", None)
-            if kernel is None or kernel.__module__ != module.__name__ or folder is None:
+            if not isinstance(value, Kernel) or value.__module__ != module.__name__:
                 continue
-            for path in sorted(Path(folder).glob(f"{source.stem}.{kernel.__qualname__}-*.nb[ic]")):
+            for path in value.kept():
                 yield _File(name="/".join((*parts[:-1], "__pycache__", path.name)), path=path)
 
 

@@ -19,6 +19,7 @@ ALLOWED_KEY, ALLOWED_START, ALLOWED_END = 0, 1, 2
 RECORD, RECORD_KEY, IS_TOMBSTONE = 0, 1, 2
 """Of `Events.keyed`."""
 
+STEPS = 4
 MOST_NODES = 62
 """Sets of brokers are bits of one integer."""
 
@@ -35,6 +36,11 @@ class Events(NamedTuple):
     compacted: Array
     keyed: Array
     unclean: Array
+
+
+def steps_of(state: object, events: Events, *rest: object) -> int:
+    """About how many steps a screen takes: a handful for each event."""
+    return STEPS * int(events.of.shape[1])
 
 
 @compiled_within

@@ -5,7 +5,7 @@ Owns the order in which an event is looked at. As in invariants.py: a kernel may
 
 from fencepost.checkers.compiled import compiled, compiled_within
 from fencepost.checkers.events.kernels import column, words
-from fencepost.checkers.events.kernels.column import Events, is_compacted
+from fencepost.checkers.events.kernels.column import Events, is_compacted, steps_of
 from fencepost.checkers.events.kernels.conformance_fields import ASKS_PLAN, deleted, shown_partition
 from fencepost.checkers.events.kernels.conformance_logs import (
     appended,
@@ -83,7 +83,7 @@ def step(state: TraceState, events: Events, i: int) -> bool:
     return step_of_partition(state, events, i, shown_partition(state, events.of[column.KEY, i], compacted))
 
 
-@compiled
+@compiled(steps=steps_of)
 def screen(
     state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array, asks: Array
 ) -> None:

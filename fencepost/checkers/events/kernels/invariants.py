@@ -7,7 +7,7 @@ always suspicious.
 
 from fencepost.checkers.compiled import compiled, compiled_within
 from fencepost.checkers.events.kernels import column, words
-from fencepost.checkers.events.kernels.column import Events
+from fencepost.checkers.events.kernels.column import Events, steps_of
 from fencepost.checkers.events.kernels.invariants_control import (
     believes,
     broker_started,
@@ -120,7 +120,7 @@ def step(state: TraceState, events: Events, i: int) -> bool:
     return False
 
 
-@compiled
+@compiled(steps=steps_of)
 def screen(state: TraceState, events: Events, start: Array, capacity: Array, suspicious: Array) -> None:
     """Mark the traces that may break an invariant; trace t has the events from start[t] to start[t + 1], and offsets up to capacity[t]."""
     for trace in range(len(suspicious)):

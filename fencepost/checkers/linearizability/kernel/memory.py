@@ -73,7 +73,7 @@ def insert(part: SearchPart, work: Work, level: int, state: int, parent: int, op
     return int(new)
 
 
-@compiled
+@compiled(when_asked=True)
 def rehash(work: Work, part: SearchPart) -> None:
     """Fill larger buckets with all nodes again."""
     work.buckets[:] = -1

@@ -137,7 +137,7 @@ def push(work: Work, node: int) -> None:
     work.control[FRAMES] += 1
 
 
-@compiled
+@compiled(when_asked=True)
 def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
     """The first node (again after ASKS). The operations invoked before the first completion are in `occupant` already."""
     work.control[ASKED] = 0
@@ -151,7 +151,7 @@ def begin(part: SearchPart, steps: StepTable, work: Work, state: int) -> int:
     return PAUSED
 
 
-@compiled
+@compiled(when_asked=True)
 def search(part: SearchPart, steps: StepTable, work: Work, budget: int) -> int:
     """Go on until `budget` operations have been looked at."""
     control, frames, levels, slots = work.control, work.frames, len(part.returns), len(work.occupant)

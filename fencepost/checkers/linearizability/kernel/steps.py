@@ -35,7 +35,7 @@ def find_step(steps: StepTable, state: int, call: int) -> int:
     return int(steps.values[bucket])
 
 
-@compiled
+@compiled(when_asked=True)
 def put_steps(steps: StepTable, keys: Array, values: Array) -> None:
     """Store entries that are not there yet; the table has room for them."""
     last = len(steps.keys) - 1
@@ -44,5 +44,5 @@ def put_steps(steps: StepTable, keys: Array, values: Array) -> None:
             bucket = np.int64(mix(keys[i]) & np.uint64(last))
             while steps.keys[bucket] >= 0:
                 bucket = (bucket + 1) & last
+            steps.values[bucket] = values[i]  # first: who is interrupted between the two has stored nothing
             steps.keys[bucket] = keys[i]
-            steps.values[bucket] = values[i]

@@ -230,7 +230,7 @@ def key_is_legal(texts: Texts, rows: Array) -> bool:
     return apart(zones[:used])
 
 
-@compiled
+@compiled(when_asked=True)
 def legal_keys(texts: Texts, key: Array, keys: int) -> Array:
     """Of each key whether its operations are in order for sure. key: of each row."""
     first = np.zeros(keys + 2, np.int64)

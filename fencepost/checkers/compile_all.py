@@ -1,0 +1,63 @@
+"""Have the kernels of the judges compiled and kept: `python -m fencepost.checkers.compile_all`.
+
+Owns the calls that reach each kernel with the types that the judges hand it. Must not know rules, and decides nothing.
+
+Who installs Fencepost may run it once (`make setup` does). Without it the first large input compiles what it needs. The
+walks of `kafka` and the slot ranges of giant histories are left to that: each takes about a second.
+"""
+
+import numpy as np
+from attrs import evolve
+
+from fencepost.checkers.compiled import COMPILED, engine
+from fencepost.checkers.events.table import EventTables, suspicious_of_conformance, suspicious_of_invariants
+from fencepost.checkers.judges import CHECKS, judge
+from fencepost.checkers.linearizability.engine import KERNELS as SEARCH
+from fencepost.checkers.linearizability.screen import KERNELS as SCREEN
+from fencepost.checkers.log.bounds import Bounds, worst_pair
+from fencepost.checkers.log.session import regressions
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.rows import rows_of
+from fencepost.traces.tables import tables_of
+from fencepost.traces.trace import Trace
+
+
+def trace() -> Trace:
+    """One record, sent and read by a consumer."""
+    sent = Operation(
+        op_id=0,
+        process=0,
+        function=Function.APPEND,
+        topic="t",
+        partition=0,
+        invoke_time=0,
+        completion_time=1,
+        outcome=Outcome.OK,
+        offset=0,
+        records=(Record(topic="t", partition=0, offset=0, value=1, leader_epoch=0),),
+    )
+    read = evolve(sent, op_id=1, function=Function.POLL, offset=None, invoke_time=2, completion_time=3)
+    return Trace(trace_id=0, plan="", seed=0, software_version="", operations=(sent, read))
+
+
+def compile_all() -> None:
+    """Call each kernel once."""
+    one, small = np.zeros(1, np.int64), trace()
+    with engine(COMPILED):
+        judge(small)
+        bounds = Bounds(index=one, time=one, clock=one, row=one)
+        worst_pair(bounds, bounds, 0)
+        regressions(np.zeros((4, 1), np.int64), one, one, one, np.zeros(1, np.bool_))
+        tables = EventTables(tables=tables_of([rows_of(small)]), headers=(small,))
+        for name in ("log", "kafka"):
+            of_table = CHECKS[name].judge_table
+            assert of_table is not None, "a form that mining uses"
+            of_table(tables.tables.operations, (small,))
+        suspicious_of_invariants(tables)
+        suspicious_of_conformance(tables)
+    SEARCH.get_ready()
+    SCREEN.get_ready()
+
+
+if __name__ == "__main__":
+    compile_all()
