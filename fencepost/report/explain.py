@@ -11,7 +11,6 @@ from fencepost.checkers.verdict import Finding
 from fencepost.report.timeline import MOST_LINES, Line, as_plain, as_text, timeline
 from fencepost.report.words import (
     answer_in_words,
-    duration,
     event_in_words,
     partition_name,
     printable,
@@ -19,6 +18,7 @@ from fencepost.report.words import (
     seconds,
 )
 from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.durations import duration
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 

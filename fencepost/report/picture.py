@@ -15,15 +15,14 @@ from fencepost.report.entries import Partition
 from fencepost.report.figure import Figure, Values, axis, layout, text_of
 from fencepost.report.lanes import Lanes, lanes_of
 from fencepost.report.words import (
-    NANOSECONDS,
     answer_in_words,
-    duration,
     event_in_words,
     fault_key,
     fault_nodes,
     request_in_words,
     seconds,
 )
+from fencepost.traces.durations import NANOSECONDS, duration
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace

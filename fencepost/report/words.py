@@ -12,10 +12,10 @@ import msgspec
 from fencepost.report.group_words import GROUP_EVENT_WORDS, group_answer_in_words, group_request_in_words
 from fencepost.report.templating import shown
 from fencepost.traces.decoding import from_json
+from fencepost.traces.durations import NANOSECONDS
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_ALL, ACKS_NONE, Function, Operation, Outcome
 
-NANOSECONDS = 1_000_000_000
 LONGEST_TEXT = 120
 LONGEST_OF_GROUPS = 240
 LONGEST_VALUES = 6
@@ -31,15 +31,6 @@ def printable(text: str, longest: int = LONGEST_TEXT) -> str:
 def seconds(nanoseconds: int) -> str:
     """A trace's time in seconds, exact to the microsecond."""
     return f"{nanoseconds // NANOSECONDS}.{nanoseconds % NANOSECONDS // 1000:06d}"
-
-
-def duration(nanoseconds: int) -> str:
-    """A span of time in the unit that reads best."""
-    if nanoseconds >= NANOSECONDS:
-        return f"{nanoseconds / NANOSECONDS:.1f} s"
-    if nanoseconds >= 1_000_000:
-        return f"{nanoseconds / 1_000_000:.1f} ms"
-    return f"{nanoseconds // 1000} us"
 
 
 def partition_name(topic: str | None, partition: int | None) -> str:

@@ -18,6 +18,7 @@ from attrs import define, field, frozen
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import Key
+from fencepost.traces.durations import duration
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Claims
@@ -128,7 +129,7 @@ class HighWatermarkMono:
             "high_watermark_regressed",
             expected=(
                 f"an end at or above {earlier.end_offset}, which {_told(earlier)} had shown in leader epoch {earlier.leader_epoch} "
-                f"{gap / 1_000_000_000:.6f} s before"
+                f"{duration(gap)} before"
             ),
             seen=f"{_told(later)} showed {later.end_offset} in leader epoch {later.leader_epoch}",
             topic=key[0],
