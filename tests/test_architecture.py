@@ -34,7 +34,8 @@ LAYERS["campaign"] = {
     *("impl", "sim", "wire", "proxy", "systems"),
 }
 LAYERS["mining"] = LAYERS["campaign"] | {"campaign"}
-LAYERS["torture"] = LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
+LAYERS["kafka"] = LAYERS["campaign"] | {"campaign"}
+LAYERS["torture"] = LAYERS["kafka"] | {"kafka"}
 LAYERS["cli"] = LAYERS["mining"] | {
     *("mining", "audit", "history", "torture", "kafka", "console", "conformance", "blame"),
 }

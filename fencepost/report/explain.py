@@ -7,6 +7,7 @@ Must not know: how it was found, where the trace is stored.
 from attrs import frozen
 from rich.text import Text
 
+from fencepost.checkers.durations import duration
 from fencepost.checkers.verdict import Finding
 from fencepost.report.timeline import MOST_LINES, Line, as_plain, as_text, timeline
 from fencepost.report.words import (
@@ -18,7 +19,6 @@ from fencepost.report.words import (
     seconds,
 )
 from fencepost.traces.anomalies import BY_NAME
-from fencepost.traces.durations import duration
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 

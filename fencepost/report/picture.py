@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from attrs import Factory, define, frozen
 
+from fencepost.checkers.durations import NANOSECONDS, duration
 from fencepost.checkers.kafka import measure_trace
 from fencepost.checkers.verdict import Finding
 from fencepost.report.chart import Panel, lag, unseen
@@ -22,7 +23,6 @@ from fencepost.report.words import (
     request_in_words,
     seconds,
 )
-from fencepost.traces.durations import NANOSECONDS, duration
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from attrs import frozen
 from rich.text import Text
 
+from fencepost.checkers.durations import duration
 from fencepost.report.entries import Level, Partition, TimelineEntry, entries_of
 from fencepost.report.lanes import LEGEND, Lanes, lanes_of
 from fencepost.report.words import printable, seconds
-from fencepost.traces.durations import duration
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
 

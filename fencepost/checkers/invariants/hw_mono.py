@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from attrs import define, field, frozen
 
+from fencepost.checkers.durations import duration
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.loss import end_of_loss
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.traces.durations import duration
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Claims
