@@ -13,3 +13,9 @@ def duration(nanoseconds: int) -> str:
     if nanoseconds >= 1_000 or not nanoseconds:
         return f"{nanoseconds // 1000} us"
     return f"{nanoseconds} ns"
+
+
+def moment(nanoseconds: int) -> str:
+    """A moment of a trace in seconds, exact: with six decimals, or nine where those do not do."""
+    whole, rest = divmod(int(nanoseconds), NANOSECONDS)
+    return f"{whole}.{rest // 1_000:06d} s" if rest % 1_000 == 0 else f"{whole}.{rest:09d} s"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fencepost.checkers.durations import moment
 from fencepost.checkers.log.bounds import (
     Bounds,
     Pair,
@@ -66,8 +67,8 @@ def _append_inversion(group: PartitionLog, pair: Pair | None) -> Iterator[Findin
         "append_inversion",
         offset=_offset_of(group, i),
         operations=(int(appends.op_id[i]), int(appends.op_id[j])),
-        expected=f"operation {appends.op_id[i]}, invoked at {appends.invoke[i]}, above offset {appends.base[j]}, "
-        f"which operation {appends.op_id[j]} was told by {appends.completion[j]}",
+        expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, above offset {appends.base[j]}, "
+        f"which operation {appends.op_id[j]} was told by {moment(appends.completion[j])}",
         seen=f"operation {appends.op_id[i]} stands at offset {_offset_of(group, i)}",
         uncertainty=pair.uncertainty,
     )
@@ -95,7 +96,7 @@ def _read_before_sent(group: PartitionLog) -> Iterator[Finding]:
         "read_before_sent",
         offset=int(seen.offset[i]),
         operations=(int(appends.op_id[append]), int(reads.op_id[read])),
-        expected=f"no read of value {seen.value[i]} before operation {appends.op_id[append]} was invoked at {appends.invoke[append]}",
+        expected=f"no read of value {seen.value[i]} before operation {appends.op_id[append]} was invoked at {moment(appends.invoke[append])}",
         seen=f"operation {reads.op_id[read]} had read it at offset {seen.offset[i]} by {reads.completion[read]}",
         uncertainty=-1 if same[worst] else int(gap[worst] + 1) // 2,
     )
@@ -110,7 +111,7 @@ def _append_below(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
         "append_below_shown_end",
         offset=_offset_of(group, i),
         operations=(int(appends.op_id[i]), int(reads.op_id[r])),
-        expected=f"operation {appends.op_id[i]}, invoked at {appends.invoke[i]}, at or above {_showed(group, r)}",
+        expected=f"operation {appends.op_id[i]}, invoked at {moment(appends.invoke[i])}, at or above {_showed(group, r)}",
         seen=f"operation {appends.op_id[i]} stands at offset {_offset_of(group, i)}",
         uncertainty=pair.uncertainty,
     )
@@ -136,8 +137,8 @@ def _stale(group: PartitionLog, pair: Pair | None, anomaly: str) -> Iterator[Fin
         anomaly,
         offset=int(last),
         operations=(int(reads.op_id[r]), int(appends.op_id[j])),
-        expected=f"an end above offset {last}, which operation {appends.op_id[j]} was told by {appends.completion[j]}",
-        seen=f"operation {reads.op_id[r]}, invoked at {reads.invoke[r]}, claimed end {reads.end[r]}{never}",
+        expected=f"an end above offset {last}, which operation {appends.op_id[j]} was told by {moment(appends.completion[j])}",
+        seen=f"operation {reads.op_id[r]}, invoked at {moment(reads.invoke[r])}, claimed end {reads.end[r]}{never}",
         uncertainty=pair.uncertainty,
     )
 
@@ -152,6 +153,6 @@ def _regressed(group: PartitionLog, pair: Pair | None) -> Iterator[Finding]:
         offset=int(reads.end[later]),
         operations=(int(reads.op_id[later]), int(reads.op_id[earlier])),
         expected=f"no end below {_showed(group, earlier)}",
-        seen=f"operation {reads.op_id[later]}, invoked at {reads.invoke[later]}, claimed end {reads.end[later]}",
+        seen=f"operation {reads.op_id[later]}, invoked at {moment(reads.invoke[later])}, claimed end {reads.end[later]}",
         uncertainty=pair.uncertainty,
     )

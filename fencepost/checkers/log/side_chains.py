@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fencepost.checkers.durations import moment
 from fencepost.checkers.log.bounds import Bounds, Pair, worst_pair
 from fencepost.checkers.log.extras import Fate
 from fencepost.checkers.log.group import PartitionLog
@@ -101,7 +102,7 @@ def _regressed(
         operations=(int(reads.op_id[later]), int(reads.op_id[earlier])),
         expected=f"no {name} below {_reach(group, earlier, claimed)}, which operation {reads.op_id[earlier]} had shown by "
         f"{reads.completion[earlier]}",
-        seen=f"operation {reads.op_id[later]}, invoked at {reads.invoke[later]}, claimed {name} {claimed[later]}",
+        seen=f"operation {reads.op_id[later]}, invoked at {moment(reads.invoke[later])}, claimed {name} {claimed[later]}",
         uncertainty=pair.uncertainty,
     )
 
@@ -134,7 +135,7 @@ def _read_below_log_start(group: PartitionLog) -> Iterator[Finding]:
         operations=(int(reads.op_id[r]), int(reads.op_id[earlier])),
         expected=f"no record below {group.log_start[earlier]}, the log start that operation {reads.op_id[earlier]} had shown by "
         f"{reads.completion[earlier]}",
-        seen=f"operation {reads.op_id[r]}, invoked at {reads.invoke[r]}, returned offset {offset}",
+        seen=f"operation {reads.op_id[r]}, invoked at {moment(reads.invoke[r])}, returned offset {offset}",
         uncertainty=pair.uncertainty,
     )
 
