@@ -12,10 +12,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from fencepost.campaign.run.run import run
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.report.page import Example, Page
 from fencepost.report.picture import figure_of
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Outcome
+from fencepost.traces.plan_json import plan_from_json
 from fencepost.viewer.page import write_page
 from fencepost.viewer.sequential import sequential_of
 from fencepost.viewer.view import Shown, view_of
@@ -392,3 +395,50 @@ def test_figures_are_drawn_as_they_are_described(chromium, shown, tmp_path):
                 "() => [...document.querySelectorAll('.ytick text')].map((one) => one.textContent)"
             )
             assert lanes == figure.layout["yaxis"]["ticktext"]
+
+
+SHRUNK = json.loads(
+    r"""{
+  "version": 1,
+  "seed": 20,
+  "safety_ms": 13600,
+  "cluster": {"bugs": ["KIP-101"]},
+  "operations": [
+    {"op_id": 35, "process": 0, "at_ms": 0, "function": "append"}
+  ],
+  "faults": [
+    {"fault_id": 5, "kind": "crash", "at_ms": 5, "duration_ms": 0, "target": "leader of t-0"},
+    {"fault_id": 7, "kind": "slow_link", "at_ms": 5, "duration_ms": 15000, "target": "broker 2", "parameter": 800000},
+    {"fault_id": 1, "kind": "slow_zookeeper", "at_ms": 8600, "duration_ms": 4000, "target": "leader of t-0", "parameter": 1300000},
+    {"fault_id": 2, "kind": "slow_zookeeper", "at_ms": 8600, "duration_ms": 4000, "target": "leader of t-0", "parameter": 800000}
+  ]
+}"""
+)
+"""KIP-101 at seed 20, as `fencepost shrink` leaves it."""
+
+
+@all_of_them
+def test_a_shrunk_plan_is_shown_at_the_matching_moment(chromium, shown, tmp_path):
+    """Next to the whole plan, the shrunk one is at its own convicting moment when the whole one is at its own, and
+    each shows its own disputed offset, whatever their times and offsets."""
+    whole, plan = shown("kip_101"), plan_from_json(json.dumps(SHRUNK))
+    trace = run(plan)
+    small = Shown(trace=trace, verdicts=tuple(judge(trace, DEFAULT_CHECKS)), name="shrunk")
+    path = tmp_path / "both.html"
+    write_page(path, [whole, small])
+    last = [view_of(one)["findings"][0]["steps"][-1] for one in (whole, small)]
+    offsets = [view_of(one)["findings"][0]["offset"] for one in (whole, small)]
+    assert offsets[0] != offsets[1]
+    with opened(chromium, path) as tab:
+        tab.keyboard.press("End")
+        tab.keyboard.press("[")
+        text = tab.inner_text("#logs")
+        assert "at the matching moment" in text
+        marks = tab.evaluate(
+            "() => [...document.querySelectorAll('figure.view')].map((one) => one.querySelector('text.convictmark').textContent)"
+        )
+        assert marks == [f"◆ {offset}" for offset in offsets]
+        moments = tab.evaluate("() => document.querySelector('#bar').innerText")
+        assert f"moment {last[0] + 1} of" in moments
+        tab.keyboard.press("v")
+        assert f"moment {last[1] + 1} of" in tab.evaluate("() => document.querySelector('#bar').innerText")

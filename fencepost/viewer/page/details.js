@@ -3,7 +3,7 @@
 import { NEVER, factAt, operationAt, replicasOf, runLength, runValue, textOf, valueAt } from "./data.js";
 import { FATES, GONE, MESSAGES, OUTCOMES, duration, roleOf, seconds } from "./marks.js";
 import { html, replace } from "./dom.js";
-import { current, goTo, state, update } from "./state.js";
+import { current, goTo, state, stepIn, update } from "./state.js";
 import { momentInWords } from "./bar.js";
 
 /** Draw the head of the page: what was found. */
@@ -25,12 +25,10 @@ export function drawHead(root) {
 
 /** Open another run at the same moment. */
 export function switchTo(index) {
-  const time = current().time[state.step], name = current().partitions[state.partition];
+  const name = current().partitions[state.partition];
   const view = state.views[index];
   const partition = Math.max(0, view.partitions.indexOf(name));
-  let step = 0;
-  while (step + 1 < view.count && view.time[step + 1] <= time) step++;
-  update({ active: index, step, partition, selection: null, kinds: null, brokers: null, eventsOf: -1 });
+  update({ active: index, step: stepIn(view), partition, selection: null, kinds: null, brokers: null, eventsOf: -1 });
 }
 
 function proof(view, finding) {

@@ -3,7 +3,7 @@
 import { blocksAt, clientFactAt, factAt, ghostsAt, knownAt, replicasOf, runLength, runValue, valueAt } from "./data.js";
 import { GONE, epochClass, epochPattern, ids, roleOf } from "./marks.js";
 import { button, html, replace, svg, widthOf, words } from "./dom.js";
-import { current, related, state, stepIn, update } from "./state.js";
+import { current, matched, related, state, stepIn, update } from "./state.js";
 
 const RECENT = 60; // steps for which records that are gone are drawn strongly
 const ROW = 62, ROW_WITH_GONE = 82, BLOCK = 26, TOP = 28, CLIENT_ROW = 34;
@@ -35,9 +35,9 @@ function legend() {
       html("li", null, "end: log end offset. start: log start offset. clean: compacted up to there; which records went is not recorded. LSO: the last stable offset that a client was shown")));
 }
 
-function disputed(view) {
+function disputed(view, partition) {
   const finding = view.findings[0];
-  return finding && finding.partition === state.partition && finding.offset >= 0 ? finding.offset : null;
+  return finding && finding.partition === partition && finding.offset >= 0 ? finding.offset : null;
 }
 
 function toDisputed() {
@@ -67,11 +67,17 @@ function endOf(view, partition, step) {
   return end;
 }
 
+/** The first offset that is drawn: around the disputed one as soon as the logs come near it, if that is followed; otherwise the end. */
+function firstOf(view, partition, step, shape) {
+  const end = endOf(view, partition, step), wanted = disputed(view, partition);
+  const near = state.logs.follow && wanted !== null && end >= wanted - shape.count * 0.4;
+  return Math.max(0, near ? wanted - Math.floor(shape.count / 2) : end - shape.count + 2);
+}
+
 /** Draw all views' logs at the moment. */
 export function drawLogs() {
   const view = current();
   drawTabs(view);
-  const wanted = disputed(view);
   const button_ = parts.tools.querySelector("#disputed");
   const finding = view.findings[0];
   button_.hidden = !finding || finding.offset < 0;
@@ -80,9 +86,7 @@ export function drawLogs() {
   const narrow = width < 560;
   const shape = { width, label: narrow ? 88 : 150, cell: narrow ? 34 : 44 };
   shape.count = Math.max(4, Math.floor((width - shape.label - 18) / shape.cell));
-  const end = endOf(view, state.partition, state.step);
-  const centre = state.logs.offset !== null ? state.logs.offset : state.logs.follow && wanted !== null && end >= wanted - shape.count * 0.4 ? wanted : null;
-  shape.first = Math.max(0, centre === null ? end - shape.count + 2 : centre - Math.floor(shape.count / 2));
+  shape.first = state.logs.offset !== null ? Math.max(0, state.logs.offset - Math.floor(shape.count / 2)) : firstOf(view, state.partition, state.step, shape);
   parts.middle = shape.first + Math.floor(shape.count / 2);
   parts.tools.querySelector("#follow").setAttribute("aria-pressed", String(state.logs.offset === null));
   const name = view.partitions[state.partition];
@@ -91,8 +95,8 @@ export function drawLogs() {
     if (partition < 0) return null;
     const step = stepIn(one);
     return html("figure", { class: one === view ? "view active" : "view", "data-view": index },
-      state.views.length > 1 ? html("figcaption", null, html("b", null, one.name || `run ${index + 1}`), one === view ? " (open)" : " at the same time") : null,
-      picture(one, partition, step, shape, one === view));
+      state.views.length > 1 ? html("figcaption", null, html("b", null, one.name || `run ${index + 1}`), one === view ? " (open)" : matched(view, one) ? " at the matching moment" : " at the same time") : null,
+      picture(one, partition, step, matched(view, one) ? { ...shape, first: firstOf(one, partition, step, shape) } : shape, one === view));
   });
   replace(parts.pictures, pictures.length ? pictures : html("p", null, "No partition is named in this trace."));
   const heard = parts.pictures.querySelector("figure.active svg");
@@ -127,7 +131,7 @@ function picture(view, partition, step, shape, active) {
   const row = replicas.some((replica) => replica.blocks.some((block) => block.died >= 0 && block.gone !== 4)) ? ROW_WITH_GONE : ROW;
   const height = TOP + replicas.length * row + clientRows.length * CLIENT_ROW + 8;
   const marked = active ? related() : { offsets: [], brokers: new Set() };
-  const wanted = disputed(current());
+  const wanted = matched(current(), view) ? disputed(view, partition) : disputed(current(), state.partition);
   shape.twins = wanted === null ? new Map() : valuesAt(view, replicas, known, wanted);
   const shapes = [grid(shape, height, wanted)];
   const summaries = [];

@@ -185,7 +185,26 @@ function relatedToRecord(view, selection, found) {
   }
 }
 
-/** The step of another view at the moment of the open one. */
+/** Times of the two ends of a view and of what convicts between them, ascending. */
+function turnsOf(view) {
+  return [view.time[0], ...view.convictingSteps.map((step) => view.time[step]), view.time[view.count - 1]];
+}
+
+/** Whether two views show one finding of two plans, such as a whole one and a shrunk one: then their convicting moments belong together. */
+export function matched(one, other) {
+  const [a, b] = [one.findings[0], other.findings[0]];
+  return Boolean(one !== other && a && b && a.anomaly === b.anomaly && one.convictingSteps.length === other.convictingSteps.length);
+}
+
+/** The step of another view at the moment of the open one: at the same time, or as far between two convicting moments that match. */
 export function stepIn(view) {
-  return view === current() ? state.step : stepAtTime(view, current().time[state.step]);
+  const open = current();
+  if (view === open) return state.step;
+  const time = open.time[state.step];
+  if (!matched(open, view)) return stepAtTime(view, time);
+  const [from, to] = [turnsOf(open), turnsOf(view)];
+  let turn = 0;
+  while (turn < from.length - 2 && time >= from[turn + 1]) turn += 1;
+  const share = from[turn + 1] > from[turn] ? (time - from[turn]) / (from[turn + 1] - from[turn]) : 0;
+  return stepAtTime(view, to[turn] + share * (to[turn + 1] - to[turn]));
 }
