@@ -61,6 +61,7 @@ def without_headers(data):
     return encode_batch(
         records,
         base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
         codec=header.codec,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
