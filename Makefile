@@ -59,6 +59,10 @@ bench: java $(READY) ## measure simulator, judges and mining (bench/)
 kafka-format: java $(READY) ## real Kafka brokers and this log read, write and recover each other's files (Maven and a JDK; else it skips)
 	@$(BIN)/python bench/peers/kafka/compare.py $(ARGS)
 
+.PHONY: clients
+clients: $(READY) ## what other people's clients do with our brokers, into docs/clients.md (needs their toolchains; else skipped by name)
+	$(BIN)/python -m tools.clients --docs docs/clients.md $(ARGS)
+
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)

@@ -21,7 +21,17 @@ PRODUCE = 0
 ENDS = 'import sys\nsys.stderr.write("out of luck")\nsys.exit(7)\n'
 SILENT = "import sys\nsys.stdin.read()\n"
 TALKS = 'print("hello", flush=True)\nimport time\ntime.sleep(60)\n'
-ALL = ("acks=all", "zstd", "idempotent", "consume", "commit", "create topics", "describe topics", "change configs", "delete topics")
+ALL = (
+    "acks=all",
+    "zstd",
+    "idempotent",
+    "consume",
+    "commit",
+    "create topics",
+    "describe topics",
+    "change configs",
+    "delete topics",
+)
 
 
 @pytest.fixture
@@ -44,7 +54,8 @@ class DropsHeaders:
             dataclasses.replace(
                 topic,
                 partition_data=tuple(
-                    dataclasses.replace(one, records=without_headers(one.records)) for one in topic.partition_data
+                    dataclasses.replace(one, records=without_headers(one.records))
+                    for one in topic.partition_data
                 ),
             )
             for topic in body.topic_data
@@ -57,7 +68,9 @@ class DropsHeaders:
 
 def without_headers(data):
     (header,) = read_headers(data)
-    records = [type(one)(one.offset, one.timestamp_ms, one.key, one.value) for one in read_records(data, header)]
+    records = [
+        type(one)(one.offset, one.timestamp_ms, one.key, one.value) for one in read_records(data, header)
+    ]
     return encode_batch(
         records,
         base_offset=header.base_offset,
@@ -88,7 +101,14 @@ def test_cells_compare_what_is_there_with_what_was_sent(built):
 def lossy(**changes):
     """Answers that are lost after the append, nothing else."""
     lost = tuple(RequestFault(verb="lose", api="Produce", nth=nth) for nth in range(2, 12, 2))
-    producer = {"acks": -1, "batch_records": 5, "retries": 100, "retry_backoff_ms": 20, "in_flight": 5, **changes}
+    producer = {
+        "acks": -1,
+        "batch_records": 5,
+        "retries": 100,
+        "retry_backoff_ms": 20,
+        "in_flight": 5,
+        **changes,
+    }
     return Scenario(seed=5, producer=producer, bursts=6, burst=30, request_faults=lost)
 
 
@@ -107,7 +127,9 @@ def test_a_broker_that_changes_records_is_found_by_a_run(built):
     with Driver.start(built) as driver:
         scenario = Scenario(seed=1, producer={"acks": -1}, members=1, bursts=1, burst=6)
         with fencepost.kafka.cluster() as kafka:
-            made = Torture(scenario=scenario, driver=driver, kafka=kafka, between=lambda breaking: DropsHeaders())
+            made = Torture(
+                scenario=scenario, driver=driver, kafka=kafka, between=lambda breaking: DropsHeaders()
+            )
             findings = judge(made.go())
         assert "wrong_record" in [finding.anomaly for finding in findings]
 

@@ -25,7 +25,9 @@ def append(number, value, answer, client="p0"):
     command = Command(number=number, name="append", client=client, fields=fields, sent_ns=number * SECOND)
     if answer is not None:
         ok = isinstance(answer, int) and answer >= 0
-        command.answer = {"event": "done", "ok": ok, "offset": answer} if ok else {"event": "done", "ok": False, **answer}
+        command.answer = (
+            {"event": "done", "ok": ok, "offset": answer} if ok else {"event": "done", "ok": False, **answer}
+        )
         command.answered_ns = command.sent_ns + 1
     return command
 
@@ -33,7 +35,10 @@ def append(number, value, answer, client="p0"):
 def poll(number, *records):
     command = Command(number=number, name="poll", client="c0", fields={}, sent_ns=number * SECOND)
     rows = [{"partition": 0, "offset": o, "value": encoded(v), "key": encoded(b"0")} for o, v in records]
-    command.answer, command.answered_ns = {"event": "done", "ok": True, "records": rows}, command.sent_ns + SECOND // 2
+    command.answer, command.answered_ns = (
+        {"event": "done", "ok": True, "records": rows},
+        command.sent_ns + SECOND // 2,
+    )
     return command
 
 

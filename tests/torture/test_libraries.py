@@ -28,7 +28,10 @@ def test_the_table_has_what_is_in_the_folder():
 def test_an_old_version_gets_its_old_names():
     """sarama up to 1.38 has another import path, in sources and manifest."""
     old, new = wanted("sarama@1.38.1").files(), wanted("sarama@1.39.0").files()
-    assert "github.com/Shopify/sarama" in old["main.go"] and "github.com/IBM/sarama" not in old["main.go"] + old["go.mod"]
+    assert (
+        "github.com/Shopify/sarama" in old["main.go"]
+        and "github.com/IBM/sarama" not in old["main.go"] + old["go.mod"]
+    )
     assert "github.com/IBM/sarama v1.39.0" in new["go.mod"] and "Shopify" not in new["main.go"]
 
 
@@ -43,11 +46,22 @@ def test_versions_are_compared_as_numbers(older, newer):
 
 def test_equal_versions_of_different_length_are_equal():
     """1.0 is 1.0.0, and a build's metadata counts for nothing."""
-    assert not is_below("1.0", "1.0.0") and not is_below("1.0.0", "1.0") and not is_below("4.0.0+1.6.1", "4.0.0")
+    assert (
+        not is_below("1.0", "1.0.0") and not is_below("1.0.0", "1.0") and not is_below("4.0.0+1.6.1", "4.0.0")
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["nobody", "sarama@", "sarama@../../x", "sarama@1.0 || rm", "@platformatic/kafka", "sarama@1\n2", "./absent"]
+    "text",
+    [
+        "nobody",
+        "sarama@",
+        "sarama@../../x",
+        "sarama@1.0 || rm",
+        "@platformatic/kafka",
+        "sarama@1\n2",
+        "./absent",
+    ],
 )
 def test_what_is_no_library_is_one_sentence(text):
     """A version becomes part of a path and of a manifest: nothing but a version is taken."""
@@ -97,4 +111,6 @@ def test_a_failed_build_leaves_nothing_and_shows_its_end(monkeypatch, tmp_path):
 def test_another_version_and_another_source_are_other_builds(monkeypatch, tmp_path):
     """What is in the cache was made from what is asked for."""
     monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path))
-    assert len({folder_of(wanted(text)) for text in ("sarama@1.43.2", "sarama@1.43.3", "franz-go@1.43.2")}) == 3
+    assert (
+        len({folder_of(wanted(text)) for text in ("sarama@1.43.2", "sarama@1.43.3", "franz-go@1.43.2")}) == 3
+    )

@@ -28,11 +28,15 @@ def test_lines_come_whole_however_they_are_cut():
     data = b'{"event":"done","id":1}\n{"event":"done","id":2}\n'
     for size in (1, 7, len(data)):
         lines = Lines()
-        seen = [event for start in range(0, len(data), size) for event in lines.feed(data[start : start + size])]
+        seen = [
+            event for start in range(0, len(data), size) for event in lines.feed(data[start : start + size])
+        ]
         assert [event["id"] for event in seen] == [1, 2]
 
 
-@pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"{}\n", b'{"event":3}\n', b"\xff\n", b"[" * 5000 + b"\n"])
+@pytest.mark.parametrize(
+    "line", [b"hello\n", b"[1]\n", b"{}\n", b'{"event":3}\n', b"\xff\n", b"[" * 5000 + b"\n"]
+)
 def test_what_is_no_event_is_one_sentence(line):
     """A library that prints to standard output breaks its driver, and that is said."""
     with pytest.raises(DriverError, match="expected one JSON object"):
@@ -47,7 +51,9 @@ def test_a_line_without_an_end_is_refused():
             list(lines.feed(b"x" * 65536))
 
 
-@pytest.mark.parametrize("change", [{"protocol": 2}, {"protocol": "1"}, {"commands": None}, {"event": "done"}])
+@pytest.mark.parametrize(
+    "change", [{"protocol": 2}, {"protocol": "1"}, {"commands": None}, {"event": "done"}]
+)
 def test_a_first_line_that_is_none(change):
     """Another protocol, or no list of commands, is no driver."""
     good = {"event": "ready", "protocol": 1, "driver": "d", "library": "l", "version": "1", "runtime": "r"}

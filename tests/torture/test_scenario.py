@@ -45,7 +45,14 @@ def test_every_smaller_scenario_is_smaller():
 
     def size(scenario):
         faults = len(scenario.request_faults) + len(scenario.broker_faults) + len(scenario.leaves)
-        return faults + scenario.producers + scenario.members + scenario.bursts + scenario.burst + scenario.partitions
+        return (
+            faults
+            + scenario.producers
+            + scenario.members
+            + scenario.bursts
+            + scenario.burst
+            + scenario.partitions
+        )
 
     for seed in range(20):
         scenario = draw(seed, READY)
