@@ -63,7 +63,7 @@ class Torture:
     driver: Driver
     kafka: fencepost.kafka.KafkaCluster
     hit: list[str] = field(factory=list)
-    between: Callable[[Breaking], Hook] = lambda breaking: breaking  # noqa: E731 - a test plants another
+    between: Callable[[Breaking], Hook] = lambda breaking: breaking
     """What comes between requests and answers."""
     _appends: list[Command] = field(factory=list)
     _members: list[str] = field(factory=list)
