@@ -42,7 +42,7 @@ SUB_COMMANDS = {
 }
 """What each sub-command is for, in the words of `fencepost --help`, which therefore imports none of them."""
 
-FOLDERS = frozenset({"check", "cluster", "log", "model", "tlc"})
+FOLDERS = frozenset({"check", "cluster", "log", "model", "tlc", "torture"})
 """Sub-commands of several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\
@@ -50,8 +50,14 @@ EXIT_CODES = """\
 findings), 130 interrupted"""
 
 
+ELSEWHERE = {"drivers": "fencepost.cli.torture.drivers"}
+"""Sub-commands that share a folder with another."""
+
+
 def module_of(sub_command: str) -> str:
     """The module whose `command` a sub-command is."""
+    if sub_command in ELSEWHERE:
+        return ELSEWHERE[sub_command]
     return (
         f"fencepost.cli.{sub_command}.command" if sub_command in FOLDERS else f"fencepost.cli.{sub_command}"
     )
