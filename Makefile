@@ -16,8 +16,8 @@ JOBS ?= auto
 # More arguments: make test ARGS='-k timeline', make demo ARGS='--help'.
 ARGS ?=
 
-# What `make bench` runs, in this order. bench/viewer.py wants a Chromium: run it by itself.
-BENCHES ?= $(filter-out bench/viewer.py,$(shell grep -l __main__ bench/*.py))
+# What `make bench` runs, in this order. bench/viewer.py wants a Chromium, bench/clients_under_faults.py toolchains and half an hour: run them by themselves.
+BENCHES ?= $(filter-out bench/viewer.py bench/clients_under_faults.py,$(shell grep -l __main__ bench/*.py))
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -58,6 +58,10 @@ bench: java $(READY) ## measure simulator, judges and mining (bench/)
 .PHONY: kafka-format
 kafka-format: java $(READY) ## real Kafka brokers and this log read, write and recover each other's files (Maven and a JDK; else it skips)
 	@$(BIN)/python bench/peers/kafka/compare.py $(ARGS)
+
+.PHONY: clients
+clients: $(READY) ## what other people's clients do with our brokers, into docs/clients.md (needs their toolchains; else skipped by name)
+	$(BIN)/python -m tools.clients --docs docs/clients.md $(ARGS)
 
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)

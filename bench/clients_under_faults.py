@@ -32,7 +32,7 @@ def main() -> None:
         start = time.monotonic()
         try:
             with Driver.start(build(library)) as driver:
-                run, failure = load(driver, options.seed, options.records)
+                run, brokers = load(driver, options.seed, options.records)
         except FencepostError as error:
             print(f"{name}: {error}", flush=True)
             continue
@@ -46,7 +46,7 @@ def main() -> None:
         print(
             f"{library}: {len(run.appends):,} sent, {acknowledged:,} acknowledged,"
             f" {sum(map(len, run.log.values())):,} in the log, {len(read):,} read, {duplicates(run)} twice in the log,"
-            f" {time.monotonic() - start:.0f} s; {', '.join(run.hit)}; {failure}"
+            f" {time.monotonic() - start:.0f} s; {', '.join(run.hit)}; {brokers};"
             f" findings: {[str(finding) for finding in judge(run)] or 'none'}",
             flush=True,
         )

@@ -219,6 +219,8 @@ LAYER_BAD = [
     ("systems.simulation", "from fencepost.campaign.run.run import Run"),
     ("viewer.page", "from fencepost.campaign.run.run import Run"),
     ("campaign.run.run", "from fencepost.kafka import cluster"),
+    ("kafka.handle", "from fencepost.torture.driver import Driver"),
+    ("torture.run", "from fencepost.cli import main"),
     ("campaign.run.run", "from fencepost.console.output import Output"),
     ("sim.world", "from fencepost.campaign import run"),
     ("sim.world", "from fencepost.model import log"),

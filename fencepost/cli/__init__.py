@@ -55,7 +55,7 @@ LINES_OF_THEIR_OWN = frozenset({"consume"})
 WAITING = frozenset({"cluster", "consume", "produce"})
 """Sub-commands that wait for others as long as they run: no line every half minute that they are at work."""
 
-FOLDERS = frozenset({"check", "cluster", "log", "model", "proxy", "tlc"})
+FOLDERS = frozenset({"check", "cluster", "log", "model", "proxy", "tlc", "torture"})
 """Sub-commands of several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\
@@ -63,8 +63,14 @@ EXIT_CODES = """\
 findings), 130 interrupted"""
 
 
+ELSEWHERE = {"drivers": "fencepost.cli.torture.drivers"}
+"""Sub-commands that share a folder with another."""
+
+
 def module_of(sub_command: str) -> str:
     """The module whose `command` a sub-command is."""
+    if sub_command in ELSEWHERE:
+        return ELSEWHERE[sub_command]
     return (
         f"fencepost.cli.{sub_command}.command" if sub_command in FOLDERS else f"fencepost.cli.{sub_command}"
     )

@@ -33,7 +33,7 @@ Wanted = tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 """Key, value and headers of a record."""
 
 
-class Wrong(Exception):
+class WrongError(Exception):
     """A check that failed, with what was expected and seen."""
 
 
@@ -53,28 +53,28 @@ class Bench:
         return name
 
     def opened(self, role: str, **config: Any) -> str:
-        """A fresh client. Raises Wrong."""
+        """A fresh client. Raises WrongError."""
         name = f"{role}-{next(_NUMBERS)}"
         self.done("open", name, role=role, config={"bootstrap": self.bootstrap_servers, **config})
         return name
 
     def done(self, command: str, client: str, **fields: Any) -> dict[str, Any]:
-        """What a command answers. Raises Wrong if the library failed."""
+        """What a command answers. Raises WrongError if the library failed."""
         asked = self.driver.ask(command, client, SOON_S * 2, **fields)
         if not asked.ok:
-            raise Wrong(f"{command}: {asked.error}")
+            raise WrongError(f"{command}: {asked.error}")
         assert asked.answer is not None
         return asked.answer
 
     def until(self, expected: str, look: Callable[[], tuple[bool, Any]]) -> None:
-        """Wait until it is so. Raises Wrong."""
+        """Wait until it is so. Raises WrongError."""
         deadline = time.monotonic() + SOON_S
         while True:
             reached, seen = look()
             if reached:
                 return
             if time.monotonic() > deadline:
-                raise Wrong(f"expected {expected}, saw {seen}")
+                raise WrongError(f"expected {expected}, saw {seen}")
             time.sleep(LOOK_S)
 
     # ---- records
@@ -99,7 +99,7 @@ class Bench:
         ]
         if not self.driver.wait(commands, SOON_S * 2):
             open_ = sum(command.answer is None for command in commands)
-            raise Wrong(f"append: {open_} of {count} records have no answer")
+            raise WrongError(f"append: {open_} of {count} records have no answer")
         return commands
 
     def produce(self, *, nulls: bool = False, **config: Any) -> tuple[str, Mapping[int, tuple[Entry, ...]]]:
@@ -109,7 +109,9 @@ class Bench:
         commands = self.append(producer, topic, nulls=nulls)
         failed = [command for command in commands if not command.ok]
         if failed:
-            raise Wrong(f"append: {len(failed)} of {len(commands)} failed, the first with {failed[0].error}")
+            raise WrongError(
+                f"append: {len(failed)} of {len(commands)} failed, the first with {failed[0].error}"
+            )
         self.done("close", producer, timeout_ms=10_000)
         # with acks=0 and 1 records are not below the high watermark yet
         self.until(f"{RECORDS} records", lambda: _count(read_log(self.bootstrap_servers, topic)))
@@ -123,7 +125,7 @@ class Bench:
         deadline = time.monotonic() + SOON_S
         while len(into) < wanted:
             if time.monotonic() > deadline:
-                raise Wrong(f"expected {wanted} records, saw {len(into)} within {SOON_S:g} s")
+                raise WrongError(f"expected {wanted} records, saw {len(into)} within {SOON_S:g} s")
             for record in self.done("poll", client, timeout_ms=500, max_records=200)["records"]:
                 into[record["partition"], record["offset"]] = record
 
@@ -155,12 +157,14 @@ def records(count: int, *, nulls: bool) -> list[Wanted]:
 
 
 def compare(log: Mapping[int, Sequence[Entry]], commands: Sequence[Command], *, acknowledged: bool) -> None:
-    """Hold a log against what was appended to it. Raises Wrong."""
+    """Hold a log against what was appended to it. Raises WrongError."""
     for partition in range(PARTITIONS):
         sent = [command for command in commands if command.fields["partition"] == partition]
         held = log.get(partition, ())
         if len(held) != len(sent):
-            raise Wrong(f"expected {len(sent)} records in partition {partition}, saw {len(held)} in the log")
+            raise WrongError(
+                f"expected {len(sent)} records in partition {partition}, saw {len(held)} in the log"
+            )
         for command, entry in zip(sent, held, strict=True):
             headers = tuple((name, decoded(value)) for name, value in command.fields["headers"])
             for what, expected, seen in (
@@ -170,10 +174,14 @@ def compare(log: Mapping[int, Sequence[Entry]], commands: Sequence[Command], *, 
                 ("time", command.fields["timestamp_ms"], entry.timestamp_ms),
             ):
                 if expected != seen:
-                    raise Wrong(f"{what} at {partition}/{entry.offset}: expected {expected!r:.60}, saw {seen!r:.60}")
+                    raise WrongError(
+                        f"{what} at {partition}/{entry.offset}: expected {expected!r:.60}, saw {seen!r:.60}"
+                    )
             offset = (command.answer or {}).get("offset")
             if acknowledged and offset != entry.offset:
-                raise Wrong(f"acknowledged at offset {offset}, in the log of {partition} at {entry.offset}")
+                raise WrongError(
+                    f"acknowledged at offset {offset}, in the log of {partition} at {entry.offset}"
+                )
 
 
 def compare_read(
@@ -183,13 +191,16 @@ def compare_read(
     exact: bool = False,
 ) -> None:
     """Hold what a consumer handed out against the log. exact: an empty key, value or header is not a null one.
-    Raises Wrong."""
-    same = (lambda one, other: one == other) if exact else (lambda one, other: (one or None) == (other or None))
+    Raises WrongError."""
+
+    def same(one: Any, other: Any) -> bool:
+        return bool(one == other) if exact else (one or None) == (other or None)
+
     for partition, entries in log.items():
         for entry in entries:
             record = seen.get((partition, entry.offset))
             if record is None:
-                raise Wrong(f"the record at {partition}/{entry.offset} was not handed out")
+                raise WrongError(f"the record at {partition}/{entry.offset} was not handed out")
             headers = tuple((name, decoded(value)) for name, value in record["headers"])
             names = len(headers) == len(entry.headers) and all(
                 one[0] == other[0] and same(one[1], other[1])
@@ -204,14 +215,16 @@ def compare_read(
                 ("time", entry.timestamp_ms, record["timestamp_ms"]),
             ):
                 if not same(expected, read):
-                    raise Wrong(f"{what} at {partition}/{entry.offset}: expected {expected!r:.60}, saw {read!r:.60}")
+                    raise WrongError(
+                        f"{what} at {partition}/{entry.offset}: expected {expected!r:.60}, saw {read!r:.60}"
+                    )
 
 
 # ---- the checks
 
 
 def _acks(bench: Bench, acks: int) -> None:
-    config = {"acks": acks}
+    config: dict[str, Any] = {"acks": acks}
     if "idempotence" in bench.driver.ready.config:
         bench.produce(**config, idempotence=False)
     else:
@@ -222,7 +235,7 @@ def _codec(bench: Bench, codec: str) -> None:
     _, log = bench.produce(compression=codec, linger_ms=20)
     seen = {entry.codec for entries in log.values() for entry in entries}
     if seen != {codec}:
-        raise Wrong(f"expected batches compressed with {codec}, saw {', '.join(sorted(seen))}")
+        raise WrongError(f"expected batches compressed with {codec}, saw {', '.join(sorted(seen))}")
 
 
 def _idempotent(bench: Bench) -> None:
@@ -230,7 +243,9 @@ def _idempotent(bench: Bench) -> None:
     for partition, entries in log.items():
         sequences = [entry.sequence for entry in entries]
         if sequences != list(range(len(sequences))) or len({entry.producer_id for entry in entries}) != 1:
-            raise Wrong(f"expected one producer id and sequences from 0 in {partition}, saw {sequences[:5]}...")
+            raise WrongError(
+                f"expected one producer id and sequences from 0 in {partition}, saw {sequences[:5]}..."
+            )
 
 
 def _consume(bench: Bench, *, exact: bool = False) -> None:
@@ -275,7 +290,7 @@ def _group(bench: Bench, assignor: str) -> None:
 
 
 def _commit(bench: Bench) -> None:
-    topic, log = bench.produce()
+    topic, _ = bench.produce()
     config = {"group": f"group-{topic}", "offset_reset": "earliest", "auto_commit": False}
     consumer = bench.opened("consumer", **config)
     bench.done("subscribe", consumer, topics=[topic])
@@ -288,9 +303,11 @@ def _commit(bench: Bench) -> None:
     seen: dict[tuple[int, int], dict[str, Any]] = {}
     bench.consume(again, RECORDS - sum(3 + number for number in range(PARTITIONS)), seen)
     bench.done("close", again, timeout_ms=10_000)
-    first = [min((offset for one, offset in seen if one == number), default=-1) for number in range(PARTITIONS)]
+    first = [
+        min((offset for one, offset in seen if one == number), default=-1) for number in range(PARTITIONS)
+    ]
     if first != [3 + number for number in range(PARTITIONS)]:
-        raise Wrong(f"expected to go on at {[one['offset'] for one in where]}, saw {first}")
+        raise WrongError(f"expected to go on at {[one['offset'] for one in where]}, saw {first}")
 
 
 def _topics(bench: Bench, step: str) -> None:
@@ -300,7 +317,7 @@ def _topics(bench: Bench, step: str) -> None:
     asked = {"name": name, "partitions": 2, "replication_factor": 1, "config": {"retention.ms": "77777000"}}
     said = bench.done("create_topics", admin, topics=[asked])["topics"]
     if [one["error"] for one in said] != [None]:
-        raise Wrong(f"create_topics: {said}")
+        raise WrongError(f"create_topics: {said}")
     if step == "create":
         bench.until(
             "two partitions of the new topic",
@@ -310,7 +327,10 @@ def _topics(bench: Bench, step: str) -> None:
 
         def described() -> tuple[bool, Any]:
             (row,) = bench.done("describe_topics", admin, topics=[name])["topics"]
-            shown = [(one["partition"], one["leader"] in one["replicas"], len(one["isr"])) for one in row["partitions"]]
+            shown = [
+                (one["partition"], one["leader"] in one["replicas"], len(one["isr"]))
+                for one in row["partitions"]
+            ]
             return sorted(shown) == [(0, True, 1), (1, True, 1)], row
 
         bench.until("two partitions with one replica each", described)
@@ -322,7 +342,7 @@ def _topics(bench: Bench, step: str) -> None:
         read_log(bench.bootstrap_servers, name)
         said = bench.done("delete_topics", admin, topics=[name])["topics"]
         if [one["error"] for one in said] != [None]:
-            raise Wrong(f"delete_topics: {said}")
+            raise WrongError(f"delete_topics: {said}")
 
         def gone() -> tuple[bool, Any]:
             asked = bench.driver.ask("describe_topics", admin, SOON_S, topics=[name])
@@ -345,7 +365,7 @@ class Ability:
     name: str
     """The column."""
     check: Callable[[Bench], None]
-    """Raises Wrong, or DriverError."""
+    """Raises WrongError, or DriverError."""
     needs: Callable[[Driver], bool]
     """Whether the library says that it has it."""
 
@@ -373,9 +393,7 @@ ABILITIES: tuple[Ability, ...] = (
     ),
     Ability(name="idempotent", check=_idempotent, needs=lambda driver: driver.ready.idempotence),
     Ability(name="consume", check=_consume, needs=_has("assign")),
-    Ability(
-        name="null is not empty", check=lambda bench: _consume(bench, exact=True), needs=_has("assign")
-    ),
+    Ability(name="null is not empty", check=lambda bench: _consume(bench, exact=True), needs=_has("assign")),
     *(
         Ability(
             name=assignor,
@@ -418,7 +436,7 @@ def try_out(bench: Bench, ability: Ability) -> Cell:
         return Cell(ability=ability.name, outcome="absent")
     try:
         ability.check(bench)
-    except Wrong as error:
+    except WrongError as error:
         return Cell(ability=ability.name, outcome="failed", why=str(error))
     except DriverError as error:
         return Cell(ability=ability.name, outcome="failed", why=str(error))
@@ -445,9 +463,7 @@ def try_all(
             if driver.failure:
                 driver.kill()
                 driver = Driver.start(built)
-            bench = Bench(
-                driver=driver, bootstrap_servers=kafka.bootstrap_servers, create_topic=create_topic
-            )
+            bench = Bench(driver=driver, bootstrap_servers=kafka.bootstrap_servers, create_topic=create_topic)
             cells.append(try_out(bench, ability))
             progress(cells[-1])
     finally:

@@ -27,7 +27,14 @@ MOST_SHOWN = 600
 """Characters of a failed build that are shown: the last ones say what was missing."""
 CACHE_VARIABLE = "FENCEPOST_DRIVERS"
 LOG = "build.log"
-OFFLINE = ("could not resolve", "no such host", "name resolution", "network is unreachable", "enotfound", "eai_again")
+OFFLINE = (
+    "could not resolve",
+    "no such host",
+    "name resolution",
+    "network is unreachable",
+    "enotfound",
+    "eai_again",
+)
 """What toolchains say when there is no network."""
 
 
@@ -51,8 +58,10 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
     "python": Toolchain(
         programs=(),
         steps=(
-            ("{python}", "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-            + ("--no-compile", "--target", "{build}/site", "-r", "requirements.txt"),
+            (
+                *("{python}", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
+                *("--no-compile", "--target", "{build}/site", "-r", "requirements.txt"),
+            ),
         ),
         run=("{python}", "{build}/driver.py"),
         environment={"PYTHONPATH": "{build}/site", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"},
@@ -75,7 +84,9 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
     ),
     "node": Toolchain(
         programs=("node", "npm"),
-        steps=(("npm", "install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--silent"),),
+        steps=(
+            ("npm", "install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--silent"),
+        ),
         run=("{node}", "{build}/driver.mjs"),
         hint="install Node 20 or newer (https://nodejs.org)",
     ),
@@ -85,8 +96,10 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
             ("mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory={build}/jars"),
             ("javac", "-nowarn", "-d", "{build}/classes", "-cp", "{build}/jars/*", "{javas}"),
         ),
-        run=("{java}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m")
-        + ("-cp", "{build}/classes:{build}/jars/*", "Driver"),
+        run=(
+            *("{java}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"),
+            *("-cp", "{build}/classes:{build}/jars/*", "Driver"),
+        ),
         hint="install a JDK 17 or newer and Maven (https://maven.apache.org)",
     ),
     "none": Toolchain(programs=(), steps=(), run=("{build}/driver",)),
@@ -141,9 +154,7 @@ def build(wanted: Wanted) -> Built:
         return done
     lacks = missing(wanted)
     if lacks:
-        raise EnvironmentError_(
-            expected=f"what builds {wanted}", seen=lacks, where=f"drivers build {wanted}"
-        )
+        raise EnvironmentError_(expected=f"what builds {wanted}", seen=lacks, where=f"drivers build {wanted}")
     folder = folder_of(wanted)
     files = wanted.files()
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -205,9 +216,7 @@ def _carry_out(wanted: Wanted, work: Path, step: tuple[str, ...]) -> None:
 
 def _as_built(wanted: Wanted, folder: Path) -> Built:
     toolchain = TOOLCHAINS[wanted.library.toolchain]
-    environment = {
-        name: _filled(wanted, folder, [value])[0] for name, value in toolchain.environment.items()
-    }
+    environment = {name: _filled(wanted, folder, [value])[0] for name, value in toolchain.environment.items()}
     command = _filled(wanted, folder, wanted.library.run or toolchain.run)
     return Built(wanted=wanted, folder=folder, command=tuple(command), environment=environment)
 

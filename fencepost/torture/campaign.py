@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 import fencepost.kafka
 from fencepost.torture.building import Built, build
@@ -73,9 +73,7 @@ class Worker:
 
     def seed(self, number: int) -> dict[str, Any]:
         """A seed's run, as a line of runs.jsonl."""
-        scenario = draw(
-            number, self.ready().ready, idempotence=self.job.idempotence, faults=self.job.faults
-        )
+        scenario = draw(number, self.ready().ready, idempotence=self.job.idempotence, faults=self.job.faults)
         return self.run(scenario, Path(self.job.out) / TRACES / f"{number}.jsonl")
 
     def run(self, scenario: Scenario, keep: Path | None = None) -> dict[str, Any]:
@@ -108,7 +106,8 @@ class Worker:
     def rate(self, scenario: Scenario, anomaly: str, runs: int) -> int:
         """How many of so many runs show the anomaly."""
         return sum(
-            any(finding["anomaly"] == anomaly for finding in self.run(scenario)["findings"]) for _ in range(runs)
+            any(finding["anomaly"] == anomaly for finding in self.run(scenario)["findings"])
+            for _ in range(runs)
         )
 
 
@@ -246,10 +245,15 @@ def torture(
 def _before(out: Path, job: Job, seeds: range, resume: bool) -> Iterator[dict[str, Any]]:
     """The runs that are there already, if the campaign goes on. Raises FencepostError."""
     path, said = out / RUNS, out / "job.json"
-    words = msgspec.json.encode({"library": job.library, "idempotence": job.idempotence, "faults": job.faults})
+    words = msgspec.json.encode(
+        {"library": job.library, "idempotence": job.idempotence, "faults": job.faults}
+    )
     if path.exists() and not resume:
         raise FencepostError(
-            expected="a new folder", seen="the runs of another campaign", where=str(out), hint="--resume goes on"
+            expected="a new folder",
+            seen="the runs of another campaign",
+            where=str(out),
+            hint="--resume goes on",
         )
     out.mkdir(parents=True, exist_ok=True)
     if path.exists():

@@ -151,7 +151,9 @@ class Driver:
         with self._writing:
             number = self._sent
             if len(self.commands) >= MOST_COMMANDS:
-                raise DriverError(expected=f"at most {MOST_COMMANDS:,} commands", seen="more", where=self.name)
+                raise DriverError(
+                    expected=f"at most {MOST_COMMANDS:,} commands", seen="more", where=self.name
+                )
             words = {"id": number, "command": name, "client": client, **fields}
             command = Command(
                 number=number, name=name, client=client, fields=fields, sent_ns=time.monotonic_ns()

@@ -166,7 +166,8 @@ def _deliveries(run: Run) -> Iterator[Finding]:
         moves = [
             event.at_ns
             for event in run.events
-            if event.fields.get("client") == client and event.fields["event"] in ("assigned", "revoked", "lost")
+            if event.fields.get("client") == client
+            and event.fields["event"] in ("assigned", "revoked", "lost")
         ]
         last: dict[int, tuple[int, int]] = {}
         for poll in polls:
@@ -175,7 +176,11 @@ def _deliveries(run: Run) -> Iterator[Finding]:
                 partition, offset = record["partition"], record["offset"]
                 handed.add((partition, offset))
                 entry = log.get((partition, offset))
-                if entry is None or decoded(record["value"]) != entry.value or decoded(record["key"]) != entry.key:
+                if (
+                    entry is None
+                    or decoded(record["value"]) != entry.value
+                    or decoded(record["key"]) != entry.key
+                ):
                     held = "nothing" if entry is None else repr(entry.value)
                     yield Finding(
                         anomaly="wrong_delivery",

@@ -67,7 +67,9 @@ class Lines:
             yield parsed(line)
         if len(self._rest) >= MOST_LINE:
             raise DriverError(
-                expected=f"lines of at most {MOST_LINE:,} bytes", seen="a longer one", where="a driver's output"
+                expected=f"lines of at most {MOST_LINE:,} bytes",
+                seen="a longer one",
+                where="a driver's output",
             )
 
 
@@ -94,7 +96,9 @@ def ready_of(event: Mapping[str, Any]) -> Ready:
     try:
         ready = msgspec.convert(event, Ready)
     except msgspec.ValidationError as error:
-        raise DriverError(expected="what a driver can do", seen=str(error), where="a driver's first line") from None
+        raise DriverError(
+            expected="what a driver can do", seen=str(error), where="a driver's first line"
+        ) from None
     if event["event"] != "ready" or ready.protocol != PROTOCOL:
         raise DriverError(
             expected=f"the event ready of protocol {PROTOCOL}",

@@ -7,6 +7,7 @@ know what is a bug (judges.py).
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from attrs import define, field, frozen
@@ -18,6 +19,7 @@ from fencepost.torture.protocol import DriverError, encoded
 from fencepost.torture.scenario import DURATION_MS, BrokerFault, Scenario
 from fencepost.torture.truth import Log, read_log
 from fencepost.traces.errors import FencepostError
+from fencepost.wire.hook import Hook
 
 TOPIC = "t"
 ANSWER_S = 40.0
@@ -61,6 +63,8 @@ class Torture:
     driver: Driver
     kafka: fencepost.kafka.KafkaCluster
     hit: list[str] = field(factory=list)
+    between: Callable[[Breaking], Hook] = lambda breaking: breaking
+    """What comes between requests and answers."""
     _appends: list[Command] = field(factory=list)
     _members: list[str] = field(factory=list)
     _left: int = 0
@@ -78,10 +82,9 @@ class Torture:
         trouble, drained, committed = "", True, {}
         breaking = Breaking(scenario.request_faults)
         system = self.kafka.run.cluster.system  # type: ignore[attr-defined]
-        self.kafka.create_topic(
-            TOPIC, partitions=scenario.partitions, config={"min.insync.replicas": "2"}
-        )
-        system.do(lambda: system.listeners.put_between(lambda broker: breaking))
+        self.kafka.create_topic(TOPIC, partitions=scenario.partitions, config={"min.insync.replicas": "2"})
+        hook = self.between(breaking)
+        system.do(lambda: system.listeners.put_between(lambda broker: hook))
         try:
             self._open()
             self._with_faults()
@@ -154,9 +157,9 @@ class Torture:
         for burst in range(scenario.bursts):
             at = burst * DURATION_MS // scenario.bursts
             for number in range(scenario.producers):
-                actions.append((at, lambda number=number, burst=burst: self._send(number, burst)))
+                actions.append((at, partial(self._send, number, burst)))
         for fault in scenario.broker_faults:
-            actions.append((fault.at_ms, lambda fault=fault: self._break(fault)))
+            actions.append((fault.at_ms, partial(self._break, fault)))
         for at in scenario.leaves:
             actions.append((at, self._leave))
         actions.sort(key=lambda action: action[0])
@@ -239,7 +242,9 @@ class Torture:
             return True
         wanted = {(partition, entry.offset) for partition, entries in log.items() for entry in entries}
         last = time.monotonic()
-        while len(self._handed) < len(wanted) or wanted - self._handed:  # the second is slow, and seldom asked
+        while (
+            len(self._handed) < len(wanted) or wanted - self._handed
+        ):  # the second is slow, and seldom asked
             if self._poll():
                 last = time.monotonic()
             if time.monotonic() - last > DRAIN_S or self.driver.failure:
@@ -259,7 +264,10 @@ class Torture:
                     committed[row["partition"]] = row["offset"]
         closing = [
             self.driver.send("close", name, timeout_ms=CLOSE_MS)
-            for name in [*self._members, *(self._producer(number) for number in range(self.scenario.producers))]
+            for name in [
+                *self._members,
+                *(self._producer(number) for number in range(self.scenario.producers)),
+            ]
         ]
         self.driver.wait(closing, ANSWER_S)
         return committed

@@ -33,7 +33,9 @@ class RequestFault:
     delay_ms: int = 0
 
     def __str__(self) -> str:
-        nth = f"{self.nth}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(self.nth if self.nth < 4 else 0, 'th')} {self.api}"
+        nth = (
+            f"{self.nth}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(self.nth if self.nth < 4 else 0, 'th') } {self.api}"
+        )
         match self.verb:
             case "lose":
                 return f"answer to the {nth} lost after {EFFECTS.get(APIS[self.api], 'its effect')}"
@@ -98,18 +100,22 @@ class Scenario:
         for name in ("request_faults", "broker_faults", "leaves"):
             things = getattr(self, name)
             if len(things) > 1:
-                yield evolve(self, **{name: ()})
-                yield evolve(self, **{name: things[: len(things) // 2]})
-                yield evolve(self, **{name: things[len(things) // 2 :]})
+                yield self._with(name, ())
+                yield self._with(name, things[: len(things) // 2])
+                yield self._with(name, things[len(things) // 2 :])
         if self.members:
             yield evolve(self, members=0, leaves=())
         for name, least in (("producers", 1), ("partitions", 1), ("bursts", 1), ("burst", 2), ("members", 1)):
             if getattr(self, name) > least:
-                yield evolve(self, **{name: max(least, getattr(self, name) // 2)})
+                yield self._with(name, max(least, getattr(self, name) // 2))
         for name in ("request_faults", "broker_faults", "leaves"):
             things = getattr(self, name)
             for place in range(len(things)):
-                yield evolve(self, **{name: things[:place] + things[place + 1 :]})
+                yield self._with(name, things[:place] + things[place + 1 :])
+
+    def _with(self, name: str, value: Any) -> "Scenario":
+        changes: dict[str, Any] = {name: value}
+        return evolve(self, **changes)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -162,7 +168,7 @@ def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bo
     if ready.assignors:
         consumer["assignor"] = chance.choice(ready.assignors, "assignor")
     members = chance.choice((0, 0, 1, 2, 3), "members") if "subscribe" in ready.commands else 0
-    hit = [api for api in ("Produce", "Produce", "Produce", "Metadata") if api in APIS]
+    hit = ["Produce", "Produce", "Produce", "Metadata"]
     if members:
         hit += ["OffsetCommit", "Fetch", "FindCoordinator", "JoinGroup"]
     request_faults = [

@@ -83,7 +83,7 @@ async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
                     if leaders:
                         return found
                     why = "no such topic"
-                except (OSError, ProtocolError, KeyError, _NotYet) as error:
+                except (OSError, ProtocolError, KeyError, _NotYetError) as error:
                     why = repr(error)
                 await asyncio.sleep(PAUSE_S)
     except TimeoutError:
@@ -92,7 +92,7 @@ async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
         ) from None
 
 
-class _NotYet(Exception):
+class _NotYetError(Exception):
     """The broker cannot answer now."""
 
 
@@ -100,8 +100,12 @@ async def _read_partition(address: Address, partition: TopicPartition) -> tuple[
     link = Link(address)
     await link.open()
     try:
-        offset = (await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=EARLIEST))).offset
-        end = (await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=LATEST))).offset
+        offset = (
+            await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=EARLIEST))
+        ).offset
+        end = (
+            await _ask(link, ListOffsetsRequest(correlation_id=0, partition=partition, timestamp=LATEST))
+        ).offset
         entries: list[Entry] = []
         while offset < end:
             wanted = FetchRequest(
@@ -113,7 +117,7 @@ async def _read_partition(address: Address, partition: TopicPartition) -> tuple[
             )
             (fetched,) = (await _ask(link, wanted)).partitions
             if fetched.error is not ErrorCode.NONE:
-                raise _NotYet(fetched.error)
+                raise _NotYetError(fetched.error)
             for entry, after in _entries(fetched.records):
                 if entry is not None and entry.offset >= offset:
                     entries.append(entry)
@@ -128,7 +132,7 @@ async def _ask(link: Link, request: Any) -> Any:
     answer = translation.tell(request, await link.ask(translation.ask(link.dialogue, request)))
     error = getattr(answer, "error", ErrorCode.NONE)
     if error is not ErrorCode.NONE:
-        raise _NotYet(error)
+        raise _NotYetError(error)
     return answer
 
 

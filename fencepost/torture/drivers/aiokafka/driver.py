@@ -26,7 +26,11 @@ CONSUMER = {**COMMON, "group": "group_id", "group_instance_id": "group_instance_
             **{one: one for one in ("auto_commit_interval_ms", "session_timeout_ms", "heartbeat_interval_ms",
             "max_poll_interval_ms", "fetch_max_wait_ms", "fetch_min_bytes", "fetch_max_bytes", "max_poll_records")}}  # fmt: skip
 CODECS = {"none": None, "gzip": "gzip", "snappy": "snappy", "lz4": "lz4", "zstd": "zstd"}
-ASSIGNORS = {"range": [RangePartitionAssignor], "roundrobin": [RoundRobinPartitionAssignor], "sticky": [StickyPartitionAssignor]}
+ASSIGNORS = {
+    "range": [RangePartitionAssignor],
+    "roundrobin": [RoundRobinPartitionAssignor],
+    "sticky": [StickyPartitionAssignor],
+}
 loop = asyncio.new_event_loop()
 threading.Thread(target=loop.run_forever, daemon=True).start()
 
@@ -81,7 +85,11 @@ class Producer:
                 done(asyncio.CancelledError("cancelled") if future.cancelled() else future.exception())
                 return
             said = future.result()
-            where = {"offset": -1} if said is None else {"topic": said.topic, "partition": said.partition, "offset": said.offset}
+            where = (
+                {"offset": -1}
+                if said is None
+                else {"topic": said.topic, "partition": said.partition, "offset": said.offset}
+            )
             done(**where)
 
         async def send():
@@ -169,7 +177,9 @@ class Consumer:
     def poll(self, command):
         if not self.kept:
             wanted = {"timeout_ms": command["timeout_ms"], "max_records": min(command["max_records"], 1000)}
-            self.kept = [self.shown(one) for batch in run(self.client.getmany(**wanted)).values() for one in batch]
+            self.kept = [
+                self.shown(one) for batch in run(self.client.getmany(**wanted)).values() for one in batch
+            ]
         records, self.kept = bounded(self.kept)
         for one in records:
             self.handed[one["topic"], one["partition"]] = one["offset"] + 1
@@ -188,7 +198,9 @@ class Consumer:
             if command["offset"] >= 0:
                 self.client.seek(where, command["offset"])
             else:
-                await (self.client.seek_to_beginning if command["offset"] == -2 else self.client.seek_to_end)(where)
+                await (self.client.seek_to_beginning if command["offset"] == -2 else self.client.seek_to_end)(
+                    where
+                )
 
         run(seek())
 
@@ -198,9 +210,15 @@ class Consumer:
     def commit(self, command):
         offsets = command["offsets"]
         if offsets is None:
-            offsets = [{"topic": key[0], "partition": key[1], "offset": next_} for key, next_ in self.handed.items()]
+            offsets = [
+                {"topic": key[0], "partition": key[1], "offset": next_} for key, next_ in self.handed.items()
+            ]
         if offsets:
-            run(self.client.commit({Partition(one["topic"], one["partition"]): one["offset"] for one in offsets}))
+            run(
+                self.client.commit(
+                    {Partition(one["topic"], one["partition"]): one["offset"] for one in offsets}
+                )
+            )
         return {"offsets": offsets}
 
     def committed(self, command):
@@ -226,7 +244,11 @@ class Admin:
         """Nothing."""
 
     def outcomes(self, rows):
-        return {"topics": [{"name": row[0], "error": error_of(for_code(row[1])()) if row[1] else None} for row in rows]}
+        return {
+            "topics": [
+                {"name": row[0], "error": error_of(for_code(row[1])()) if row[1] else None} for row in rows
+            ]
+        }
 
     def create_topics(self, command):
         topics = [NewTopic(one["name"], one["partitions"], one["replication_factor"], topic_configs=one.get("config"))
@@ -246,11 +268,17 @@ class Admin:
         return {"topics": rows}
 
     def describe_configs(self, command):
-        (said,) = run(self.client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, command["topic"])]))
+        (said,) = run(
+            self.client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, command["topic"])])
+        )
         return {"config": {entry[0]: entry[1] for entry in said.resources[0][4]}}
 
     def alter_configs(self, command):
-        run(self.client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, command["topic"], command["config"])]))
+        run(
+            self.client.alter_configs(
+                [ConfigResource(ConfigResourceType.TOPIC, command["topic"], command["config"])]
+            )
+        )
 
     def close(self, command):
         run(self.client.close())

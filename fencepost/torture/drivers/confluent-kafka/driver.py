@@ -6,7 +6,19 @@ import confluent_kafka
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TIMESTAMP_NOT_AVAILABLE, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
-from lines import COMMON, CONSUMER, PRODUCER, Refused, bounded, decoded, encoded, happened, one_of, serve, setting
+from lines import (
+    COMMON,
+    CONSUMER,
+    PRODUCER,
+    Refused,
+    bounded,
+    decoded,
+    encoded,
+    happened,
+    one_of,
+    serve,
+    setting,
+)
 
 NAMES = {
     "bootstrap": "bootstrap.servers", "client_id": "client.id", "metadata_max_age_ms": "metadata.max.age.ms",
@@ -24,7 +36,12 @@ NAMES = {
 }  # fmt: skip
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
-VALUES = {"compression": CODECS, "assignor": ASSIGNORS, "acks": (0, 1, -1), "offset_reset": ("earliest", "latest", "none")}
+VALUES = {
+    "compression": CODECS,
+    "assignor": ASSIGNORS,
+    "acks": (0, 1, -1),
+    "offset_reset": ("earliest", "latest", "none"),
+}
 PLACES = {-2: OFFSET_BEGINNING, -1: OFFSET_END}
 COMMIT_S = 30
 
@@ -78,7 +95,11 @@ class Producer:
                 done(KafkaException(error))
                 return
             offset = message.offset()
-            done(topic=message.topic(), partition=message.partition(), offset=-1 if offset is None else max(offset, -1))
+            done(
+                topic=message.topic(),
+                partition=message.partition(),
+                offset=-1 if offset is None else max(offset, -1),
+            )
 
         optional = {} if command["partition"] is None else {"partition": command["partition"]}
         if command.get("timestamp_ms") is not None:
@@ -133,7 +154,9 @@ class Consumer:
                      member=consumer.memberid() if event == "assigned" else None)  # fmt: skip
             for one in partitions:
                 self.handed.pop((one.topic, one.partition), None)
-                self.kept = [r for r in self.kept if (r["topic"], r["partition"]) != (one.topic, one.partition)]
+                self.kept = [
+                    r for r in self.kept if (r["topic"], r["partition"]) != (one.topic, one.partition)
+                ]
 
         return listener
 
@@ -165,7 +188,9 @@ class Consumer:
                 "leader_epoch": -1 if one.leader_epoch() is None else one.leader_epoch()}  # fmt: skip
 
     def seek(self, command):
-        self.kept = [r for r in self.kept if (r["topic"], r["partition"]) != (command["topic"], command["partition"])]
+        self.kept = [
+            r for r in self.kept if (r["topic"], r["partition"]) != (command["topic"], command["partition"])
+        ]
         offset = PLACES.get(command["offset"], command["offset"])
         self.client.seek(Partition(command["topic"], command["partition"], offset))
 
@@ -175,7 +200,9 @@ class Consumer:
     def commit(self, command):
         offsets = command["offsets"]
         if offsets is None:
-            offsets = [{"topic": key[0], "partition": key[1], "offset": next_} for key, next_ in self.handed.items()]
+            offsets = [
+                {"topic": key[0], "partition": key[1], "offset": next_} for key, next_ in self.handed.items()
+            ]
         if not offsets:
             return {"offsets": []}
         asked = [Partition(one["topic"], one["partition"], one["offset"]) for one in offsets]

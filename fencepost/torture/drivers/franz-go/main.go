@@ -69,6 +69,7 @@ func common(name string, given Config) []kgo.Opt {
 	}
 	add(&options, given.RequestTimeoutMs, kgo.RequestTimeoutOverhead, Ms)
 	add(&options, given.MetadataMaxAgeMs, kgo.MetadataMaxAge, Ms)
+	add(&options, given.MetadataMaxAgeMs, kgo.MetadataMinAge, func(value int) time.Duration { return Ms(min(value, 2500)) }) // never above
 	add(&options, given.RetryBackoffMs, func(wait time.Duration) kgo.Opt {
 		return kgo.RetryBackoffFn(func(int) time.Duration { return wait })
 	}, Ms)

@@ -158,7 +158,9 @@ class Consumer:
     def commit(self, command):
         offsets = command["offsets"]
         if offsets is None:
-            offsets = [{"topic": key[0], "partition": key[1], "offset": next_} for key, next_ in self.handed.items()]
+            offsets = [
+                {"topic": key[0], "partition": key[1], "offset": next_} for key, next_ in self.handed.items()
+            ]
         made = {Partition(one["topic"], one["partition"]): self.metadata(one["offset"]) for one in offsets}
         if command["mode"] == "sync":
             self.client.commit(made)
@@ -208,7 +210,12 @@ class Admin:
         for topic in self.client.describe_topics(command["topics"]):
             shown = [{"partition": one["partition_index"], "leader": one["leader_id"], "replicas": one["replica_nodes"],
                       "isr": one["isr_nodes"]} for one in topic["partitions"]]  # fmt: skip
-            rows.append({**self.outcomes([topic])["topics"][0], "partitions": sorted(shown, key=lambda p: p["partition"])})
+            rows.append(
+                {
+                    **self.outcomes([topic])["topics"][0],
+                    "partitions": sorted(shown, key=lambda p: p["partition"]),
+                }
+            )
         return {"topics": rows}
 
     def describe_configs(self, command):
@@ -217,7 +224,9 @@ class Admin:
         return {"config": {name: one["value"] for name, one in shown.items()}}
 
     def alter_configs(self, command):
-        self.client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, command["topic"], command["config"])])
+        self.client.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, command["topic"], command["config"])]
+        )
 
     def close(self, command):
         self.client.close()

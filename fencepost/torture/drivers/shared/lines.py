@@ -13,7 +13,16 @@ import threading
 import time
 
 COMMON = ("bootstrap", "client_id", "request_timeout_ms", "metadata_max_age_ms", "retry_backoff_ms", "extra")
-PRODUCER = ("acks", "idempotence", "in_flight", "linger_ms", "batch_bytes", "batch_records", "compression", "retries")
+PRODUCER = (
+    "acks",
+    "idempotence",
+    "in_flight",
+    "linger_ms",
+    "batch_bytes",
+    "batch_records",
+    "compression",
+    "retries",
+)
 PRODUCER += ("delivery_timeout_ms", "transactional_id", "transaction_timeout_ms")
 CONSUMER = ("group", "group_instance_id", "isolation", "assignor", "auto_commit", "auto_commit_interval_ms")
 CONSUMER += ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms", "offset_reset")
@@ -68,7 +77,9 @@ def setting(config, known):
     given = {name: value for name, value in config.items() if value is not None}
     if "bootstrap" not in given:
         raise Refused("a bootstrap address", "none")
-    return {name: given[name] for name in given if name in known}, [name for name in given if name not in known]
+    return {name: given[name] for name in given if name in known}, [
+        name for name in given if name not in known
+    ]
 
 
 def one_of(value, table, what):
@@ -81,7 +92,14 @@ def one_of(value, table, what):
 def bounded(records, size=0):
     """As many of these records as fit a line; the first always does. Answers the rest, too."""
     for count, record in enumerate(records):
-        size += sum(len(text or "") for text in (record["key"], record["value"], *sum(record["headers"], [])))
+        size += sum(
+            len(text or "")
+            for text in (
+                record["key"],
+                record["value"],
+                *(text for header in record["headers"] for text in header),
+            )
+        )
         if count and size > MOST_POLLED * 4 // 3:
             return records[:count], records[count:]
     return records, []
@@ -144,7 +162,12 @@ def refuse(command, expected, seen):
 
 def serve(roles, error_of, **ready):
     """Read commands until there are no more. roles: the class of each."""
-    own = {name for role in roles.values() for name in dir(role) if name in {*FIELDS, "flush", "begin", "send_offsets"}}
+    own = {
+        name
+        for role in roles.values()
+        for name in dir(role)
+        if name in {*FIELDS, "flush", "begin", "send_offsets"}
+    }
     own |= {name for role in roles.values() for name in dir(role) if name.endswith("_transaction")}
     commands, workers = sorted(own | {"open", "close", "clock", "quit"}), {}
     write(event="ready", protocol=1, commands=commands, roles=list(roles), now_ns=time.monotonic_ns(),

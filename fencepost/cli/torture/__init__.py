@@ -1,0 +1,1 @@
+"""`fencepost torture` and `fencepost drivers`: client libraries of other people."""

@@ -1,0 +1,148 @@
+"""What an application saw against the log: each anomaly is found where it is planted, and nothing where there is none."""
+
+import attrs
+import pytest
+
+from fencepost.torture.driver import Command, Event
+from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge
+from fencepost.torture.protocol import encoded
+from fencepost.torture.run import Outcome
+from fencepost.torture.scenario import Scenario
+from fencepost.torture.truth import Entry
+
+SECOND = 1_000_000_000
+
+
+def entry(offset, value, *, key=b"0", headers=None):
+    return Entry(
+        offset=offset, key=key, value=value, headers=(("id", value),) if headers is None else headers, timestamp_ms=0,
+        leader_epoch=0, codec="none", producer_id=1, producer_epoch=0, sequence=offset,
+    )  # fmt: skip
+
+
+def append(number, value, answer, client="p0"):
+    fields = {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": []}
+    command = Command(number=number, name="append", client=client, fields=fields, sent_ns=number * SECOND)
+    if answer is not None:
+        ok = isinstance(answer, int) and answer >= 0
+        command.answer = (
+            {"event": "done", "ok": ok, "offset": answer} if ok else {"event": "done", "ok": False, **answer}
+        )
+        command.answered_ns = command.sent_ns + 1
+    return command
+
+
+def poll(number, *records):
+    command = Command(number=number, name="poll", client="c0", fields={}, sent_ns=number * SECOND)
+    rows = [{"partition": 0, "offset": o, "value": encoded(v), "key": encoded(b"0")} for o, v in records]
+    command.answer, command.answered_ns = (
+        {"event": "done", "ok": True, "records": rows},
+        command.sent_ns + SECOND // 2,
+    )
+    return command
+
+
+def moved(at, event="assigned"):
+    return Event(at_ns=int(at * SECOND), fields={"event": event, "client": "c0", "partitions": []})
+
+
+VALUES = (b"a", b"b", b"c")
+GOOD = Outcome(
+    scenario=Scenario(seed=0, producer={"idempotence": True, "retries": 0}, members=1),
+    appends=tuple(append(number, value, number) for number, value in enumerate(VALUES)),
+    polls={"c0": (poll(10, (0, b"a"), (1, b"b")), poll(11, (2, b"c")))},
+    commits=(),
+    events=(moved(9),),
+    log={0: tuple(entry(number, value) for number, value in enumerate(VALUES))},
+    drained=True,
+    committed={0: 3},
+)
+
+
+def changed(**changes):
+    return attrs.evolve(GOOD, **changes)
+
+
+def log(*values):
+    return {0: tuple(entry(number, value) for number, value in enumerate(values))}
+
+
+def test_a_good_run_has_no_finding():
+    """Nothing is said of what is right."""
+    assert judge(GOOD) == [] and duplicates(GOOD) == 0
+
+
+PLANTED = {
+    "lost_write": {"log": log(b"a", b"b"), "polls": {}, "committed": {}, "drained": True},
+    "wrong_offset": {"appends": (append(0, b"a", 1), *GOOD.appends[1:])},
+    "duplicate": {"log": log(*VALUES, b"b"), "polls": {"c0": (*GOOD.polls["c0"], poll(12, (3, b"b")))}},
+    "reordered": {
+        "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
+    },
+    "wrong_record": {"log": {0: (*GOOD.log[0][:2], entry(2, b"c", headers=()))}},
+    "wrong_delivery": {"polls": {"c0": (poll(10, (0, b"x"), (1, b"b")), poll(11, (2, b"c")))}},
+    "delivered_twice": {"polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))}},
+    "skipped": {"polls": {"c0": (poll(10, (0, b"a")), poll(11, (2, b"c")))}, "drained": False},
+    "committed_beyond": {"committed": {0: 4}},
+    "stuck_append": {"appends": (*GOOD.appends, append(3, b"d", None))},
+    "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {0: 1}},
+    "ended": {"trouble": "that it ended with code 2"},
+}
+
+
+def test_every_anomaly_is_planted():
+    """Each has a promise and a plant."""
+    assert set(PLANTED) == set(PROMISES)
+
+
+@pytest.mark.parametrize("anomaly", PLANTED)
+def test_a_planted_anomaly_is_found(anomaly):
+    """It, and nothing else."""
+    findings = judge(changed(**PLANTED[anomaly]))
+    assert [finding.anomaly for finding in findings] == [anomaly]
+    assert as_dict(findings[0])["promise"] and findings[0].expected and findings[0].seen
+
+
+INNOCENT = {
+    "a record of unknown fate that is there": {
+        "appends": (append(0, b"a", {"error": {"code": 7}}), *GOOD.appends[1:]),
+    },
+    "a record of unknown fate that is not there": {
+        "appends": (*GOOD.appends, append(3, b"d", {"error": {"code": 7}})),
+    },
+    "a duplicate without idempotence": {
+        "scenario": Scenario(seed=0, producer={"retries": 3}, members=1),
+        "log": log(*VALUES, b"b"),
+        "polls": {"c0": (*GOOD.polls["c0"], poll(12, (3, b"b")))},
+    },
+    "another order without idempotence": {
+        "scenario": Scenario(seed=0, producer={"in_flight": 5}, members=1),
+        "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
+    },
+    "the order of two producers": {
+        "appends": (append(0, b"b", 1, "p1"), append(1, b"a", 0), append(2, b"c", 2)),
+    },
+    "delivered again after a rebalance": {
+        "polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))},
+        "events": (moved(9), moved(11.8, "revoked")),
+    },
+    "delivered again by a library that shows no assignments": {
+        "polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))},
+        "events": (),
+    },
+    "the last records not read, but nobody waited": {
+        "polls": {"c0": (poll(10, (0, b"a")),)}, "committed": {0: 1}, "drained": True,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", INNOCENT)
+def test_nobody_innocent_is_convicted(what):
+    """What a client may do is no finding."""
+    assert judge(changed(**INNOCENT[what])) == []
+
+
+def test_an_error_that_proves_failure_convicts_what_is_there():
+    """Refused for too few replicas, without retries, and in the log all the same."""
+    run = changed(appends=(append(0, b"a", {"error": {"code": 19}}), *GOOD.appends[1:]))
+    assert [finding.anomaly for finding in judge(run)] == ["wrong_record"]

@@ -1,0 +1,116 @@
+"""The table of libraries, and what NAME@VERSION means."""
+
+import re
+
+import pytest
+
+from fencepost.torture.building import build, folder_of, missing
+from fencepost.torture.libraries import DRIVERS, Wanted, is_below, libraries, read_library, wanted
+from fencepost.traces.errors import FencepostError
+
+
+@pytest.mark.parametrize("library", libraries().values(), ids=lambda library: library.name)
+def test_every_row_can_be_read_and_pins_its_version(library):
+    """A row names files that are there, and a version that is asked for is in its manifest, exact."""
+    files = Wanted(library, "9.8.7").files()
+    assert all(files.values())
+    pinned = [text for name, text in files.items() if name in library.manifest]
+    assert any(re.search(r"(?<![\d.^~])=?v?9\.8\.7(?![\d.])", text) for text in pinned), pinned
+    assert library.folder.name == library.name and library.issues.startswith("https://")
+
+
+def test_the_table_has_what_is_in_the_folder():
+    """A folder with a driver is a row; shared/ is none."""
+    folders = {path.name for path in DRIVERS.iterdir() if path.is_dir() and (path / "driver.toml").exists()}
+    assert set(libraries()) == folders and "shared" not in folders and len(folders) >= 6
+
+
+def test_an_old_version_gets_its_old_names():
+    """sarama up to 1.38 has another import path, in sources and manifest."""
+    old, new = wanted("sarama@1.38.1").files(), wanted("sarama@1.39.0").files()
+    assert (
+        "github.com/Shopify/sarama" in old["main.go"]
+        and "github.com/IBM/sarama" not in old["main.go"] + old["go.mod"]
+    )
+    assert "github.com/IBM/sarama v1.39.0" in new["go.mod"] and "Shopify" not in new["main.go"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [("1.9.2", "1.10.0"), ("1.38.1", "1.39.0"), ("2.0.0-beta.1", "2.0.0"), ("1.0", "1.0.1")],
+)
+def test_versions_are_compared_as_numbers(older, newer):
+    """Not as text."""
+    assert is_below(older, newer) and not is_below(newer, older) and not is_below(older, older)
+
+
+def test_equal_versions_of_different_length_are_equal():
+    """1.0 is 1.0.0, and a build's metadata counts for nothing."""
+    assert (
+        not is_below("1.0", "1.0.0") and not is_below("1.0.0", "1.0") and not is_below("4.0.0+1.6.1", "4.0.0")
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "nobody",
+        "sarama@",
+        "sarama@../../x",
+        "sarama@1.0 || rm",
+        "@platformatic/kafka",
+        "sarama@1\n2",
+        "./absent",
+    ],
+)
+def test_what_is_no_library_is_one_sentence(text):
+    """A version becomes part of a path and of a manifest: nothing but a version is taken."""
+    with pytest.raises(FencepostError, match="expected"):
+        wanted(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("name = 3", "Expected"),
+        ("nmae = 'x'", "nmae"),
+        ("[[when]]\nbelwo = '1'", "belwo"),
+        ("not toml", "saw"),
+        ("name='x'\ntitle='t'\ntoolchain='make'\nnewest='1'\nsources=[]", "make"),
+        ("name='X/..'\ntitle='t'\ntoolchain='go'\nnewest='1'\nsources=[]", "X/"),
+    ],
+)
+def test_a_row_that_is_none_is_one_sentence(tmp_path, text, seen):
+    """A setting that is misspelt is not ignored."""
+    (tmp_path / "driver.toml").write_text(text)
+    with pytest.raises(FencepostError, match=seen):
+        read_library(tmp_path)
+
+
+def test_a_missing_toolchain_is_named(monkeypatch, tmp_path):
+    """Without Go a driver in Go cannot be built, and the sentence says so."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path / "cache"))
+    assert "go" in missing(wanted("sarama"))
+    with pytest.raises(FencepostError, match="no go on the path"):
+        build(wanted("sarama"))
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_failed_build_leaves_nothing_and_shows_its_end(monkeypatch, tmp_path):
+    """The toolchain's last words are in the sentence; the cache has no build and no rest of one."""
+    (tmp_path / "go").write_text("#!/bin/sh\necho no such module\nexit 3\n")
+    (tmp_path / "go").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path / "cache"))
+    with pytest.raises(FencepostError, match="ended with 3: no such module"):
+        build(wanted("sarama@1.0.0"))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_another_version_and_another_source_are_other_builds(monkeypatch, tmp_path):
+    """What is in the cache was made from what is asked for."""
+    monkeypatch.setenv("FENCEPOST_DRIVERS", str(tmp_path))
+    assert (
+        len({folder_of(wanted(text)) for text in ("sarama@1.43.2", "sarama@1.43.3", "franz-go@1.43.2")}) == 3
+    )

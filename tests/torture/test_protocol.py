@@ -1,0 +1,101 @@
+"""Lines of the drivers' protocol, their bounds, and what an error proves."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fencepost.torture.protocol import (
+    MOST_LINE,
+    MOST_UNDER_WAY,
+    MOST_VALUE,
+    PROVES_FAILURE,
+    DriverError,
+    Lines,
+    decoded,
+    encoded,
+    outcome_of_append,
+    ready_of,
+)
+from fencepost.traces.operations import Outcome
+
+PAGE = (Path(__file__).parents[2] / "docs" / "drivers.md").read_text()
+
+
+def test_lines_come_whole_however_they_are_cut():
+    """Bytes arrive in any pieces."""
+    data = b'{"event":"done","id":1}\n{"event":"done","id":2}\n'
+    for size in (1, 7, len(data)):
+        lines = Lines()
+        seen = [
+            event for start in range(0, len(data), size) for event in lines.feed(data[start : start + size])
+        ]
+        assert [event["id"] for event in seen] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "line", [b"hello\n", b"[1]\n", b"{}\n", b'{"event":3}\n', b"\xff\n", b"[" * 5000 + b"\n"]
+)
+def test_what_is_no_event_is_one_sentence(line):
+    """A library that prints to standard output breaks its driver, and that is said."""
+    with pytest.raises(DriverError, match="expected one JSON object"):
+        list(Lines().feed(line))
+
+
+def test_a_line_without_an_end_is_refused():
+    """Memory is bounded."""
+    lines = Lines()
+    with pytest.raises(DriverError, match="lines of at most"):
+        for _ in range(MOST_LINE // 65536 + 1):
+            list(lines.feed(b"x" * 65536))
+
+
+@pytest.mark.parametrize(
+    "change", [{"protocol": 2}, {"protocol": "1"}, {"commands": None}, {"event": "done"}]
+)
+def test_a_first_line_that_is_none(change):
+    """Another protocol, or no list of commands, is no driver."""
+    good = {"event": "ready", "protocol": 1, "driver": "d", "library": "l", "version": "1", "runtime": "r"}
+    good |= {"commands": ["open"], "roles": []}
+    assert ready_of(good).commands == ("open",)
+    with pytest.raises(DriverError):
+        ready_of({**good, **change})
+
+
+def test_bytes_are_kept():
+    """Null and empty are two things."""
+    for value in (None, b"", b"\x00\xff"):
+        assert decoded(encoded(value)) == value
+    with pytest.raises(DriverError):
+        decoded("not base64!")
+
+
+@pytest.mark.parametrize(
+    ("answer", "retries", "outcome"),
+    [
+        ({"event": "done", "ok": True}, 0, Outcome.OK),
+        (None, 0, Outcome.UNKNOWN),
+        ({"event": "refused"}, None, Outcome.FAIL),
+        ({"event": "done", "ok": False, "error": {"code": 19}}, 0, Outcome.FAIL),
+        ({"event": "done", "ok": False, "error": {"code": 19}}, 3, Outcome.UNKNOWN),
+        ({"event": "done", "ok": False, "error": {"code": 19}}, None, Outcome.UNKNOWN),
+        ({"event": "done", "ok": False, "error": {"code": 6}}, 0, Outcome.UNKNOWN),
+        ({"event": "done", "ok": False, "error": {"code": None}}, 0, Outcome.UNKNOWN),
+        ({"event": "done", "ok": False}, 0, Outcome.UNKNOWN),
+    ],
+)
+def test_what_an_append_proves(answer, retries, outcome):
+    """An error proves failure only if no attempt before it can have been written."""
+    assert outcome_of_append(answer, retries=retries) is outcome
+
+
+def test_the_page_says_the_same():
+    """Bounds, codes and examples of docs/drivers.md are those of the code."""
+    for number in (MOST_LINE, MOST_UNDER_WAY, MOST_VALUE):
+        assert f"{number:,}" in PAGE
+    rule = PAGE[PAGE.index("What an error proves") : PAGE.index("A driver of your own\n")]
+    assert {int(code) for code in re.findall(r"[A-Z] (\d+)", rule)} == PROVES_FAILURE
+    for block in re.findall(r"```json\n(.*?)```", PAGE, re.S):
+        for text in re.split(r"\n(?=\{)", block.strip()):
+            assert json.loads(text)["event"]

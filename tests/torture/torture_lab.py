@@ -1,0 +1,23 @@
+"""A driver that needs no network: the one of librdkafka, over the packages of this environment."""
+
+import pytest
+
+from fencepost.torture.building import build
+from fencepost.torture.libraries import DRIVERS, wanted
+
+CONFLUENT = DRIVERS / "confluent-kafka" / "driver.py"
+LINES = DRIVERS / "shared" / "lines.py"
+
+
+def library_here(folder, monkeypatch, *, program=CONFLUENT, version=None):
+    """A built driver of a folder of its own, in a cache of its own."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    version = version or confluent_kafka.__version__
+    monkeypatch.setenv("FENCEPOST_DRIVERS", str(folder / "cache"))
+    ours = folder / "ours"
+    ours.mkdir()
+    (ours / "driver.toml").write_text(
+        f'name = "ours"\ntitle = "a driver of a test"\ntoolchain = "none"\nnewest = "{version}"\n'
+        f'sources = ["{program}", "{LINES}"]\nrun = ["{{python}}", "{{build}}/driver.py"]\n'
+    )
+    return build(wanted(str(ours)))
