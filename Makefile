@@ -59,6 +59,10 @@ bench: java $(READY) ## measure simulator, judges and mining (bench/)
 kafka-format: java $(READY) ## real Kafka brokers and this log read, write and recover each other's files (Maven and a JDK; else it skips)
 	@$(BIN)/python bench/peers/kafka/compare.py $(ARGS)
 
+.PHONY: kafka-programs
+kafka-programs: java $(READY) ## half an hour: Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's (Maven, a JDK; else skipped by name)
+	@$(BIN)/python -m tools.clients_java $(ARGS)
+
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)
