@@ -63,6 +63,10 @@ kafka-format: java $(READY) ## real Kafka brokers and this log read, write and r
 clients: $(READY) ## what other people's clients do with our brokers, into docs/clients.md (needs their toolchains; else skipped by name)
 	$(BIN)/python -m tools.clients --docs docs/clients.md $(ARGS)
 
+.PHONY: kafka-programs
+kafka-programs: java $(READY) ## half an hour: Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's (Maven, a JDK; else skipped by name)
+	@$(BIN)/python -m tools.clients_java $(ARGS)
+
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)

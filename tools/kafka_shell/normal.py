@@ -36,10 +36,11 @@ PATTERNS = (
     (r"\[main\] (WARN|ERROR) \S+", r"\1"),
     (r"\"(?:[^\"]*/)?broker-(\d)(?:/files|/data)?\"", r"DIRECTORY \1"),
     (r"/\S*/(broker-\d|delete\.json|plan\.json|elect\.json)(/data)?", r"HOME/\1"),
+    (r"\"replicas\":\[[\d,]+\],(?=\"log_dirs\":\[\"any\")", "DRAWN,"),
     (r"producerId: \d+", "producerId: N"),
     (r"from broker \S+ \S+:?|from broker \d: \S+", "from broker N"),
     (r"(originating_broker\":{\"id\":|controllerid\":)\d+(,\"name\":\"\S+?\")?", r"\1N"),
-    (r"HOST:PORT \(\d\)|HOST:PORT/\d", "HOST:PORT"),
+    (r"HOST:PORT\s+\(\d\)|HOST:PORT/\d", "HOST:PORT"),
     (r"(broker \d at HOST:PORT) \(controller\)", r"\1"),
     (
         r"((?:org\.apache\.kafka\.common\.errors|java\.util\.concurrent)\.\w+Exception): (?!org\.apache).*",

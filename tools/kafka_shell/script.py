@@ -101,7 +101,9 @@ GROUP_ID = (
 CREATION = (
     step("create", "topics", f"--create --topic lines {PLACED}"),
     step(
-        "create with settings", "topics", "--create --topic set --partitions 1 --config retention.ms=3600000"
+        "create with settings",
+        "topics",
+        "--create --topic set --replica-assignment 1:2:3 --config retention.ms=3600000",
     ),
     step("create again", "topics", f"--create --topic lines {PLACED}"),
     step("create if absent", "topics", "--create --if-not-exists --topic lines --partitions 1"),
