@@ -58,6 +58,7 @@ bench: java $(READY) ## measure simulator, judges and mining (bench/)
 .PHONY: kafka-format
 kafka-format: java $(READY) ## real Kafka brokers and this log read, write and recover each other's files (Maven and a JDK; else it skips)
 	@$(BIN)/python bench/peers/kafka/compare.py $(ARGS)
+	@$(BIN)/python bench/peers/kafka/kraft.py
 
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)

@@ -2,10 +2,12 @@
 
     python bench/kafka_throughput.py [--records 100000] [--rounds 5] [--version 3.9.2] [--profile]
 
-Three brokers, one partition, replication factor 3, acks=all, 100-byte records in librdkafka's default batches. The systems take turns, so that both meet the
-same machine; Apache Kafka has processes of its own, the embedded cluster shares one with its client. Next to the rate by the wall clock is that by
-processor time, of the client and all brokers together: on a busy machine it says more. kcat: one
-process produces a record, another one reads it (both with their start); skipped by name where kcat, Maven or Java are absent. --profile: where the embedded cluster's thread spends its time.
+Three brokers, one partition, replication factor 3, acks=all, 100-byte records in librdkafka's default batches. The
+systems take turns, so that both meet the same machine; Apache Kafka has processes of its own, the embedded cluster
+shares one with its client. Next to the rate by the wall clock is that by processor time, of the client and all
+brokers together: on a busy machine it says more. kcat: one process produces a record, another one reads it (both
+with their start). What needs kcat, Maven or Java is skipped by name where they are absent. --profile: where the
+embedded cluster's thread spends its time.
 """
 
 import argparse
