@@ -58,6 +58,7 @@ bench: java $(READY) ## measure simulator, judges and mining (bench/)
 .PHONY: kafka-format
 kafka-format: java $(READY) ## real Kafka brokers and this log read, write and recover each other's files (Maven and a JDK; else it skips)
 	@$(BIN)/python bench/peers/kafka/compare.py $(ARGS)
+	@$(BIN)/python bench/peers/kafka/kraft.py
 
 .PHONY: clients
 clients: $(READY) ## what other people's clients do with our brokers, into docs/clients.md (needs their toolchains; else skipped by name)

@@ -25,9 +25,7 @@ from attrs import define, evolve, field
 
 from fencepost.impl.core.broker_context import FIRST_WIRE_CLIENT
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, CorruptBatchError, read_headers
-from fencepost.impl.log.batch.record_batch import Record as LogRecord
-from fencepost.impl.log.batch.record_batch import read_records
-from fencepost.impl.log.values import runs_in_batch, value_of
+from fencepost.impl.log.values import contents_of, runs_in_batch
 from fencepost.impl.messages.broker_api import (
     LATEST,
     FetchedPartition,
@@ -58,6 +56,8 @@ FIRST_OPERATION = 2_000_000
 """Op ids from here on are clients'; the run's own are below (campaign/run/run.py)."""
 MOST_LATEST = 10_000
 """Connections whose last answer is kept in mind: all that a broker takes (wire/limits.py)."""
+PLAIN = 3
+"""Parts of the identity of a record that no idempotent producer sent: partition, key, value id."""
 SEQUENCES = 1 << 31
 """After the largest sequence 0 comes again (KIP-98)."""
 
@@ -222,58 +222,57 @@ class ClientRecord(Tap):
     def _produced(self, broker: int, source: int, request: ProduceRequest) -> list[Sent]:
         try:
             (header,) = read_headers(request.records)
-            records = read_records(request.records, header)
+            contents = contents_of(request.records, header)  # which the broker meets next, and followers
         except (CorruptBatchError, ValueError):
             return []  # the broker refuses it
         self.requests += 1
         produced = []
-        for place, record in enumerate(records):
-            identity: tuple[Any, ...] = (request.partition, record.key, record.value)
+        now = self.now()
+        for place, value in enumerate(contents.values):
+            key = contents.key(place)
+            identity: tuple[Any, ...] = (request.partition, key, value)
             if header.producer_id != NO_PRODUCER_ID:
                 sequence = (header.base_sequence + place) % SEQUENCES
                 identity = (request.partition, header.producer_id, header.producer_epoch, sequence)
-            produced.append(self._attempt(identity, place, broker, source, request, record))
+            sent = self._again(identity, place, broker)
+            if sent is None:
+                sent = Sent(
+                    topic=request.partition.topic,
+                    partition=request.partition.partition,
+                    value=value,
+                    key=None if key is None else key.decode("utf-8", "backslashreplace"),
+                    process=_process(source),
+                    acks=request.acks,
+                    invoke_time=now,
+                    request=self.requests,
+                    place=place,
+                    node=broker,
+                    tombstone=place in contents.tombstones,
+                )
+                if request.acks == ACKS_NONE:
+                    sent.acknowledged, sent.completion_time = True, now
+                self._last[identity] = sent
+                self.sent.append(sent)
+            produced.append(sent)
         return produced
 
-    def _attempt(
-        self,
-        identity: tuple[Any, ...],
-        place: int,
-        broker: int,
-        source: int,
-        request: ProduceRequest,
-        record: LogRecord,
-    ) -> Sent:
+    def _again(self, identity: tuple[Any, ...], place: int, broker: int) -> Sent | None:
+        """The record of an earlier request that this one carries again; None if it is new."""
         before = self._last.get(identity)
-        plain = len(identity) == 3
-        if before is not None and not (plain and before.acknowledged):
-            if before.completion_time is None and not before.acknowledged:
-                before.in_doubt = True  # nobody heard what became of the attempt before
-            self.repeated = self.repeated or (plain and before.in_doubt)
-            before.attempts += 1
-            if not before.acknowledged:
-                before.request, before.place, before.node = self.requests, place, broker
-                before.completion_time = None
-            return before
-        self.alike = self.alike or before is not None
-        sent = Sent(
-            topic=request.partition.topic,
-            partition=request.partition.partition,
-            value=value_of(record),
-            key=None if record.key is None else record.key.decode("utf-8", "backslashreplace"),
-            process=_process(source),
-            acks=request.acks,
-            invoke_time=self.now(),
-            request=self.requests,
-            place=place,
-            node=broker,
-            tombstone=record.value is None,
-        )
-        if request.acks == ACKS_NONE:
-            sent.acknowledged, sent.completion_time = True, sent.invoke_time
-        self._last[identity] = sent
-        self.sent.append(sent)
-        return sent
+        if before is None:
+            return None
+        plain = len(identity) == PLAIN
+        if plain and before.acknowledged:
+            self.alike = True
+            return None
+        if before.completion_time is None and not before.acknowledged:
+            before.in_doubt = True  # nobody heard what became of the attempt before
+        self.repeated = self.repeated or (plain and before.in_doubt)
+        before.attempts += 1
+        if not before.acknowledged:
+            before.request, before.place, before.node = self.requests, place, broker
+            before.completion_time = None
+        return before
 
     def _acknowledged(self, source: int, asked: _Asked, answer: ProduceResponse) -> None:
         outcome = outcome_of_attempt(answer.error, appended=answer.base_offset >= 0)

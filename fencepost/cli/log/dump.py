@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 from attrs import define, field, frozen
 
-from fencepost.cli.log.files import LogFile, RealSource, files_of
+from fencepost.cli.log.files import SNAPSHOT_KIND, LogFile, RealSource, files_of
 from fencepost.cli.log.groups import group_record_as_dict, group_record_in_words, is_offsets_partition
 from fencepost.cli.log.metadata import (
     is_metadata_partition,
@@ -45,6 +45,8 @@ from fencepost.impl.log.dump.states import epoch_starts, partition_offsets, prod
 from fencepost.report.words import printable
 from fencepost.traces.errors import ExitCode, strongest
 
+OF_BATCHES = ("segment", SNAPSHOT_KIND)
+"""Kinds of files that hold batches."""
 BLOCK = 200
 """Lines that are printed at once."""
 
@@ -170,7 +172,7 @@ def _dump_file(
             sink.line(
                 f"{printable(str(file.path), 500)}: {file.kind or 'foreign'}, {size} bytes", always=True
             )
-            if file.kind == "segment":
+            if file.kind in OF_BATCHES:
                 _dump_segment(file, source, extent, request, sink)
                 _after(file, before, sink)
             else:
@@ -180,7 +182,7 @@ def _dump_file(
         error = error or caught.strerror or str(caught)
         sink.line(f"  NOT READABLE {printable(str(file.path), 500)}: {error}", always=True)
     summary: dict[str, Any] = {"bytes": size, "flaws": sink.flaws - flaws, "error": error}
-    if file.kind == "segment":
+    if file.kind in OF_BATCHES:
         summary |= attrs.asdict(extent, filter=lambda field, _: field.name not in ("flaws", "ended_early"))
         sink.line(how_far(extent, size), always=True)
     sink.write("]," + encoded(summary)[1:])

@@ -33,6 +33,10 @@ NAMED_KINDS = {
     "meta.properties": "broker metadata",
 }
 __all__ = ["LogFile", "RealSource", "files_of"]
+SNAPSHOT_KIND = "metadata snapshot"
+_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint(\.part|\.deleted)?")
+"""End offset and epoch of a snapshot of __cluster_metadata (KIP-630): batches, as a segment has them, with
+offsets of their own."""
 _PARTITION = re.compile(r".+-\d+(\.[0-9a-f]+-(delete|future|stray))?")
 _ASIDE = (layout.CLEANED, layout.SWAP, layout.DELETED)
 
@@ -91,6 +95,8 @@ def _of_name(path: Path) -> LogFile:
     digits, rest = name[: layout.DIGITS], name.removesuffix(suffix)[layout.DIGITS :]
     if len(digits) == layout.DIGITS and digits.isascii() and digits.isdigit() and rest in SEGMENT_KINDS:
         return LogFile(path=path, kind=SEGMENT_KINDS[rest], base_offset=int(digits), aside=bool(suffix))
+    if _SNAPSHOT.fullmatch(name):
+        return LogFile(path=path, kind=SNAPSHOT_KIND, aside=not name.endswith(".checkpoint"))
     return LogFile(path=path, kind=NAMED_KINDS.get(name, ""))
 
 

@@ -1,7 +1,7 @@
 """Records of `__cluster_metadata`: what the controllers of a KRaft cluster write down (KIP-500, KIP-631).
 
-Owns the frame and the table of types with their fields, up to Kafka 4.0. Must not know files, or what the
-records mean together.
+Owns the frame and the table of types with their fields, up to Kafka 4.0, and of 4.4 what a new cluster writes.
+Must not know files, or what the records mean together.
 
 A value is three unsigned varints (frame version, type, version of the type), then the fields in order, in
 the protocol's flexible form (KIP-482): compact strings and arrays, and at the end the tagged fields. The
@@ -52,10 +52,11 @@ _STRUCTS = {
 _TABLE: dict[int, tuple[str, int, str]] = {
     0: (
         "RegisterBrokerRecord",
-        3,
+        4,
         "broker_id:int32 is_migrating_zk_broker:bool+2 incarnation_id:uuid broker_epoch:int64"
         " end_points:[endpoint]"
-        " features:[feature] rack:string fenced:bool in_controlled_shutdown:bool+1 log_dirs:[uuid]+3@0",
+        " features:[feature] rack:string fenced:bool in_controlled_shutdown:bool+1 log_dirs:[uuid]+3@0"
+        " cordoned_log_dirs:[uuid]+4@1",
     ),
     1: ("UnregisterBrokerRecord", 0, "broker_id:int32 broker_epoch:int64"),
     2: ("TopicRecord", 0, "name:string topic_id:uuid"),
@@ -94,9 +95,9 @@ _TABLE: dict[int, tuple[str, int, str]] = {
     15: ("ProducerIdsRecord", 0, "broker_id:int32 broker_epoch:int64 next_producer_id:int64"),
     17: (
         "BrokerRegistrationChangeRecord",
-        2,
+        3,
         "broker_id:int32 broker_epoch:int64 fenced:int8@0 in_controlled_shutdown:int8+1@1"
-        " log_dirs:[uuid]+2@2",
+        " log_dirs:[uuid]+2@2 cordoned_log_dirs:[uuid]+3@3",
     ),
     18: (
         "AccessControlEntryRecord",
@@ -160,7 +161,7 @@ def decode_metadata(value: bytes | None) -> MetadataRecord | None:
     name, newest, _ = _TABLE.get(number, (f"type {number}", -1, ""))
     if version > newest:
         known = "no such type" if newest < 0 else f"versions up to {newest}"
-        wrong = f"expected {known} of Kafka 4.0, saw version {version} with {reader.left} bytes"
+        wrong = f"expected {known} as this table has them, saw version {version} with {reader.left} bytes"
         return MetadataRecord(name=name, version=version, fields={}, wrong=wrong)
     fields: dict[str, Any] = {}
     try:

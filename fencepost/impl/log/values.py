@@ -5,8 +5,11 @@ header. A record that some other producer wrote has a number made of its key and
 What brokers write for themselves (control records, committed offsets) has none: NO_VALUE.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import blake2b
+
+from attrs import frozen
 
 from fencepost.impl.log.batch.header import CRC_START, BatchHeader, header_before, unchecked_header
 from fencepost.impl.log.batch.record_batch import Header, Record, each_record, encode_batch
@@ -26,7 +29,7 @@ KNOWN_LARGE_BATCHES = 32
 """Of up to LARGEST_KNOWN bytes and MOST_KNOWN records that are remembered, too: a leader, its followers and their
 readers meet the same one within moments, and its records cost twenty times as much to decode as its bytes to compare."""
 LARGEST_KNOWN = 1024 * 1024
-"""Bytes of such a batch: together they stay below 32 MiB. A client's largest request is that long by default
+"""Bytes of such a batch: together they, and their keys, stay below 64 MiB. A client's largest request is that long by default
 (max.request.size)."""
 MOST_KNOWN = 16 * 1024
 """Records of such a batch, of which a compressed one may have many more: together their numbers stay below 32 MiB."""
@@ -53,20 +56,54 @@ def batch_of(
 
 def values_of(data: bytes, header: BatchHeader) -> tuple[int, ...]:
     """The value ids of a batch's records, in order. Raises CorruptBatchError."""
+    return contents_of(data, header).values
+
+
+@frozen
+class Contents:
+    """What is remembered of a batch's records."""
+
+    values: tuple[int, ...]
+    """Value ids, in order."""
+    keys: tuple[bytes | None, ...]
+    """Of each record; empty if none has any."""
+    tombstones: frozenset[int]
+    """Places of records without a value."""
+
+    def key(self, place: int) -> bytes | None:
+        """Of one record."""
+        return self.keys[place] if self.keys else None
+
+
+def contents_of(data: bytes, header: BatchHeader) -> Contents:
+    """Value ids, keys and tombstones of a batch. Raises CorruptBatchError."""
     if header.size > LARGEST_KNOWN or header.count > MOST_KNOWN:
-        return tuple(value_of(record) for record in each_record(data, header))
-    remembered = _values_under_checksum if header.size <= LARGEST_REMEMBERED else _values_of_large
+        return _contents(each_record(data, header))
+    remembered = _known_under_checksum if header.size <= LARGEST_REMEMBERED else _known_large
     return remembered(data[header.position + CRC_START : header.end_position])
 
 
-def _decoded(body: bytes) -> tuple[int, ...]:
+def _decoded(body: bytes) -> Contents:
     """Of a batch without what its leader stamped: every replica and every reader meets the same bytes, and they are decoded once."""
     data = header_before(body) + body
-    return tuple(value_of(record) for record in each_record(data, unchecked_header(data)))
+    return _contents(each_record(data, unchecked_header(data)))
 
 
-_values_under_checksum = lru_cache(maxsize=KNOWN_BATCHES)(_decoded)
-_values_of_large = lru_cache(maxsize=KNOWN_LARGE_BATCHES)(_decoded)
+def _contents(records: Iterator[Record]) -> Contents:
+    values: list[int] = []
+    keys: list[bytes | None] = []
+    tombstones = []
+    for record in records:
+        if record.value is None:
+            tombstones.append(len(values))
+        values.append(value_of(record))
+        keys.append(record.key)
+    keyed = any(key is not None for key in keys)
+    return Contents(tuple(values), tuple(keys) if keyed else (), frozenset(tombstones))
+
+
+_known_under_checksum = lru_cache(maxsize=KNOWN_BATCHES)(_decoded)
+_known_large = lru_cache(maxsize=KNOWN_LARGE_BATCHES)(_decoded)
 
 
 def value_of(record: Record) -> int:

@@ -61,6 +61,26 @@ def test_commits_and_generations_are_decoded(fencepost, tmp_path: Path) -> None:
     assert "decoded" not in contents[3]
 
 
+def test_snapshots_of_metadata_are_decoded(fencepost, tmp_path: Path) -> None:
+    """Rule: a snapshot of __cluster_metadata holds batches with offsets from 0 on, whatever its name says; they
+    are shown as those of its log, damage too, and no segment has to follow it."""
+    folder = tmp_path / "__cluster_metadata-0"
+    folder.mkdir()
+    topic = bytes.fromhex("010200076f72646572730000000000004000800000000000009100")
+    head = encode_batch([Record(0, 0, b"\0\0\0\3", b"\0\0")], base_offset=0, leader_epoch=2, control=True)
+    data = head + encode_batch([Record(1, 0, None, topic)], base_offset=1, leader_epoch=2)
+    path = folder / "00000000000000000500-0000000002.checkpoint"
+    path.write_bytes(data)
+    (folder / "00000000000000000400.log").write_bytes(b"")
+    told = fencepost("log", "dump", folder, "--deep")
+    assert told.code == 0, told
+    assert f"{path.name}: metadata snapshot, {len(data)} bytes" in told.out
+    assert "TopicRecord v0: name orders topic_id AAAAAAAAQACAAAAAAAAAkQ\n" in told.out
+    assert "snapshot header" in told.out
+    path.write_bytes(data[:-1])
+    assert fencepost("log", "dump", path).code == 1
+
+
 def test_metadata_records_are_decoded(fencepost, tmp_path: Path) -> None:
     """Rule: records of __cluster_metadata are shown by type and field; a damaged one says where, and
     bytes of something else stay bytes."""
