@@ -291,10 +291,26 @@ class KafkaCluster(ABC):
         return assert_ok(self.end(), folder)
 
     def records(self, topic: str) -> "list[KafkaRecord]":
-        """Every record of a topic that is committed, partition by partition, in order of offsets."""
+        """Every record of a topic that is committed, partition by partition, in order of offsets; those that
+        the end of the run has written to show progress are left out."""
         from fencepost.kafka.records import from_json
 
-        return [from_json(fields) for fields in self._ask("records", topic=topic)]
+        found = [from_json(fields) for fields in self._ask("records", topic=topic)]
+        own = self._own_values()
+        return [one for one in found if (one.topic, one.partition, one.value_id) not in own]
+
+    def _own_values(self) -> set[tuple[str, int, int]]:
+        """What the last phases of the run have written themselves, by topic, partition and value id."""
+        if self._ended is None:
+            return set()
+        from fencepost.kafka.judgement import of_run
+
+        return {
+            (record.topic, record.partition, record.value)
+            for row in of_run(self._ended)
+            for record in row.records
+            if row.function == "append"
+        }
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """The offsets that a consumer group has committed, by (topic, partition); empty for one that its
