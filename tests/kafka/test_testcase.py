@@ -2,6 +2,7 @@
 
 import asyncio
 import unittest
+from typing import ClassVar
 
 from fencepost.kafka.testcase import KafkaTestCase
 from tests.kafka.clients import produce, producer
@@ -11,8 +12,8 @@ class Orders(KafkaTestCase):  # not collected by itself: test_wrong fails on pur
     """As a user writes it."""
 
     __test__ = False
-    options = {"brokers": 1}
-    topics = {"orders": 1}
+    options: ClassVar = {"brokers": 1}
+    topics: ClassVar = {"orders": 1}
 
     def test_sync(self):
         with producer(self.kafka) as client:
