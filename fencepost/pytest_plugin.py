@@ -5,6 +5,7 @@ Owns: options, markers, fixtures, which seeds a test gets, where artefacts go. M
 Nothing but pytest is imported before a fixture or a marker of this plugin is used: a test suite that uses none of them pays for this file alone.
 """
 
+import inspect
 import os
 import re
 import shutil
@@ -26,6 +27,8 @@ FIXTURES = (CAMPAIGN, CLUSTER, HISTORY)
 CHUNK = 10
 """Seeds to a test, unless the marker says otherwise: what xdist spreads."""
 SHRINK_S = 20.0
+REPEAT = 3
+"""Repetitions of a test that failed on an embedded Kafka: enough to tell always from seldom."""
 FOLDER = ".fencepost"
 LONGEST_NAME = 100
 _FAILED = pytest.StashKey[bool]()
@@ -57,6 +60,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=SHRINK_S,
         metavar="SECONDS",
         help=f"Time to shrink a failing plan for; 0 for not at all. [default: {SHRINK_S:g}]",
+    )
+    group.addoption(
+        "--fencepost-repeat",
+        type=int,
+        default=REPEAT,
+        metavar="N",
+        help=f"How often a test that failed on an embedded Kafka runs again, to say how often it fails; 0 for not at all. [default: {REPEAT}]",
     )
 
 
@@ -172,15 +182,9 @@ def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
     """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it (docs/embedded.md).
 
     Options come from `@pytest.mark.fencepost_kafka(...)`. When the test's own assertions hold, the cluster is healed, has to make progress, and what was
-    recorded is judged: only Ok passes. A test in which no operation of a client met a fault warns.
+    recorded is judged: only Ok passes. A test in which no request of a client met a fault warns.
     """
-    marker = request.node.get_closest_marker(KAFKA)
-    options: dict[str, Any] = {**(marker.kwargs if marker else {}), **getattr(request, "param", {})}
-    options.pop("judged", None)
-    seed = request.config.getoption("fencepost_seed")
-    if seed is not None:
-        options["seed"] = seed
-    with _kafka(options) as kafka:
+    with _kafka(_kafka_options(request.node, getattr(request, "param", {}))) as kafka:
         yield kafka
         folder = _folder(request.node)
         if request.node.stash.get(_FAILED, False) and not folder.exists():
@@ -197,6 +201,17 @@ def fencepost_kafka_shared(request: pytest.FixtureRequest) -> Iterator[Any]:
     options.pop("judged", None)
     with _kafka(options) as kafka:
         yield kafka
+
+
+def _kafka_options(item: pytest.Item, given: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Of the marker, of an indirect parameter, of the command line."""
+    marker = item.get_closest_marker(KAFKA)
+    options: dict[str, Any] = {**(marker.kwargs if marker else {}), **(given or {})}
+    options.pop("judged", None)
+    seed = item.config.getoption("fencepost_seed")
+    if seed is not None:
+        options["seed"] = seed
+    return options
 
 
 @contextmanager
@@ -259,7 +274,27 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Any:
         return result
     except RunFailedError as error:
         report = str(error)
+        if KAFKA in pyfuncitem.funcargs:
+            report += _shown_again(pyfuncitem)
     return pytest.fail(report, pytrace=False)
+
+
+def _shown_again(item: pytest.Function) -> str:
+    """How often the test fails when it is repeated, each time on a cluster of its own with the same options and seed: requests come from outside, so that a
+    seed does not replay."""
+    times: int = item.config.getoption("fencepost_repeat")
+    if times < 1 or inspect.iscoroutinefunction(item.obj):
+        return ""
+    failures = 0
+    for _ in range(times):
+        with _kafka(_kafka_options(item)) as kafka:
+            wanted = {name: item.funcargs[name] for name in item._fixtureinfo.argnames}
+            try:
+                item.obj(**{**wanted, KAFKA: kafka})
+                kafka.assert_ok()
+            except Exception:
+                failures += 1
+    return f"\nrepeated with the same seed: it failed in {failures} of {times} repetitions"
 
 
 @pytest.hookimpl(wrapper=True)

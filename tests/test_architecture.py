@@ -46,6 +46,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "pyspark": ("mining",),
     "kazoo": ("impl.runtime",),
     "kio": ("wire",),
+    "h11": ("proxy.control",),
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
     "numba": ("checkers", "model.explore"),
@@ -59,7 +60,7 @@ FORBIDDEN = {
     "time", "random", "socket", "threading", "os", "subprocess", "asyncio", "multiprocessing", "uuid", "secrets", "datetime", "tempfile",
 }  # fmt: skip
 SANS_IO = ("wire", "proxy")
-SOCKETS_INSIDE = ("wire.server", "wire.client", "proxy.server")
+SOCKETS_INSIDE = ("wire.server", "wire.client", "proxy.server", "proxy.control.server")
 FORBIDDEN_IN_SANS_IO = FORBIDDEN - {"datetime", "uuid"}  # values of kio are timedeltas and UUIDs
 FORBIDDEN_IN_SIM = {"math", "cmath", "statistics"}  # a float from libm would tie a seed to a machine
 FORBIDDEN_EVERYWHERE = {"pickle", "marshal", "shelve"}
@@ -252,6 +253,7 @@ THIRD_PARTY_BAD = [
     ("mining.mine", "import numba"),
     ("impl.broker.broker", "from kio.schema import types"),
     ("proxy.rules", "import kio"),
+    ("kafka.control", "import h11"),
     ("campaign.run", "import importlib\nimportlib.import_module('pyspark')"),
     ("campaign.run", "if TYPE_CHECKING:\n    import pyspark"),
     ("campaign.run", "from traces.plan import Plan"),

@@ -21,6 +21,7 @@ from fencepost.kafka.judgement import failed, of_clients, told, verdict_of
 from fencepost.kafka.records import KafkaRecord
 from fencepost.report.explain import operation_line
 from fencepost.report.timeline import as_plain, timeline
+from fencepost.traces.events import Name
 from fencepost.traces.operations import Function, Operation, Outcome
 from fencepost.traces.trace import Trace
 
@@ -40,6 +41,8 @@ ORDER = frozenset(
 """Anomalies of order."""
 MOST_SHOWN = 5
 """Problems that a failure lists; it says how many there are."""
+MOST_FAULTS_SHOWN = 12
+"""Of the timeline."""
 Key = Callable[[KafkaRecord], bytes | None]
 Partition = tuple[str, int]
 
@@ -73,6 +76,9 @@ def check(trace: Trace, name: str, problems: Iterable[Problem], folder: Path | N
     shown = timeline(
         trace,
         operations=[op for problem in found[:MOST_SHOWN] for op in problem.operations],
+        events=[place for place, event in enumerate(trace.events) if event.name is Name.FAULT_BEGAN][
+            :MOST_FAULTS_SHOWN
+        ],
         partitions={where for problem in found[:MOST_SHOWN] for where in problem.partitions},
         most_lines=MOST_LINES,
     )

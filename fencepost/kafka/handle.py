@@ -5,10 +5,12 @@ Owns the public surface, with one method for each verb of verbs.py, and what is 
 know where the cluster lives: in this process (here.py) or in a child (child.py).
 """
 
+import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 
 HEALTHY_S = 60.0
 """Longest wait for a healthy cluster, of the wall clock."""
+PATIENCE_S = 120.0
+"""Longest wait for a condition of a test: beyond the half minute that clients take to give up a
+connection."""
 LOOK_S = 0.005
 """Between two looks of a wait."""
 Self = TypeVar("Self", bound="KafkaCluster")
@@ -240,6 +245,21 @@ class KafkaCluster(ABC):
                 )
             time.sleep(LOOK_S)
 
+    def service(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+        """The service under test, as a context manager: a process that finds the cluster in its environment
+        variable BOOTSTRAP_SERVERS, and that is killed (kill -9) at the end of the block."""
+        from fencepost.kafka.services import service
+
+        return service(command, self.bootstrap_servers, environment)
+
+    def until(self, condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> None:
+        """Wait until a condition is true. Raises AssertionError."""
+        from fencepost.kafka.services import until
+
+        until(condition, timeout_s)
+
     # ---- the record and the verdict
 
     def trace(self) -> Trace:
@@ -271,10 +291,26 @@ class KafkaCluster(ABC):
         return assert_ok(self.end(), folder)
 
     def records(self, topic: str) -> "list[KafkaRecord]":
-        """Every record of a topic that is committed, partition by partition, in order of offsets."""
+        """Every record of a topic that is committed, partition by partition, in order of offsets; those that
+        the end of the run has written to show progress are left out."""
         from fencepost.kafka.records import from_json
 
-        return [from_json(fields) for fields in self._ask("records", topic=topic)]
+        found = [from_json(fields) for fields in self._ask("records", topic=topic)]
+        own = self._own_values()
+        return [one for one in found if (one.topic, one.partition, one.value_id) not in own]
+
+    def _own_values(self) -> set[tuple[str, int, int]]:
+        """What the last phases of the run have written themselves, by topic, partition and value id."""
+        if self._ended is None:
+            return set()
+        from fencepost.kafka.judgement import of_run
+
+        return {
+            (record.topic, record.partition, record.value)
+            for row in of_run(self._ended)
+            for record in row.records
+            if row.function == "append"
+        }
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         """The offsets that a consumer group has committed, by (topic, partition); empty for one that its

@@ -138,6 +138,11 @@ def _counted(count: int, kind: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
+def of_run(trace: Trace) -> list[Operation]:
+    """What the run did itself, in its last phases."""
+    return [row for row in trace.operations if row.process < FIRST_PROCESS]
+
+
 def of_clients(trace: Trace) -> list[Operation]:
     """What clients from outside did."""
     return [row for row in trace.operations if row.process >= FIRST_PROCESS]

@@ -7,6 +7,7 @@ processes, or the protocol.
 
 import ssl
 import sys
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 from fencepost.impl.broker.broker import Broker
 from fencepost.impl.runtime.driver import Driver
 from fencepost.impl.runtime.network import Network
+from fencepost.proxy.faults import FaultHook, RequestFaults, Struck, parse
 from fencepost.systems import node
 from fencepost.systems.node import NodeOptions
 from fencepost.systems.processes import ListenerOptions
@@ -46,6 +48,7 @@ async def listening(
             not driver.halted and core.broker_context.broker_epoch >= 0 and not core.shutdown.shutting_down
         ),
         security=Security(tls=_tls(listeners), users=listeners.users),
+        hook=_hook(options.broker, listeners),
     )
     network.answer_wire = server.answer
     port = await server.listen(listeners.host, listeners.ports[options.broker])
@@ -59,6 +62,23 @@ async def listening(
         yield
     finally:
         await server.close()
+
+
+def _hook(broker: int, listeners: ListenerOptions) -> FaultHook | None:
+    """Of the faults of requests that this process begins with; None without any. Raises PlanError."""
+    if not listeners.request_faults:
+        return None
+    faults = RequestFaults(seed=listeners.fault_seed, record=_struck)
+    for text in listeners.request_faults:
+        faults.arm(parse(text), time.monotonic_ns())
+    return FaultHook(faults, broker, time.monotonic_ns)
+
+
+def _struck(struck: Struck) -> None:
+    keys = ", ".join(str(key) for key in struck.partitions)
+    node.LOG.info(
+        "request fault: %s hit %s %s of client %s", struck.fault, struck.api, keys, struck.client or "(none)"
+    )
 
 
 def read_listeners(path: Path) -> ListenerOptions:

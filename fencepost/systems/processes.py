@@ -53,6 +53,11 @@ class ListenerOptions:
     """File of its private key, PEM."""
     users: dict[str, str] | None = field(default=None, repr=False)
     """Name -> password of SASL/PLAIN; None: nobody is asked."""
+    request_faults: tuple[str, ...] = ()
+    """Faults of requests (docs/request-faults.md) that each broker process arms when it starts; each hit is a
+    line in its log."""
+    fault_seed: int = 0
+    """Of their chance."""
 
     @property
     def security_protocol(self) -> str:

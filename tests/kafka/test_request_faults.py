@@ -10,7 +10,6 @@ from fencepost.traces.errors import PlanError
 from fencepost.traces.events import Name
 from fencepost.traces.operations import Outcome
 from tests.kafka.clients import appended, consumer, produce, producer
-
 from tests.kafka.raw import Raw
 
 
@@ -160,12 +159,15 @@ def test_records_come_in_odd_shapes(kafka, raw, shape):
         return
     got = raw.fetch(start + 1)
     offsets = [each.base_offset for each in got.headers]
-    assert offsets == {
-        "empty": [],
-        "one batch": [start + 1],
-        "partial batch": [start + 1],
-        "empty batch": [start, start + 1, start + 2],
-    }[shape]
+    assert (
+        offsets
+        == {
+            "empty": [],
+            "one batch": [start + 1],
+            "partial batch": [start + 1],
+            "empty batch": [start, start + 1, start + 2],
+        }[shape]
+    )
     if shape == "partial batch":
         assert len(got.records) > got.headers[0].size
     if shape == "empty batch":

@@ -1,0 +1,50 @@
+"""docs/tutorial-service.md is typed as it stands: two services are convicted, the third survives."""
+
+import re
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+TEXT = (Path(__file__).parents[2] / "docs" / "tutorial-service.md").read_text()
+FILES = {name: text for text, name in re.findall(r"```python\n(# (\S+\.py)\n.*?)```", TEXT, flags=re.S)}
+FAILURES = re.findall(r"```text\n(.*?)```", TEXT, flags=re.S)
+INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))
+SEEDS = 2
+
+
+@pytest.fixture
+def typed(pytester, monkeypatch):
+    """Run a test file of the tutorial in a folder with all of them; answers its output."""
+    for name in ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SEEDS", str(SEEDS))
+    for name, text in FILES.items():
+        (pytester.path / name).write_text(text)
+
+    def call(name):
+        loaded = [] if INSTALLED else ["-p", "fencepost.pytest_plugin"]
+        options = ("-p", "no:cacheprovider", "--fencepost-repeat", "0", "-W", "ignore::DeprecationWarning")
+        return pytester.runpytest_subprocess(*loaded, *options, name)
+
+    return call
+
+
+@pytest.mark.parametrize(("name", "shown"), [("test_early.py", 0), ("test_retries.py", 1)])
+def test_a_classic_bug_is_found_by_a_short_test(typed, name, shown):
+    """Rule: the test has at most a dozen lines, fails, and says what the page says."""
+    body = FILES[name].partition("def test_")[2]
+    assert len([line for line in body.splitlines() if line.strip()]) <= 12
+    result = typed(name)
+    assert result.parseoutcomes()["failed"] == 1
+    told = result.stdout.str()
+    for line in FAILURES[shown].strip().splitlines():
+        assert re.search(re.escape(line.strip()), told), (line, told[-4_000:])
+    assert ("seed 0" in told and "trace.jsonl" in told) or "kept in" in told
+
+
+def test_the_healthy_service_survives(typed):
+    """Rule: whatever chaos does, nothing is found."""
+    outcomes = typed("test_healthy.py").parseoutcomes()
+    assert outcomes["passed"] == SEEDS and "failed" not in outcomes
