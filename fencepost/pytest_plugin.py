@@ -213,7 +213,7 @@ def _kafka(options: dict[str, Any]) -> Iterator[Any]:
 
 
 def _judge_kafka(item: pytest.Function) -> None:
-    from fencepost.kafka.judgement import faults_met
+    from fencepost.kafka.judgement import met_requests
 
     marker = item.get_closest_marker(KAFKA)
     if marker is not None and not marker.kwargs.get("judged", True):
@@ -221,8 +221,8 @@ def _judge_kafka(item: pytest.Function) -> None:
     kafka: Any = item.funcargs[KAFKA]
     exercised = kafka.assert_ok(_folder(item))
     item.add_report_section("call", "fencepost", exercised)
-    if not faults_met(kafka.end())[1]:
-        item.warn(pytest.PytestWarning(f"no operation of a client met a fault: {exercised}"))
+    if not met_requests(kafka.end()):
+        item.warn(pytest.PytestWarning(f"no request of a client met a fault: {exercised}"))
 
 
 # ---- histories

@@ -5,23 +5,32 @@ Owns the public surface, with one method for each verb of verbs.py, and what is 
 know where the cluster lives: in this process (here.py) or in a child (child.py).
 """
 
+import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from attrs import define, field
 
 from fencepost.checkers.verdict import Verdict
-from fencepost.traces.errors import EnvironmentError_
+from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.trace import Trace
 
+if TYPE_CHECKING:
+    from fencepost.kafka.records import KafkaRecord
+    from fencepost.proxy.faults import RequestFault
+
 HEALTHY_S = 60.0
 """Longest wait for a healthy cluster, of the wall clock."""
+PATIENCE_S = 120.0
+"""Longest wait for a condition of a test: beyond the half minute that clients take to give up a
+connection."""
 LOOK_S = 0.005
 """Between two looks of a wait."""
 Self = TypeVar("Self", bound="KafkaCluster")
@@ -162,10 +171,56 @@ class KafkaCluster(ABC):
         """End a fault; nothing happens if it has ended."""
         self._ask("end_fault", fault=fault)
 
-    def chaos(self, seed: int, for_ms: int = 10_000, *, profile: str = "default", topic: str = "t") -> int:
+    def chaos(
+        self,
+        seed: int,
+        for_ms: int = 10_000,
+        *,
+        profile: str = "default",
+        topic: str = "t",
+        requests: bool = True,
+    ) -> int:
         """Let the faults of a seed begin over this time, drawn as a campaign draws them (`profile`) around
-        the leaders of this topic. Answers how many. `heal` ends what is left of them."""
-        return int(self._ask("chaos", seed=seed, for_ms=for_ms, profile=profile, topic=topic))
+        the leaders of this topic. requests: with faults of single requests. Answers how many. `heal` ends
+        what is left of them."""
+        return int(
+            self._ask("chaos", seed=seed, for_ms=for_ms, profile=profile, topic=topic, requests=requests)
+        )
+
+    # ---- single requests
+
+    def request_fault(self, fault: "RequestFault | str") -> int:
+        """Arm a fault of single requests, as a text (`"lose answer to Produce on orders-0, 1 in 500"`,
+        docs/request-faults.md) or as a value. Answers its number, for `end_request_fault`."""
+        return int(self._ask("request_fault", text=str(fault)))
+
+    def end_request_fault(self, number: int) -> None:
+        """It strikes no more; nothing happens if it has ended."""
+        self._ask("end_request_fault", number=number)
+
+    def request_faults(self) -> list[dict[str, Any]]:
+        """Those that are armed: number, fault (its text), hits."""
+        found: list[dict[str, Any]] = self._ask("request_faults")
+        return found
+
+    def lose_answer(self, request: str = "Produce", target: str = "") -> int:
+        """The next such request takes effect, and its connection ends without the answer. target: a topic, or
+        a partition such as "orders-0"; empty: any."""
+        return self.request_fault(f"lose answer to {request}{_on(target)}, once")
+
+    def answer_with(
+        self, error: str, request: str, target: str = "", *, times: int = 1, after_effect: bool = False
+    ) -> int:
+        """The next such request is answered with this error, by Kafka's name, and has no effect, or only
+        then. times: how many of them. Raises PlanError for what no correct broker answers."""
+        effect = ", after effect" if after_effect else ""
+        return self.request_fault(f"answer {error} to {request}{_on(target)}, at most {times} times{effect}")
+
+    def delay(self, request: str, milliseconds: int, target: str = "", *, times: int = 1) -> int:
+        """The answer to the next such request comes so much later."""
+        return self.request_fault(
+            f"delay answer to {request}{_on(target)} by {milliseconds}ms, at most {times} times"
+        )
 
     # ---- to look at
 
@@ -189,6 +244,21 @@ class KafkaCluster(ABC):
                     hint="heal() ends all faults",
                 )
             time.sleep(LOOK_S)
+
+    def service(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+        """The service under test, as a context manager: a process that finds the cluster in its environment
+        variable BOOTSTRAP_SERVERS, and that is killed (kill -9) at the end of the block."""
+        from fencepost.kafka.services import service
+
+        return service(command, self.bootstrap_servers, environment)
+
+    def until(self, condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> None:
+        """Wait until a condition is true. Raises AssertionError."""
+        from fencepost.kafka.services import until
+
+        until(condition, timeout_s)
 
     # ---- the record and the verdict
 
@@ -220,6 +290,96 @@ class KafkaCluster(ABC):
 
         return assert_ok(self.end(), folder)
 
+    def records(self, topic: str) -> "list[KafkaRecord]":
+        """Every record of a topic that is committed, partition by partition, in order of offsets."""
+        from fencepost.kafka.records import from_json
+
+        return [from_json(fields) for fields in self._ask("records", topic=topic)]
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """The offsets that a consumer group has committed, by (topic, partition); empty for one that its
+        coordinator does not know."""
+        rows = self._ask("committed", group=group)
+        return {(row["topic"], row["partition"]): row["offset"] for row in rows}
+
+    def groups(self) -> list[str]:
+        """Consumer groups that the cluster knows."""
+        return list(self._ask("groups"))
+
+    # ---- what a test asserts of its service; each ends the run and raises RunFailedError (an AssertionError)
+
+    def assert_no_loss(self, folder: Path | None = None) -> None:
+        """Every acknowledged record is there, and no reader was led past one. folder: where trace and report
+        of a failure are kept."""
+        from fencepost.kafka import assertions
+
+        assertions.judged(self.end(), "assert_no_loss", assertions.LOSS, folder)
+
+    def assert_order(
+        self, topic: str = "", *, key: bytes | str | None = None, folder: Path | None = None
+    ) -> None:
+        """Records stand in the order in which each connection sent them first, retries or not. topic: only of
+        this one. key: only records with this key."""
+        from fencepost.kafka import assertions
+
+        trace = self.end()
+        wanted = key.encode() if isinstance(key, str) else key
+        assertions.judged(trace, "assert_order", assertions.ORDER, folder)
+        found = assertions.out_of_order(trace, self._records(topic), wanted)
+        assertions.check(trace, "assert_order", found, folder)
+
+    def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> None:
+        """No record stands more often than a client sent it, a retry not counted."""
+        from fencepost.kafka import assertions
+
+        trace = self.end()
+        found = assertions.duplicates(trace, self._records(topic))
+        assertions.check(trace, "assert_no_duplicates", found, folder)
+
+    def assert_delivered(self, topic: str, *, folder: Path | None = None) -> None:
+        """Every acknowledged record of a topic came to some client."""
+        from fencepost.kafka import assertions
+
+        trace = self.end()
+        assertions.check(trace, "assert_delivered", assertions.not_delivered(trace, topic), folder)
+
+    def assert_processed_once(
+        self,
+        source: str,
+        sink: str,
+        *,
+        group: str = "",
+        key: "Callable[[KafkaRecord], bytes | None] | None" = None,
+        folder: Path | None = None,
+    ) -> None:
+        """For each record of source below the offset that the group has committed there is exactly one record
+        with its key in sink, and sink has none without one. group: empty for the only one that there is. key:
+        the key that a record of source has in sink; None: its own."""
+        from fencepost.kafka import assertions
+
+        trace = self.end()
+        committed = self.committed(group or self._only_group())
+        found = assertions.not_processed_once(
+            trace, self.records(source), self.records(sink), committed, key or assertions.key_of
+        )
+        assertions.check(trace, "assert_processed_once", found, folder)
+
+    def _only_group(self) -> str:
+        groups = self.groups()
+        if len(groups) != 1:
+            raise PlanError(
+                expected="one consumer group",
+                seen=", ".join(groups) or "none",
+                where="assert_processed_once",
+                hint="name it: group=...",
+            )
+        return groups[0]
+
+    def _records(self, topic: str) -> "list[KafkaRecord]":
+        """Of one topic, or of all that clients wrote to."""
+        topics = {row.topic for row in self.end().operations if row.topic and row.function == "append"}
+        return [record for name in ([topic] if topic else sorted(topics)) for record in self.records(name)]
+
     def save_trace(self, path: Path) -> None:
         """Write `trace()` as JSON lines, for `fencepost check`."""
         self._ask("save_trace", path=str(Path(path).absolute()))
@@ -229,3 +389,7 @@ class KafkaCluster(ABC):
             path = Path(folder) / "trace.jsonl"
             self._ask("save_trace", path=str(path), end=end)
             return next(iter(read_traces(path)))
+
+
+def _on(target: str) -> str:
+    return f" on {target}" if target else ""

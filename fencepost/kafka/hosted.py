@@ -29,6 +29,7 @@ from fencepost.impl.coordinator.states import GroupPhase
 from fencepost.impl.core.core_interface import Effect
 from fencepost.kafka.client_faults import KINDS
 from fencepost.kafka.recording import ClientRecord
+from fencepost.kafka.request_faults import ClusterFaults
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
 from fencepost.systems.gateway import CLIENTS
@@ -76,6 +77,8 @@ class HostedCluster(WorkingCluster):
     system: Embedded = field(init=False)
     clients: ClientRecord = field(init=False)
     """What clients from outside did."""
+    request_faults: ClusterFaults = field(init=False)
+    """Faults of single requests."""
     full_at: int | None = field(default=None, init=False)
     """Virtual time at which the record was full; None while it is not."""
     faults: int = field(default=0, init=False)
@@ -98,12 +101,19 @@ class HostedCluster(WorkingCluster):
             closed=lambda: self.full_at is not None,
             on_full=self.close_record,
         )
+        self.request_faults = ClusterFaults(
+            seed=self.plan.seed,
+            scheduler=lambda: self.system.world.scheduler,
+            clients=self.clients,
+            recorded=self.recorded,
+        )
         self.system = Embedded(
             options=cluster,
             parts=self.parts,
             observer=self,
             on_commit=self.committed,
             tap=self.clients,
+            hooks=self.request_faults.hook,
             network=self.plan.network,
             disk=self.plan.disk,
             seed=self.plan.seed,
@@ -244,6 +254,7 @@ class HostedCluster(WorkingCluster):
     def heal(self) -> None:
         """End every fault, and let every broker run; faults may begin again after it."""
         self._end_of_chaos = self._first_of_chaos
+        self.request_faults.engine.heal()
         super().heal()
         self.healing = False
 

@@ -10,7 +10,9 @@ depth mismatch").
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import fencepost.checkers.conformance
 import fencepost.checkers.groups
@@ -19,6 +21,7 @@ import fencepost.checkers.kafka
 import fencepost.checkers.log  # noqa: F401 - all five: before a run ends, see the module's text
 from fencepost.campaign.failure import MOST_LINES, REPORT, TRACE, RunFailedError
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.linearizability.overlap import overlapping_pairs
 from fencepost.checkers.verdict import Decision, Verdict, combine
 from fencepost.kafka.recording import FIRST_PROCESS
 from fencepost.report.commands import check_traces
@@ -28,6 +31,28 @@ from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
+
+PREPARING = "PreparingRebalance"
+"""A group's phase, as the record has it, with which a rebalance begins."""
+STRUCK: Mapping[str, tuple[str, str]] = {
+    "lose_answer": ("lost answer", "lost answers"),
+    "silence": ("silent connection", "silent connections"),
+    "silence_answer": ("answer that never came", "answers that never came"),
+    "cut_before": ("connection cut before a request", "connections cut before a request"),
+    "cut_after": ("connection cut after an answer", "connections cut after an answer"),
+    "half_answer": ("half answer", "half answers"),
+    "delay": ("delayed request", "delayed requests"),
+    "delay_answer": ("delayed answer", "delayed answers"),
+    "answer": ("error in place of an answer", "errors in place of answers"),
+    "throttle": ("throttled client", "throttled clients"),
+    "stale_answer": ("stale answer", "stale answers"),
+    "move_leader": ("moved leader", "moved leaders"),
+    "move_coordinator": ("moved coordinator", "moved coordinators"),
+    "forget_member": ("forgotten member", "forgotten members"),
+    "reshape": ("answer with records in an odd shape", "answers with records in an odd shape"),
+    "skip_answer": ("skipped answer", "skipped answers"),
+}
+"""Faults of requests, by the cause of their events, in words: one and many."""
 
 
 def verdict_of(trace: Trace, checks: tuple[str, ...] | None = None) -> Verdict:
@@ -39,21 +64,28 @@ def assert_ok(trace: Trace, folder: Path | None) -> str:
     """Judge a run; answers what it exercised. Raises RunFailedError unless the verdict is Ok; trace and
     report are kept in the folder then."""
     verdict = verdict_of(trace)
-    if verdict.decision is Decision.OK:
-        return exercised(trace)
-    again = ""
+    if verdict.decision is not Decision.OK:
+        again = "" if folder is None else check_traces(folder / TRACE)
+        failed(trace, told(trace, verdict, again), verdict, folder)
+    return exercised(trace)
+
+
+def failed(trace: Trace, text: str, verdict: Verdict, folder: Path | None) -> NoReturn:
+    """Raises RunFailedError with this text and what was exercised; trace and report are kept in the
+    folder."""
+    kept = ""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_traces(folder / TRACE, [trace])
-        again = check_traces(folder / TRACE)
-    kept = f"kept in {folder}" if folder is not None else ""
-    text = "\n".join(filter(None, (_told(trace, verdict, again), exercised(trace), kept)))
+        kept = f"kept in {folder}"
+    text = "\n".join(filter(None, (text, exercised(trace), kept)))
     if folder is not None:
         (folder / REPORT).write_text(text + "\n", encoding="utf-8")
     raise RunFailedError(text, verdict)
 
 
-def _told(trace: Trace, verdict: Verdict, again: str) -> str:
+def told(trace: Trace, verdict: Verdict, again: str) -> str:
+    """The first finding, explained; why there is none."""
     if not verdict.findings:
         return f"{verdict.decision.value}: {verdict.reason}"
     finding = min(verdict.findings, key=lambda one: BY_NAME[one.anomaly].rank)
@@ -74,24 +106,40 @@ def faults_met(trace: Trace) -> tuple[Counter[str], int]:
             place = under_way.pop(f"{event.cause} {event.node}", None)
             if place is not None:
                 spans[place] = (spans[place][0], event.time)
-    met = sum(any(_overlaps(row, *span) for span in spans) for row in _of_clients(trace))
+    met = sum(any(_overlaps(row, *span) for span in spans) for row in of_clients(trace))
     return began, met
 
 
+def met_requests(trace: Trace) -> int:
+    """How many operations of clients overlapped a fault, and how many requests a fault of requests hit."""
+    began, met = faults_met(trace)
+    return met + sum(began[kind] for kind in STRUCK)
+
+
 def exercised(trace: Trace) -> str:
-    """What a run has exercised, e.g. "37 appends (35 acknowledged) and 12 reads by clients, 1 crash; 4 of
-    them overlapped a fault"."""
-    rows = _of_clients(trace)
+    """What a run has exercised, e.g. "37 appends (35 acknowledged) and 12 reads by clients, 2 rebalances; 1
+    crash, 1 lost answer; 4 of the operations overlapped a fault; 214 overlapping pairs"."""
+    rows = of_clients(trace)
     appends = [row for row in rows if row.function == "append"]
     acknowledged = sum(row.outcome is Outcome.OK for row in appends)
     began, met = faults_met(trace)
-    faults = ", ".join(f"{count} {kind}" for kind, count in sorted(began.items())) or "no fault"
+    faults = ", ".join(_counted(count, kind) for kind, count in sorted(began.items())) or "no fault"
     reads = len(rows) - len(appends)
     done = f"{len(appends)} appends ({acknowledged} acknowledged) and {reads} reads by clients"
-    return f"{done}; {faults}; {met} of the operations overlapped a fault"
+    rebalances = sum(event.name is Name.GROUP_PHASE and event.cause == PREPARING for event in trace.events)
+    if rebalances:
+        done += f", {rebalances} rebalance{'' if rebalances == 1 else 's'}"
+    pairs = overlapping_pairs(rows)
+    return f"{done}; {faults}; {met} of the operations overlapped a fault; {pairs} overlapping pairs"
 
 
-def _of_clients(trace: Trace) -> list[Operation]:
+def _counted(count: int, kind: str) -> str:
+    one, many = STRUCK.get(kind, (kind, kind))
+    return f"{count} {one if count == 1 else many}"
+
+
+def of_clients(trace: Trace) -> list[Operation]:
+    """What clients from outside did."""
     return [row for row in trace.operations if row.process >= FIRST_PROCESS]
 
 

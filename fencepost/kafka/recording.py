@@ -17,7 +17,7 @@ before it was sent. The rules:
   partition is a list_offsets.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -39,6 +39,7 @@ from fencepost.impl.messages.broker_api import (
     ProduceRequest,
     ProduceResponse,
 )
+from fencepost.impl.messages.topic_partition import TopicPartition
 from fencepost.systems.tap import Tap
 from fencepost.traces.operations import (
     ACKS_NONE,
@@ -55,6 +56,8 @@ FIRST_PROCESS = 1_000
 """Processes from here on are connections; the run's own are below."""
 FIRST_OPERATION = 2_000_000
 """Op ids from here on are clients'; the run's own are below (campaign/run/run.py)."""
+MOST_LATEST = 10_000
+"""Connections whose last answer is kept in mind: all that a broker takes (wire/limits.py)."""
 SEQUENCES = 1 << 31
 """After the largest sequence 0 comes again (KIP-98)."""
 
@@ -131,6 +134,9 @@ class ClientRecord(Tap):
     """By connection and correlation id."""
     _last: dict[tuple[Any, ...], Sent] = field(factory=dict)
     """The last record of each identity."""
+    _latest: dict[int, list[tuple[TopicPartition, "Sent | Operation"]]] = field(factory=dict)
+    """What the last answer to each connection says, by connection: until the next request of it begins, or
+    a fault takes it back."""
 
     @property
     def size(self) -> int:
@@ -164,7 +170,7 @@ class ClientRecord(Tap):
             for sent in asked.sent:
                 sent.in_doubt = True
         elif isinstance(answer, ProduceResponse):
-            self._acknowledged(asked, answer)
+            self._acknowledged(source, asked, answer)
         elif self._closed:
             return
         elif isinstance(answer, FetchResponse):
@@ -180,6 +186,36 @@ class ClientRecord(Tap):
                 del self._asked[key]
                 for sent in asked.sent:
                     sent.in_doubt = True
+
+    # ---- what a fault of requests changes between a broker and its client
+
+    def begins(self, source: int) -> None:
+        """A request of this connection begins: what its client heard before stays heard."""
+        self._latest.pop(source, None)
+
+    def unheard(self, source: int, keys: Collection[TopicPartition] | None = None) -> None:
+        """The client did not hear what the last answer says, or not of these partitions: its appends are in
+        doubt, and it has read nothing."""
+        for key, heard in self._latest.pop(source, []):
+            if keys is not None and key not in keys:
+                continue
+            if isinstance(heard, Sent):
+                heard.acknowledged, heard.in_doubt, heard.completion_time = False, True, None
+                heard.offset = heard.leader_epoch = -1
+            else:
+                self._take_back(heard)
+
+    def _take_back(self, read: Operation) -> None:
+        """It is among the last ones, for its connection waited for it."""
+        for place in range(len(self.others) - 1, -1, -1):
+            if self.others[place] is read:
+                del self.others[place]
+                return
+
+    def _hears(self, source: int, key: TopicPartition, heard: "Sent | Operation") -> None:
+        while len(self._latest) > MOST_LATEST:
+            del self._latest[next(iter(self._latest))]
+        self._latest.setdefault(source, []).append((key, heard))
 
     # ---- appends
 
@@ -239,7 +275,7 @@ class ClientRecord(Tap):
         self.sent.append(sent)
         return sent
 
-    def _acknowledged(self, asked: _Asked, answer: ProduceResponse) -> None:
+    def _acknowledged(self, source: int, asked: _Asked, answer: ProduceResponse) -> None:
         outcome = outcome_of_attempt(answer.error, appended=answer.base_offset >= 0)
         now = self.now()
         for place, sent in enumerate(asked.sent):
@@ -250,6 +286,7 @@ class ClientRecord(Tap):
             if outcome is Outcome.OK:
                 sent.acknowledged = True
                 sent.offset, sent.leader_epoch = answer.base_offset + place, answer.leader_epoch
+                self._hears(source, asked.request.partition, sent)
             elif outcome is Outcome.UNKNOWN:
                 sent.in_doubt = True
 
@@ -276,7 +313,9 @@ class ClientRecord(Tap):
             )
         except CorruptBatchError:
             return  # the client sees it, too, and asks again
-        self.others.append(
+        self._read(
+            source,
+            key,
             make_operation(
                 op_id=0,
                 process=_process(source),
@@ -293,14 +332,20 @@ class ClientRecord(Tap):
                 leader_epoch=fetched.leader_epoch,
                 node=asked.broker,
                 records=records,
-            )
+            ),
         )
+
+    def _read(self, source: int, key: TopicPartition, read: Operation) -> None:
+        self.others.append(read)
+        self._hears(source, key, read)
 
     def _listed(self, source: int, asked: _Asked, answer: ListOffsetsResponse) -> None:
         if answer.error is not NO_ERROR:
             return
         key = asked.request.partition
-        self.others.append(
+        self._read(
+            source,
+            key,
             make_operation(
                 op_id=0,
                 process=_process(source),
@@ -315,7 +360,7 @@ class ClientRecord(Tap):
                 end_offset=answer.offset,
                 leader_epoch=answer.leader_epoch,
                 node=asked.broker,
-            )
+            ),
         )
 
     # ---- rows

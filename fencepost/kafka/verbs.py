@@ -22,6 +22,8 @@ from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.impl.zookeeper import znodes
 from fencepost.impl.zookeeper.interface import Create, Failed
 from fencepost.kafka.hosted import AT_WORK, FOR_GOOD_MS, HostedCluster, HostedRun
+from fencepost.kafka.records import records_of, to_json
+from fencepost.proxy.faults import Features, RequestFault, draw, parse
 from fencepost.sim.randomness import Randomness
 from fencepost.sim.scheduler import MILLISECOND
 from fencepost.systems.embedded import Embedded
@@ -131,10 +133,54 @@ class Verbs:
         """End it; nothing happens if it has ended."""
         self._do(self._cluster.end, fault)
 
-    def chaos(self, seed: int, for_ms: int = 10_000, profile: str = "default", topic: str = "t") -> int:
+    # ---- faults of requests
+
+    def request_fault(self, text: str) -> int:
+        """Arm a fault of single requests (docs/request-faults.md); answers its number."""
+        return self._do(self._cluster.request_faults.arm, parse(text))
+
+    def end_request_fault(self, number: int) -> None:
+        """It strikes no more; nothing happens if it has ended."""
+        self._do(self._cluster.request_faults.engine.end, number)
+
+    def request_faults(self) -> list[dict[str, Any]]:
+        """Those that are armed: number, fault (its text), hits."""
+        return [
+            {"number": number, "fault": str(fault), "hits": hits}
+            for number, fault, hits in self._do(self._cluster.request_faults.engine.active)
+        ]
+
+    def chaos(
+        self,
+        seed: int,
+        for_ms: int = 10_000,
+        profile: str = "default",
+        topic: str = "t",
+        requests: bool = True,
+    ) -> int:
         """Faults of a seed, drawn as a campaign draws them around this topic's leaders; each within the
-        fault budget or not at all. Answers how many were drawn; they begin from now on. `heal` ends those
-        that have begun, and the others never begin."""
+        fault budget or not at all. requests: with faults of single requests, drawn of the same seed. Answers
+        how many were drawn; they begin from now on. `heal` ends those that have begun, and the others never
+        begin."""
+        script = self._script(seed, for_ms, topic) if requests else ()
+        for fault in script:
+            self._do(self._cluster.request_faults.arm, fault)
+        return len(script) + self._chaos(seed, for_ms, profile, topic)
+
+    def _script(self, seed: int, for_ms: int, topic: str) -> tuple[RequestFault, ...]:
+        partitions = len(self._assignment(topic))
+        groups = self._do(self._groups)
+        topics = {topic: partitions} if partitions else {}
+        return draw(seed, Features(topics=topics, groups=groups, for_ms=for_ms))
+
+    def _groups(self) -> tuple[str, ...]:
+        """Consumer groups that some coordinator knows now."""
+        cores = [self._system.world.hosts[broker].core for broker in self._system.brokers]
+        return tuple(
+            sorted({name for core in cores if core is not None for name in core.groups.table.groups})
+        )
+
+    def _chaos(self, seed: int, for_ms: int, profile: str, topic: str) -> int:
         bounds = profile_named(profile, ())
         partitions = len(self._assignment(topic)) or 1
         options = TopicOptions(name=topic, partitions=min(partitions, 64))
@@ -276,8 +322,8 @@ class Verbs:
 
     def status(self) -> dict[str, Any]:
         """healthy; controller; running: brokers; time_ms: of the cluster, stalled_ms: that did not count;
-        events: recorded, full_at_ms: when the record was full; active: faults under way; failure: why it has
-        stopped."""
+        events: recorded, full_at_ms: when the record was full; active: faults under way; struck: hits of
+        faults of requests, by kind; failure: why it has stopped."""
         system, cluster = self._system, self._cluster
         if system.failure:
             return {"healthy": False, "failure": system.failure}
@@ -294,11 +340,56 @@ class Verbs:
                 "stalled_ms": system.pace.stalled // MILLISECOND,
                 "events": len(cluster.events),
                 "full_at_ms": None if full_at is None else full_at // MILLISECOND,
-                "active": [f"{fault.kind} of {fault.target}" for fault, _ in cluster.active.values()],
+                "active": [
+                    *(f"{fault.kind} of {fault.target}" for fault, _ in cluster.active.values()),
+                    *(str(fault) for _, fault, _ in cluster.request_faults.engine.active()),
+                ],
+                "struck": dict(cluster.request_faults.kinds),
                 "failure": "",
             }
 
         return self._do(look)
+
+    def records(self, topic: str) -> list[dict[str, Any]]:
+        """Every record of a topic below the high watermark of its leader, in order: topic, partition, offset,
+        key and value (base64), value_id."""
+        return self._do(self._records, topic)
+
+    def _records(self, topic: str) -> list[dict[str, Any]]:
+        found = []
+        for number in sorted(self._assignment(topic)):
+            leader = self._cluster.observed_state.partition((topic, number)).leader
+            core = None if leader < 1 else self._system.world.hosts[leader].core
+            if core is None:
+                raise EnvironmentError_(
+                    expected=f"a leader of {topic}-{number}",
+                    seen="none that runs",
+                    where="the records of a topic",
+                    hint="heal() first",
+                )
+            partition = core.replicas.partitions[TopicPartition(topic, number)]
+            found += [to_json(record) for record in records_of(partition, topic, number)]
+        if not found and not self._assignment(topic):
+            raise PlanError(expected="a topic that exists", seen=repr(topic), where="the records of a topic")
+        return found
+
+    def committed(self, group: str) -> list[dict[str, Any]]:
+        """What a consumer group has committed, by its coordinator: topic, partition, offset."""
+        broker = self.coordinator(group)
+
+        def look() -> list[dict[str, Any]]:
+            core = None if broker < 1 else self._system.world.hosts[broker].core
+            known = None if core is None else core.groups.table.groups.get(group)
+            return [
+                {"topic": key.topic, "partition": key.partition, "offset": stored.value.offset}
+                for key, stored in ({} if known is None else known.offsets).items()
+            ]
+
+        return self._do(look)
+
+    def groups(self) -> list[str]:
+        """Consumer groups that some coordinator knows."""
+        return list(self._do(self._groups))
 
     def save_trace(self, path: str, end: bool = False) -> None:
         """Write the trace of the run so far as JSON lines. end: heal the cluster, let it make progress and

@@ -51,7 +51,8 @@ class Explanation:
         return Text("\n").join(parts)
 
 
-def _operation_line(operation: Operation) -> str:
+def operation_line(operation: Operation) -> str:
+    """One operation: who, when, what was asked and what was answered."""
     start = seconds(operation.invoke_time)
     end = seconds(operation.completion_time) if operation.completion_time is not None else "never"
     return (
@@ -65,7 +66,7 @@ def _proof(finding: Finding, trace: Trace) -> tuple[str, ...]:
     by_id = {operation.op_id: operation for operation in trace.operations}
     lines = []
     for op_id in finding.operations:
-        lines.append(_operation_line(by_id[op_id]) if op_id in by_id else f"op {op_id}: not in the trace")
+        lines.append(operation_line(by_id[op_id]) if op_id in by_id else f"op {op_id}: not in the trace")
     for position in finding.events:
         if not 0 <= position < len(trace.events):
             lines.append(f"event {position}: not in the trace")

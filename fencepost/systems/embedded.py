@@ -43,6 +43,7 @@ from fencepost.traces.plan import ClusterOptions, DiskOptions, GroupOptions, Net
 
 if TYPE_CHECKING:
     from fencepost.systems.listeners import Listeners
+    from fencepost.wire.hook import Hook
 
 LOG = logging.getLogger("fencepost.embedded")
 NEAR = NetworkOptions(latency_min_us=1, latency_tail_us=0, latency_max_us=1)
@@ -98,6 +99,9 @@ class Embedded:
     """Called at every commit of ZooKeeper, in the loop's thread."""
     tap: Tap = field(factory=Tap)
     """Hears of every request and answer of a connection, in the loop's thread."""
+    hooks: "Callable[[int], Hook | None]" = lambda broker: None
+    """What comes between the requests of a broker and their answers, by broker; called when sockets are
+    opened."""
     network: NetworkOptions = NEAR
     disk: DiskOptions = FREE
     seed: int = 0
@@ -201,7 +205,9 @@ class Embedded:
         )  # needs the extra kafka; a cluster that does not listen does not
 
         hosts = {broker: self.world.hosts[broker] for broker in self.brokers}
-        self.listeners = Listeners(hosts=hosts, gateway=self.gateway, pace=self.pace, tap=self.tap)
+        self.listeners = Listeners(
+            hosts=hosts, gateway=self.gateway, pace=self.pace, tap=self.tap, hooks=self.hooks
+        )
         await self.listeners.open(self.port)
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ request. Everything here runs in the loop's thread.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from attrs import define, field
@@ -18,6 +18,7 @@ from fencepost.systems.pace import Pace
 from fencepost.systems.tap import Tap
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.handling import BrokerView
+from fencepost.wire.hook import Hook
 from fencepost.wire.server import Server
 
 HERE = "127.0.0.1"
@@ -34,6 +35,8 @@ class Listeners:
     pace: Pace
     tap: Tap = field(factory=Tap)
     """Hears of every request and answer."""
+    hooks: Callable[[int], Hook | None] = lambda broker: None
+    """What comes between the requests of a broker and their answers, such as faults."""
     ports: dict[int, int] = field(factory=dict, init=False)
     """Bound, by broker."""
     serving: bool = field(default=True, init=False)
@@ -50,6 +53,7 @@ class Listeners:
                 submit=partial(self._submit, broker),
                 ready=partial(self._ready, host),
                 sources=sources,
+                hook=self.hooks(broker),
             )
             wanted = port + place if port else 0
             try:

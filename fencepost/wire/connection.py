@@ -19,7 +19,7 @@ from fencepost.wire.apis.api_versions import unsupported
 from fencepost.wire.codec import RequestHeader, read_request, read_request_header, write_response
 from fencepost.wire.frames import FrameBuffer, ProtocolError, framed
 from fencepost.wire.handling import BrokerView, Call, CloseConnection, Handling
-from fencepost.wire.hook import PASS, Cut, Delay, Drop, Hook, Replace, Verdict
+from fencepost.wire.hook import PASS, Cut, Delay, Drop, Half, Hook, Last, Pass, Replace, Silence, Verdict
 from fencepost.wire.limits import Limits
 from fencepost.wire.sasl import Authentication
 from fencepost.wire.versions import (
@@ -85,7 +85,7 @@ class Exchange:
 @define(eq=False, kw_only=True)
 class Connection:
     """source: its id as a client of the core. closed: nothing is done any more. blocked: the client does not
-    read, so that nothing new begins."""
+    read, so that nothing new begins. silent: a hook wants nothing more carried out or said."""
 
     source: int
     broker: BrokerView
@@ -96,6 +96,7 @@ class Connection:
     client_host: str = ""
     closed: bool = False
     blocked: bool = False
+    silent: bool = field(default=False, init=False)
     buffer: FrameBuffer = field(init=False)
     _current: Exchange | None = field(default=None, init=False)
     _delayed: Callable[[list[Action]], None] | None = field(default=None, init=False)
@@ -148,7 +149,7 @@ class Connection:
             return []
         self._silent_ms += elapsed_ms
         exchange = self._current
-        if exchange is not None and self._delayed is None and not self.blocked:
+        if exchange is not None and self._delayed is None and not self.blocked and not self.silent:
             if self._silent_ms > exchange.call.patience_ms + self.limits.request_timeout_ms:
                 return self._close(f"no answer of the core to {self._name(exchange.header)}")
         elif self._silent_ms > self.limits.idle_ms:
@@ -165,7 +166,7 @@ class Connection:
     @property
     def idle(self) -> bool:
         """Nothing is under way, and no whole request waits."""
-        return self.closed or (self._current is None and not self.buffer.complete)
+        return self.closed or self.silent or (self._current is None and not self.buffer.complete)
 
     # ---- one request after the other
 
@@ -232,14 +233,23 @@ class Connection:
             actions += self._close("cut before a request")
         elif isinstance(verdict, Drop):
             self._current = None
+        elif isinstance(verdict, Silence):
+            self.silent = True
         elif isinstance(verdict, Delay):
-            self._delay(verdict, partial(self._start, exchange, api), actions)
-        elif isinstance(verdict, Replace) and verdict.body.__type__.name == "response":
-            self._send(exchange, verdict.body, actions)
+            go_on = partial(self._go_on, exchange, api, verdict.body)
+            self._delay(verdict, go_on, actions)
         else:
-            if isinstance(verdict, Replace):
-                exchange.body = verdict.body
-            self._start(exchange, api, actions)
+            assert not isinstance(verdict, Half | Last), f"{verdict} on a request"
+            self._go_on(exchange, api, verdict.body if isinstance(verdict, Replace) else None, actions)
+
+    def _go_on(self, exchange: Exchange, api: Api, body: Any, actions: list[Action]) -> None:
+        """Carry a request out; with another body, or with an answer in its place."""
+        if body is not None and body.__type__.name == "response":
+            self._send(exchange, body, actions)
+            return
+        if body is not None:
+            exchange.body = body
+        self._start(exchange, api, actions)
 
     def _start(self, exchange: Exchange, api: Api, actions: list[Action]) -> None:
         exchange.handling = api.handler(exchange.call, exchange.body)
@@ -275,18 +285,34 @@ class Connection:
             actions += self._close("cut before an answer")
         elif isinstance(verdict, Drop):
             self._current = None
-        elif isinstance(verdict, Delay):
-            self._delay(verdict, partial(self._send, exchange, response), actions)
+        elif isinstance(verdict, Silence):
+            self.silent = True
         else:
-            self._send(exchange, verdict.body if isinstance(verdict, Replace) else response, actions)
+            given = None if isinstance(verdict, Pass | Last) else verdict.body
+            send = partial(self._send, exchange, response if given is None else given, ends=verdict)
+            if isinstance(verdict, Delay):
+                self._delay(verdict, send, actions)
+            else:
+                send(actions)
 
-    def _send(self, exchange: Exchange, response: Any, actions: list[Action]) -> None:
+    def _send(
+        self, exchange: Exchange, response: Any, actions: list[Action], *, ends: Verdict = PASS
+    ) -> None:
+        """Send an answer. ends: Half or Last, which close the connection with it."""
         self._current, self._silent_ms = None, 0
         try:
-            actions.append(Write(write_response(exchange.header.correlation_id, response)))
+            frame = write_response(exchange.header.correlation_id, response)
         except Exception:
             LOG.exception("an answer that cannot be written, to %s", self._name(exchange.header))
             actions += self._close(f"the answer to {self._name(exchange.header)} cannot be written")
+            return
+        if isinstance(ends, Half):
+            frame = frame[: max(1, min(len(frame) - 1, len(frame) * ends.per_mille // 1000))]
+        actions.append(Write(frame))
+        if isinstance(ends, Half | Last):
+            actions += self._close(
+                "cut within an answer" if isinstance(ends, Half) else "cut after an answer"
+            )
             return
         key, authentication = exchange.header.api_key, self.authentication
         refused = (key == SASL_HANDSHAKE and not authentication.mechanism) or (

@@ -85,7 +85,7 @@ def test_mistake(fencepost_kafka):
     assert re.search(
         r"2 appends \(2 acknowledged\) and 0 reads by clients; 1 crash; [12] of the operations", told
     )
-    assert told.count("PytestWarning: no operation of a client met a fault") == 1
+    assert told.count("PytestWarning: no request of a client met a fault") == 1
     assert "options of a cluster" in told and "colour" in told
     kept = {path.parent.name for path in pytester.path.glob(".fencepost/*/trace.jsonl")}
     assert len(kept) == 2

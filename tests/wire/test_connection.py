@@ -21,7 +21,7 @@ from fencepost.traces.outcomes import ErrorCode
 from fencepost.wire.codec import read_response
 from fencepost.wire.connection import READ_AHEAD, Close, Submit, Wait, Write
 from fencepost.wire.frames import framed
-from fencepost.wire.hook import PASS, Cut, Delay, Drop, Replace
+from fencepost.wire.hook import PASS, Cut, Delay, Drop, Half, Last, Replace, Silence
 from fencepost.wire.limits import Limits
 from fencepost.wire.sasl import Authentication
 
@@ -357,8 +357,15 @@ def test_a_hook_sees_each_request_and_its_answer():
         (Judge(request=Replace(EMPTY)), 0, 2, []),
         (Judge(answer=Replace(EMPTY)), 2, 2, []),
         (Judge(request=Replace(MetadataRequest(topics=()))), 2, 2, []),
+        (Judge(answer=Last()), 1, 1, ["cut after an answer"]),
+        (Judge(answer=Half(500)), 1, 1, ["cut within an answer"]),
+        (Judge(request=Silence()), 0, 0, []),
+        (Judge(answer=Silence()), 1, 0, []),
     ],
-    ids=["cut", "cut after", "drop", "drop answer", "answer at once", "replace answer", "replace"],
+    ids=[
+        *("cut", "cut after", "drop", "drop answer", "answer at once", "replace answer", "replace"),
+        *("last answer", "half an answer", "silence", "silence after"),
+    ],
 )
 def test_what_a_hook_decides_is_done(judge, requests, answers, ends):
     """Two requests: how many the core hears, how many answers leave, and whether the connection lives."""
@@ -389,6 +396,32 @@ def test_a_delayed_answer_leaves_after_its_effect():
     done = carry_out(it, it.receive(metadata(1)))
     assert len(asked(done)) == 1 and sent(done) == [] and done[-1] == Wait(90)
     assert len(sent(it.woken())) == 1
+
+
+@pytest.mark.parametrize(("per_mille", "kept"), [(0, 1), (1000, -1), (500, None)])
+def test_half_an_answer_is_at_least_a_byte_and_never_all(per_mille, kept):
+    """A client must see that something is missing."""
+    (whole,) = sent(carry_out(it := connection(), it.receive(metadata(1))))
+    (half,) = sent(carry_out(it := connection(hook=Judge(answer=Half(per_mille))), it.receive(metadata(1))))
+    assert half == whole[: len(whole) // 2 if kept is None else kept]
+
+
+def test_a_delay_may_change_what_goes_on():
+    """A throttled answer is late, and says so in its body."""
+    it = connection(hook=Judge(answer=Delay(90, EMPTY)))
+    carry_out(it, it.receive(metadata(1)))
+    (frame,) = sent(it.woken())
+    assert read_response(3, 1, frame[4:], 100)[1] == EMPTY
+
+
+def test_a_silent_connection_ends_with_its_client_or_when_it_was_idle_for_too_long():
+    """It does not end because the core does not answer; it counts as idle, so that a client that goes takes it
+    along."""
+    it = connection(hook=Judge(answer=Silence()))
+    carry_out(it, it.receive(metadata(1)))
+    assert it.silent and it.idle and it.receive(metadata(2)) == []
+    assert it.tick(it.limits.request_timeout_ms * 2) == []
+    assert [type(each) for each in it.tick(it.limits.idle_ms)] == [Close]
 
 
 # ---- SASL/PLAIN

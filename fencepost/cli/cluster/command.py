@@ -112,6 +112,11 @@ def command() -> None:
     is_flag=True,
     help="No processes and no ZooKeeper server: the simulated cluster, on the wall clock, ready at once (docs/embedded.md).",
 )
+@click.option(
+    "--control",
+    type=click.IntRange(0, 65_535),
+    help="With --embedded: a control port for tests in any language, HTTP and JSON on 127.0.0.1; 0 for any free one (docs/control.md).",
+)
 @json_option
 @click.pass_context
 def up(
@@ -125,6 +130,7 @@ def up(
     users: Path | None,
     detach: bool,
     embedded: bool,
+    control: int | None,
     as_json: bool,
 ) -> ExitCode:
     """Start ZooKeeper and the brokers, each a process of its own, and print their state once they are healthy.
@@ -155,7 +161,11 @@ def up(
                 port=kafka_port,
                 directory=directory if _is_given(context, "directory") else None,
                 session_timeout_ms=session_timeout_ms if _is_given(context, "session_timeout_ms") else None,
+                control=control,
+                control_directory=directory,
             )
+    if control is not None:
+        raise click.UsageError("--control is for --embedded", context)
     program, listeners = _kafka(output, brokers, kafka_port, tls, users)
     options = ClusterOptions(
         brokers=brokers,

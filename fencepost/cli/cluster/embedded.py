@@ -4,6 +4,7 @@ Owns the words and the waiting. Must not know how it is hosted (fencepost/kafka)
 """
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,19 @@ POLL_S = 0.5
 
 
 def up_embedded(
-    output: Output, *, brokers: int, port: int, directory: Path | None, session_timeout_ms: int | None
+    output: Output,
+    *,
+    brokers: int,
+    port: int,
+    directory: Path | None,
+    session_timeout_ms: int | None,
+    control: int | None = None,
+    control_directory: Path = Path("out/cluster"),
 ) -> ExitCode:
     """Serve until Ctrl-C, then judge what was recorded. Exit code as of `fencepost check`.
 
     port: of the first broker, 0 for any free ones; directory: of the brokers' files, None for simulated disks; session_timeout_ms: None for the
-    embedded cluster's own default.
+    embedded cluster's own default. control: the control port (docs/control.md), 0 for any free one, None for none; its token is in control_directory.
     """
     import fencepost.kafka
     from fencepost.checkers.verdict import Decision
@@ -28,9 +36,20 @@ def up_embedded(
     options: dict[str, Any] = (
         {} if session_timeout_ms is None else {"zookeeper_session_timeout_ms": session_timeout_ms}
     )
-    with fencepost.kafka.cluster(brokers=brokers, port=port, directory=directory, **options) as kafka:
+    with ExitStack() as stack:
+        kafka = stack.enter_context(
+            fencepost.kafka.cluster(brokers=brokers, port=port, directory=directory, **options)
+        )
         output.say(f"bootstrap.servers={kafka.bootstrap_servers}")
-        output.emit({"bootstrap_servers": kafka.bootstrap_servers, "brokers": list(kafka.brokers)})
+        told: dict[str, Any] = {"bootstrap_servers": kafka.bootstrap_servers, "brokers": list(kafka.brokers)}
+        if control is not None:
+            from fencepost.kafka.control import control_port
+            from fencepost.proxy.control.server import TOKEN
+
+            bound = stack.enter_context(control_port(kafka, control, control_directory))
+            output.say(f"control=http://127.0.0.1:{bound} token={control_directory / TOKEN}")
+            told |= {"control": bound, "token": str(control_directory / TOKEN)}
+        output.emit(told)
         output.note("Ctrl-C ends it, and judges what was recorded")
         try:
             while not (failure := kafka.status()["failure"]):

@@ -1,0 +1,83 @@
+"""What stands in a cluster's topics, and what groups have committed: as values for assertions, and as JSON.
+
+Owns these values. Must not know who asks.
+"""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import frozen
+
+from fencepost.impl.log.batch.header import read_headers
+from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.impl.log.values import value_of
+
+READ_BYTES = 1 << 20
+"""Of a log at a time: Kafka's max.partition.fetch.bytes."""
+
+
+@frozen(kw_only=True)
+class KafkaRecord:
+    """One record below the high watermark."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    value_id: int
+    """What the trace calls it."""
+
+    def __str__(self) -> str:
+        key = "no key" if self.key is None else f"key {_text(self.key)}"
+        value = "a tombstone" if self.value is None else _text(self.value)
+        return f"{self.topic}-{self.partition} offset {self.offset}: {key}, {value}"
+
+
+def _text(data: bytes) -> str:
+    shown = data[:80].decode("utf-8", "backslashreplace")
+    return repr(shown) + ("..." if len(data) > 80 else "")
+
+
+def records_of(partition: Any, topic: str, number: int) -> Iterator[KafkaRecord]:
+    """Those of a replica below its high watermark. partition: of impl/replication."""
+    log, offset = partition.log, partition.log.log_start_offset
+    while offset < partition.high_watermark:
+        data = log.read(offset, max_bytes=READ_BYTES, end_offset=partition.high_watermark)
+        headers = list(read_headers(data)) if data else []
+        if not headers:
+            return
+        for header in headers:
+            for record in () if header.is_control else read_records(data, header):
+                if record.offset >= offset:
+                    yield KafkaRecord(
+                        topic=topic,
+                        partition=number,
+                        offset=record.offset,
+                        key=record.key,
+                        value=record.value,
+                        value_id=value_of(record),
+                    )
+        offset = headers[-1].next_offset
+
+
+def to_json(record: KafkaRecord) -> dict[str, Any]:
+    """Bytes in base64."""
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "key": None if record.key is None else b64encode(record.key).decode(),
+        "value": None if record.value is None else b64encode(record.value).decode(),
+        "value_id": record.value_id,
+    }
+
+
+def from_json(fields: Mapping[str, Any]) -> KafkaRecord:
+    """What `to_json` wrote."""
+    data = {
+        name: None if fields[name] is None else b64decode(fields[name], validate=True)
+        for name in ("key", "value")
+    }
+    return KafkaRecord(**{**fields, **data})

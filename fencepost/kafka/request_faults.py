@@ -1,0 +1,87 @@
+"""Faults of requests in an embedded cluster: carried out at its sockets, recorded as its other faults are, and
+what clients heard because of them.
+
+Owns the hook between the engine (proxy/faults) and the record. Must not know any fault. Everything here runs
+in the loop's thread.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.kafka.recording import ClientRecord
+from fencepost.proxy.faults import FaultHook, RequestFault, RequestFaults, Struck, events_of
+from fencepost.sim.scheduler import Scheduler
+from fencepost.traces.events import Event
+from fencepost.wire.codec import RequestHeader
+from fencepost.wire.hook import Cut, Delay, Drop, Half, Hook, Replace, Silence, Verdict
+from fencepost.wire.shapes import rows_of
+
+RECORDED = frozenset({0, 1, 2})
+"""Keys of Produce, Fetch and ListOffsets: what the record of clients is made of."""
+
+
+@define(eq=False)
+class Heard:
+    """A hook that tells the record of clients which answers did not reach them as the broker gave them."""
+
+    hook: Hook
+    clients: ClientRecord
+
+    def on_request(self, source: int, header: RequestHeader, body: Any) -> Verdict:
+        """As Hook has it."""
+        self.clients.begins(source)
+        return self.hook.on_request(source, header, body)
+
+    def on_answer(self, source: int, header: RequestHeader, body: Any, answer: Any) -> Verdict:
+        """As Hook has it."""
+        verdict = self.hook.on_answer(source, header, body, answer)
+        if header.api_key in RECORDED:
+            if isinstance(verdict, Cut | Silence | Drop | Half):
+                self.clients.unheard(source)
+            elif isinstance(verdict, Replace | Delay) and verdict.body is not None:
+                given = rows_of(verdict.body)
+                other = [key for key, row in rows_of(answer).items() if given.get(key) != row]
+                self.clients.unheard(source, other)
+        return verdict
+
+
+@define(eq=False, kw_only=True)
+class ClusterFaults:
+    """The faults of requests of one cluster."""
+
+    seed: int
+    scheduler: Callable[[], Scheduler]
+    """The world's; known once the world is."""
+    clients: ClientRecord
+    recorded: Callable[[Event], None]
+    """Takes an event down."""
+    engine: RequestFaults = field(init=False)
+    kinds: Counter[str] = field(factory=Counter, init=False)
+    """Hits so far, by kind."""
+
+    def __attrs_post_init__(self) -> None:
+        self.engine = RequestFaults(seed=self.seed, record=self._struck)
+
+    @property
+    def _now(self) -> int:
+        return self.scheduler().now
+
+    def hook(self, broker: int) -> Hook:
+        """Of one broker's listener."""
+        return Heard(FaultHook(self.engine, broker, lambda: self._now), self.clients)
+
+    def arm(self, fault: RequestFault) -> int:
+        """From now on it may strike; answers its number. Raises PlanError."""
+        return self.engine.arm(fault, self._now)
+
+    def _struck(self, struck: Struck) -> None:
+        self.kinds[struck.fault.kind] += 1
+        began, ended = events_of(struck, self.engine.struck)
+        self.recorded(began)
+        if ended.time <= self._now:
+            self.recorded(ended)
+        else:
+            self.scheduler().after(ended.time - self._now, self.recorded, ended)
