@@ -16,7 +16,13 @@ from wire_lab import wire_lab
 
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
-from fencepost.impl.log.batch.record_batch import Header, Record, encode_batch, read_header, with_leader_fields
+from fencepost.impl.log.batch.record_batch import (
+    Header,
+    Record,
+    encode_batch,
+    read_header,
+    with_leader_fields,
+)
 from fencepost.proxy.record.appends import RETRIED_NS, Append, Appends
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.reads import Sessions, shown
@@ -52,7 +58,9 @@ def lab():
             return PASS
 
     hook = Planted()
-    topics = [TopicOptions(name=name, partitions=2) for name in ("orders", "early", "lossy", "full", "killed")]
+    topics = [
+        TopicOptions(name=name, partitions=2) for name in ("orders", "early", "lossy", "full", "killed")
+    ]
     with wire_lab(*topics, brokers=1, server={"hook": hook}) as made:
         made.hook, made.address = hook, f"127.0.0.1:{made.ports[1]}"
         yield made
@@ -61,14 +69,22 @@ def lab():
 def produce(bootstrap, topic, count, start=0, **settings):
     producer, told = ck.Producer({"bootstrap.servers": bootstrap, "log_level": 0, **settings}), []
     for n in range(start, start + count):
-        producer.produce(topic, b"%s %d" % (SECRET, n), key=SECRET, headers=[("h", SECRET)], on_delivery=lambda e, m: told.append(e))
+        producer.produce(
+            topic,
+            b"%s %d" % (SECRET, n),
+            key=SECRET,
+            headers=[("h", SECRET)],
+            on_delivery=lambda e, m: told.append(e),
+        )
         producer.poll(0)
     producer.flush(20)
     return sum(error is None for error in told)
 
 
 def consume(bootstrap, topic, count):
-    consumer = ck.Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0})
+    consumer = ck.Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+    )
     consumer.subscribe([topic])
     got, deadline = 0, time.monotonic() + 40
     while got < count and time.monotonic() < deadline:
@@ -92,13 +108,24 @@ def test_an_application_is_recorded_and_nothing_is_found(lab, tmp_path, kept):
         assert produce(proxy.bootstrap, topic, 300) == 300
         assert consume(proxy.bootstrap, topic, 300) >= 300
     trace = proxy.trace()
-    sent = {r.value for row in trace.operations if row.function is Function.APPEND and row.argument is None for r in row.records}
+    sent = {
+        r.value
+        for row in trace.operations
+        if row.function is Function.APPEND and row.argument is None
+        for r in row.records
+    }
     read = {r.value for row in trace.operations if row.function is Function.POLL for r in row.records}
     assert sent <= read and (len(sent) == 300) is (kept is not Kept.SIZE)
-    assert {row.function for row in trace.operations} >= {Function.JOIN, Function.COMMIT, Function.FETCH_COMMITTED}
+    assert {row.function for row in trace.operations} >= {
+        Function.JOIN,
+        Function.COMMIT,
+        Function.FETCH_COMMITTED,
+    }
     assert ok(trace)
     requests = [event for event in trace.events if event.name is Name.REQUEST]
-    assert {"produce", "fetch", "join_group", "heartbeat", "metadata"} - {event.cause for event in requests} <= {"heartbeat"}
+    assert {"produce", "fetch", "join_group", "heartbeat", "metadata"} - {
+        event.cause for event in requests
+    } <= {"heartbeat"}
     said = json.loads(requests[0].detail)
     assert {"connection", "correlation", "client", "version", "us"} <= set(said)
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*.jsonl"))
@@ -135,7 +162,12 @@ def test_an_answer_that_is_lost_leaves_the_append_open_until_it_is_tried_again(l
     """One row for the append, with two attempts; without idempotence the claims allow that it stands twice."""
     with proxy_lab(lab.address, tmp_path) as proxy:
         lab.hook.lose = 1
-        settings = {"enable.idempotence": idempotent, "retries": 10, "socket.timeout.ms": 3_000, "retry.backoff.ms": 10}
+        settings = {
+            "enable.idempotence": idempotent,
+            "retries": 10,
+            "socket.timeout.ms": 3_000,
+            "retry.backoff.ms": 10,
+        }
         assert produce(proxy.bootstrap, "lossy", 1, **settings) == 1
         consume(proxy.bootstrap, "lossy", 1)
     trace = proxy.trace()
@@ -162,7 +194,12 @@ class ProxyLoses:
 def test_an_answer_that_the_client_never_got_leaves_the_outcome_unknown(lab, tmp_path, verdict):
     """Cut or dropped by the proxy: what the broker said does not count, for the client may try again."""
     with proxy_lab(lab.address, tmp_path, hook_for=lambda node: ProxyLoses(verdict)) as proxy:
-        settings = {"retries": 0, "enable.idempotence": False, "message.timeout.ms": 2_000, "socket.timeout.ms": 1_000}
+        settings = {
+            "retries": 0,
+            "enable.idempotence": False,
+            "message.timeout.ms": 2_000,
+            "socket.timeout.ms": 1_000,
+        }
         assert produce(proxy.bootstrap, "lossy", 1, start=7, **settings) == 0
     appends = [row for row in proxy.trace().operations if row.function is Function.APPEND]
     assert appends and {row.outcome for row in appends} == {Outcome.UNKNOWN}
@@ -216,7 +253,15 @@ def test_a_record_has_one_id_from_the_request_to_the_reader(codec):
     plain = encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec)
     ids, deltas = values.of_batch(plain, read_header(plain))
     assert len(set(ids)) == 1 and deltas is None
-    mine = encode_batch(records, base_offset=0, leader_epoch=-1, codec=codec, producer_id=7, producer_epoch=0, base_sequence=2**31 - 2)
+    mine = encode_batch(
+        records,
+        base_offset=0,
+        leader_epoch=-1,
+        codec=codec,
+        producer_id=7,
+        producer_epoch=0,
+        base_sequence=2**31 - 2,
+    )
     sent, _ = values.of_batch(mine, read_header(mine))
     assert len(set(sent)) == 3 and {content_of(one) for one in sent} == {content_of(ids[0])}
     assert content_of(ids[0]) == values.content(b"k", b"v" * 100, b"\x02\x02h\x02x")
@@ -245,13 +290,19 @@ PROXY = "from fencepost.cli import main; main()"
 @pytest.mark.parametrize("number", range(4))
 def test_killed_at_any_moment_the_trace_up_to_then_is_readable(lab, tmp_path, number):
     """kill -9: every record that a client was told of is in the trace, as acknowledged or at least as sent."""
-    command = ["proxy", "--upstream", lab.address, "--listen", "127.0.0.1:0", "--record", str(tmp_path / "live"), "--part-s", "0.1", "--json", "--no-view"]  # fmt: skip
+    where = ["--upstream", lab.address, "--listen", "127.0.0.1:0", "--record", str(tmp_path / "live")]
+    command = ["proxy", *where, "--part-s", "0.1", "--json", "--no-view"]
     process = subprocess.Popen([sys.executable, "-c", PROXY, *command], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     port = json.loads(process.stdout.readline())["listen"]
-    producer, told = ck.Producer({"bootstrap.servers": port, "log_level": 0, "message.timeout.ms": 3_000, "linger.ms": 1}), []
+    producer, told = (
+        ck.Producer({"bootstrap.servers": port, "log_level": 0, "message.timeout.ms": 3_000, "linger.ms": 1}),
+        [],
+    )
     for n in range(60 + 150 * number):
-        producer.produce("killed", b"%d" % n, partition=0, on_delivery=lambda e, m: e is None and told.append(m.offset()))
+        producer.produce(
+            "killed", b"%d" % n, partition=0, on_delivery=lambda e, m: e is None and told.append(m.offset())
+        )
         producer.poll(0.001)
         if n == 20 + 130 * number:
             os.kill(process.pid, signal.SIGKILL)
