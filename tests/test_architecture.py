@@ -54,7 +54,7 @@ FORBIDDEN = {
     "time", "random", "socket", "threading", "os", "subprocess", "asyncio", "multiprocessing", "uuid", "secrets", "datetime", "tempfile",
 }  # fmt: skip
 SANS_IO = ("wire", "proxy")
-SOCKETS_INSIDE = ("wire.server", "wire.client", "proxy.server")
+SOCKETS_INSIDE = ("wire.server", "wire.client", "proxy.server", "proxy.control.server")
 FORBIDDEN_IN_SANS_IO = FORBIDDEN - {"datetime", "uuid"}  # values of kio are timedeltas and UUIDs
 FORBIDDEN_IN_SIM = {"math", "cmath", "statistics"}  # a float from libm would tie a seed to a machine
 FORBIDDEN_EVERYWHERE = {"pickle", "marshal", "shelve"}

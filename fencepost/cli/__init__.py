@@ -50,8 +50,14 @@ EXIT_CODES = """\
 findings), 130 interrupted"""
 
 
+ELSEWHERE = {"blame": "fencepost.cli.proxy.blame"}
+"""Sub-commands that are next to the one that they go with."""
+
+
 def module_of(sub_command: str) -> str:
     """The module whose `command` a sub-command is."""
+    if sub_command in ELSEWHERE:
+        return ELSEWHERE[sub_command]
     return (
         f"fencepost.cli.{sub_command}.command" if sub_command in FOLDERS else f"fencepost.cli.{sub_command}"
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from attrs import frozen
 
 from fencepost.cli.proxy.breaking import Faults
+from fencepost.cli.proxy.view import View
 from fencepost.console.output import Output
 from fencepost.proxy.control.server import ControlServer, make_token
 from fencepost.proxy.record.values import Kept
@@ -64,8 +65,6 @@ def recording_of(asked: Asked) -> Recording | None:
 
 async def run(asked: Asked, output: Output) -> ExitCode:
     """Serve until somebody ends it. Raises TraceError, EnvironmentError_, PlanError for what cannot begin."""
-    from fencepost.cli.proxy.view import View
-
     proxy = Proxy(
         upstream=asked.upstream,
         host=asked.listen[0],
@@ -94,7 +93,7 @@ async def run(asked: Asked, output: Output) -> ExitCode:
             control = ControlServer(verbs=faults.verbs(loop), token=make_token(folder))
             where = await control.listen(asked.control)
             output.say(f"control port at 127.0.0.1:{where}, its token in {folder}")
-        await view.begin(asked, port)
+        await view.begin(port, str(asked.folder) if asked.watched else None)
         while not ended.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), PROGRESS_S)
