@@ -48,7 +48,7 @@ def produce(bootstrap: str, topic: str, rate: int, seconds: float) -> tuple[floa
     began = time.perf_counter()
     last = began
 
-    def heard(sent: float):  # noqa: ANN202
+    def heard(sent: float):
         def told(error: object, message: object) -> None:
             nonlocal last
             last = time.perf_counter()

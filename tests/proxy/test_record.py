@@ -96,8 +96,8 @@ def consume(bootstrap, topic, count):
 
 def ok(trace):
     found = [verdict for verdict in judge(trace, DEFAULT_CHECKS) if verdict.decision is not Decision.OK]
-    print(found)
-    return not found
+    assert not found, found
+    return True
 
 
 @pytest.mark.parametrize("kept", list(Kept))
@@ -227,7 +227,8 @@ def test_an_appended_row_after_a_refusal_waits_for_another_try():
     header = read_header(encode_batch([Record(0, 1, None, b"x")], base_offset=0, leader_epoch=-1))
 
     def made(number):
-        return [Append(op_id=number, process=1, time=number, topic="t", partition=0, values=[number], acks=-1, header=header, first=0, key=None, node=1)]  # fmt: skip
+        where = {"topic": "t", "partition": 0, "header": header, "first": 0, "key": None, "node": 1}
+        return [Append(op_id=number, process=1, time=number, values=[number], acks=-1, **where)]
 
     first = appends.sent(("plain", 1), made(1))
     appends.answered(("plain", 1), first, 10, "NOT_LEADER_OR_FOLLOWER", -1, -1)
