@@ -216,7 +216,6 @@ def test_verdicts_on_answers(verdict, expected):
 def test_a_hostile_client_and_a_dead_broker_hurt_nobody_else(tmp_path):
     """Noise, half frames and floods end by themselves; the one next to them goes on; a broker that is not there ends a connection
     at once."""
-    request, _, _ = heartbeat()
     with (
         wire_lab(TopicOptions(name="orders"), brokers=1) as lab,
         proxy_lab(f"127.0.0.1:{lab.ports[1]}", tmp_path) as proxy,
