@@ -227,7 +227,7 @@ class _Join:
         self.counts["sends"] += len(sent)
         for line in lines:
             if line.type is Type.ACKNOWLEDGED:
-                yield from self._acknowledged(line, sent.get(line.id))
+                yield from self._acknowledged(line, sent.get(line.id or ""))
             elif line.type is Type.FAILED:
                 self.counts[
                     "failed sends matched" if line.id in self.wire.by_id else "failed sends not matched"

@@ -50,13 +50,13 @@ class Tap:
 
     def producer(self, client: Any, name: str = "") -> Any:
         """The client, tapped: confluent_kafka.Producer, kafka.KafkaProducer or aiokafka.AIOKafkaProducer."""
-        kinds = {"Producer": ConfluentProducer, "SerializingProducer": ConfluentProducer}
+        kinds: dict[str, Any] = {"Producer": ConfluentProducer, "SerializingProducer": ConfluentProducer}
         kinds |= {"KafkaProducer": KafkaPythonProducer, "AIOKafkaProducer": AiokafkaProducer}
         return _wrapped(self, client, kinds, name or f"p{os.getpid()}-{next(self._actors)}")
 
     def consumer(self, client: Any, name: str = "") -> Any:
         """The client, tapped: confluent_kafka.Consumer, kafka.KafkaConsumer or aiokafka.AIOKafkaConsumer."""
-        kinds = {"Consumer": ConfluentConsumer, "KafkaConsumer": KafkaPythonConsumer}
+        kinds: dict[str, Any] = {"Consumer": ConfluentConsumer, "KafkaConsumer": KafkaPythonConsumer}
         kinds |= {"AIOKafkaConsumer": AiokafkaConsumer}
         return _wrapped(self, client, kinds, name or f"c{os.getpid()}-{next(self._actors)}")
 

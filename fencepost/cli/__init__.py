@@ -63,8 +63,8 @@ EXIT_CODES = """\
 findings), 130 interrupted"""
 
 
-ELSEWHERE = {"drivers": "fencepost.cli.torture.drivers"}
-"""Sub-commands that share a folder with another."""
+ELSEWHERE = {"blame": "fencepost.cli.proxy.blame", "drivers": "fencepost.cli.torture.drivers"}
+"""Sub-commands that are next to the one that they go with."""
 
 
 def module_of(sub_command: str) -> str:

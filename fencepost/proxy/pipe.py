@@ -293,7 +293,7 @@ class Pipe:
             self.pending.append(exchange)
             actions.append(ToBroker(frame))
         elif header.api_key == API_VERSIONS:
-            exchange.answer = versions_refused(header.correlation_id, header.version)
+            exchange.answer = versions_refused(header.correlation_id)
             self.pending.append(exchange)
             self._release(actions)
         else:

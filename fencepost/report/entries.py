@@ -52,6 +52,8 @@ ROUTINE = frozenset(
         Name.CONTROL_REQUEST_APPLIED,
         Name.FETCH_REFUSED,
         Name.MARK,
+        Name.REQUEST,
+        Name.CONNECTION,
         Name.REPLICA_LOG,
     }
 )

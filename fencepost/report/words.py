@@ -190,6 +190,8 @@ EVENT_WORDS: dict[Name, Callable[[Event], str]] = {
     Name.FOLLOWER_FAILED: lambda e: f"stops following broker {e.leader}: {printable(e.detail)}",
     Name.REPLICA_LOG: _replica_log,
     **dict.fromkeys(GROUP_EVENT_WORDS, _of_a_group),
+    Name.REQUEST: lambda e: f"request {printable(e.cause)}: {printable(e.detail, 200)}",
+    Name.CONNECTION: lambda e: f"connection {printable(e.cause)}: {printable(e.detail, 200)}",
     Name.PHASE: lambda e: f"{printable(e.cause)} phase",
     Name.FAULT_BEGAN: lambda e: _fault(e, "begins"),
     Name.FAULT_ENDED: lambda e: _fault(e, "ends"),

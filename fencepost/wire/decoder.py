@@ -105,6 +105,8 @@ class Message:
 
     def varint(self, position: int) -> tuple[int, int]:
         """An unsigned varint, and the position after it."""
+        if position < self.end and (byte := self.data[position]) < 0x80:  # as most are
+            return byte, position + 1
         value = shift = 0
         for place in range(position, min(position + _VARINT_BYTES, self.end)):
             byte = self.data[place]
@@ -123,6 +125,8 @@ class Message:
 
     def skip_tags(self, position: int) -> int:
         """The position after tagged fields that nobody wants."""
+        if position < self.end and not self.data[position]:
+            return position + 1
         return _read_tags(self, position, {}, {})
 
 
@@ -185,7 +189,10 @@ def _entity(kind: Any) -> Read:
                         AddressPlace(start, end, values[node], values["host"], port)
                     )
         if flexible:
-            position = _read_tags(message, position, tags, values)
+            if position < message.end and not message.data[position]:
+                position += 1  # none, as in most structures
+            else:
+                position = _read_tags(message, position, tags, values)
         return kind(**values), position
 
     return read_entity

@@ -10,7 +10,7 @@ Here a frame is raw: its four bytes of length are part of it, so that a frame th
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from kio.index import load_entity_schema, load_request_schema, load_response_schema
@@ -44,6 +44,8 @@ ADDRESSES_SINCE: Mapping[int, int] = {
 ELEMENTS = 4_000_000
 """Of all arrays of one message: a cluster of 200,000 partitions with three replicas lists 1.6 million in Metadata."""
 
+_MOST_LOOKED_UP = 4_096
+"""Keys and versions that are remembered: clients may ask for any of four billion."""
 _REQUEST_START = struct.Struct(">ihhih")
 _HEADER_WITHOUT_CLIENT = _REQUEST_START.size
 _RESPONSE_START = struct.Struct(">ii")
@@ -51,7 +53,7 @@ _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _UNSUPPORTED_VERSION = 35
 
 
-@cache
+@lru_cache(maxsize=_MOST_LOOKED_UP)
 def understood(api_key: int) -> tuple[int, int] | None:
     """The lowest and the highest version of this API that can be read; None for none."""
     name = api_key_map.get(api_key)
@@ -59,7 +61,7 @@ def understood(api_key: int) -> tuple[int, int] | None:
     return (min(versions), max(versions)) if versions else None
 
 
-@cache
+@lru_cache(maxsize=_MOST_LOOKED_UP)
 def is_understood(api_key: int, version: int) -> bool:
     """Whether requests of this version, and their answers, can be read."""
     versions = understood(api_key)
@@ -107,19 +109,30 @@ def answered_id(frame: bytes) -> int:
     return number
 
 
+@cache
+def _request_kind(api_key: int, version: int) -> tuple[Any, bool]:
+    """kio's class, and whether its header has tagged fields: looked up for every frame."""
+    kind: Any = load_request_schema(api_key, version)
+    return kind, kind.__header_schema__.__version__ >= FLEXIBLE_REQUEST_HEADER
+
+
+@cache
+def _response_kind(api_key: int, version: int) -> tuple[Any, bool]:
+    kind: Any = load_response_schema(api_key, version)
+    return kind, kind.__header_schema__.__version__ >= FLEXIBLE_RESPONSE_HEADER
+
+
 def request_body(header: RequestHeader, frame: bytes) -> Any:
     """The body of a raw request, as kio's class. Raises ProtocolError."""
-    kind = load_request_schema(header.api_key, header.version)
+    kind, flexible = _request_kind(header.api_key, header.version)
     message = Message(frame, ELEMENTS)
-    flexible = kind.__header_schema__.__version__ >= FLEXIBLE_REQUEST_HEADER
     return read(kind, message, message.skip_tags(header.body) if flexible else header.body)
 
 
 def answer_body(api_key: int, version: int, frame: bytes, places: Places | None = None) -> Any:
     """The body of a raw answer, as kio's class; places: to be filled. Raises ProtocolError."""
-    kind = load_response_schema(api_key, version)
+    kind, flexible = _response_kind(api_key, version)
     message = Message(frame, ELEMENTS, places)
-    flexible = kind.__header_schema__.__version__ >= FLEXIBLE_RESPONSE_HEADER
     start = _RESPONSE_START.size
     return read(kind, message, message.skip_tags(start) if flexible else start)
 
@@ -189,11 +202,10 @@ def _spliced(frame: bytes, cuts: list[tuple[int, int, bytes]]) -> bytes:
 # ---- ApiVersions
 
 
-def versions_refused(correlation_id: int, version: int) -> bytes:
+def versions_refused(correlation_id: int) -> bytes:
     """The answer to an ApiVersions request of a version that nobody here can read: as Kafka's, in body version 0 with
     UNSUPPORTED_VERSION and the versions of ApiVersions (KIP-511)."""
     low, high = understood(API_VERSIONS) or (0, 0)
-    assert version > high, (version, high)
     response, _ = response_type(API_VERSIONS, 0, "ApiVersionsResponse")
     row, _ = response_type(API_VERSIONS, 0, "ApiVersion")
     return write_response(

@@ -73,7 +73,9 @@ class PlantedServer:
         elif self.bug == "duplicate":
             if batches[-1][0].next_offset < RECORDS:
                 return partition
-            batches.append((header, with_leader_fields(batch, base_offset=RECORDS, leader_epoch=header.leader_epoch)))
+            batches.append(
+                (header, with_leader_fields(batch, base_offset=RECORDS, leader_epoch=header.leader_epoch))
+            )
             partition = replace(partition, high_watermark=RECORDS + header.count)
         else:
             other = batches[place - 1][1] if place else batches[-1][1]
@@ -167,7 +169,9 @@ def run(server, tmp_path, number, *, of_client="", of_server="", seed=0, ids=Tru
             if (n + 1) % (RECORDS // BATCHES) == 0:
                 producer.flush(20)
         producer.flush(20)
-        reader = BuggyConsumer(base | {"group.id": "g", "enable.auto.commit": False, "auto.offset.reset": "earliest"})
+        reader = BuggyConsumer(
+            base | {"group.id": "g", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+        )
         reader.plant(of_client, seed)
         consumer = tap.consumer(reader)
         consumer.assign([ck.TopicPartition(topic, 0, 0)])

@@ -170,9 +170,18 @@ def test_lines_drive_the_process():
     """As a process: it says where its links are, does what a line asks, and answers what it cannot do."""
     command = [sys.executable, "-c", "from fencepost.cli import main; main()", "proxy", "links"]
     process = subprocess.Popen(
-        [*command, "--link", "1,2,INTER=127.0.0.1:0>127.0.0.1:9"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [*command, "--link", "1,2,INTER=127.0.0.1:0>127.0.0.1:9"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    lines = ['{"do":"cut","source":"1","way":"there"}', '{"do":"state"}', '{"do":"dance"}', "{", '{"do":"cut","source":7,"x":1}']
+    lines = [
+        '{"do":"cut","source":"1","way":"there"}',
+        '{"do":"state"}',
+        '{"do":"dance"}',
+        "{",
+        '{"do":"cut","source":7,"x":1}',
+    ]
     out, _ = process.communicate("\n".join(lines) + "\n", timeout=120)
     answers = [json.loads(line) for line in out.splitlines()]
     assert answers[0]["links"][0]["upstream"] == "127.0.0.1:9"
@@ -182,7 +191,9 @@ def test_lines_drive_the_process():
     assert process.returncode == 0
 
 
-@pytest.mark.parametrize("text", ["1,2", "1=127.0.0.1:1>127.0.0.1:2", "1,2=127.0.0.1:1", "1,2=x>127.0.0.1:2", "1,,2=a:1>b:2"])
+@pytest.mark.parametrize(
+    "text", ["1,2", "1=127.0.0.1:1>127.0.0.1:2", "1,2=127.0.0.1:1", "1,2=x>127.0.0.1:2", "1,,2=a:1>b:2"]
+)
 def test_a_link_that_is_none_is_refused(text):
     """Names and addresses have to be there."""
     with pytest.raises(ValueError, match="expected"):

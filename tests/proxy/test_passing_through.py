@@ -76,7 +76,12 @@ def test_frames_are_equal_on_both_sides_but_for_addresses_and_versions(lab, tmp_
             producer.produce("orders", b"%d" % n, key=b"%d" % n)
         producer.flush(30)
         consumer = ck.Consumer(
-            {"bootstrap.servers": proxy.bootstrap, "group.id": "g", "auto.offset.reset": "earliest", "log_level": 0}
+            {
+                "bootstrap.servers": proxy.bootstrap,
+                "group.id": "g",
+                "auto.offset.reset": "earliest",
+                "log_level": 0,
+            }
         )
         consumer.subscribe(["orders"])
         got = 0

@@ -133,7 +133,7 @@ def test_versions_that_are_all_understood_pass_as_they_are():
 
 def test_a_refusal_of_api_versions_is_of_version_0():
     """A client that asks in a version of its own can read it (KIP-511)."""
-    body = versions_read(99, versions_refused(4, 99))
+    body = versions_read(99, versions_refused(4))
     assert body.error_code is ErrorCode.unsupported_version
     assert [(row.api_key, row.max_version) for row in body.api_keys] == [(18, understood(18)[1])]
 

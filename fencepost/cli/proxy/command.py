@@ -139,6 +139,12 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the faults.")
 @click.option(
+    "--control",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="A loopback HTTP/JSON port (0: any free one) that takes faults and answers state and verdicts.",
+)
+@click.option(
     "--watch",
     "watched",
     is_flag=True,
@@ -152,7 +158,8 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 @json_option
 @click.pass_context
 def command(
-    context: click.Context,
+    context: click.RichContext,
+    /,
     upstream: tuple[str, int] | None,
     listen: tuple[str, int],
     record: Path | None,
@@ -199,6 +206,7 @@ def command(
         upstream_name=asked["upstream_name"],
         faults=asked["faults"],
         seed=asked["seed"],
+        control=asked["control"],
         watched=asked["watched"],
         view=asked["view"],
     )

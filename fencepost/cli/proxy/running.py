@@ -8,19 +8,18 @@ import contextlib
 import signal
 import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
+from fencepost.cli.proxy.breaking import Faults
+from fencepost.cli.proxy.view import View
 from fencepost.console.output import Output
+from fencepost.proxy.control.server import ControlServer, make_token
 from fencepost.proxy.record.values import Kept
 from fencepost.proxy.server.files import Bounds
-from fencepost.proxy.server.listener import Proxy, Sides, trace_time
+from fencepost.proxy.server.listener import Proxy, Sides
 from fencepost.proxy.server.recorded import Record, Recording, WhenFull
 from fencepost.traces.errors import ExitCode
-
-if TYPE_CHECKING:
-    from fencepost.wire.hook import Hook
 
 PROGRESS_S = 1.0
 
@@ -45,6 +44,7 @@ class Asked:
     upstream_name: str = ""
     faults: tuple[str, ...] = ()
     seed: int = 0
+    control: int | None = None
     watched: bool = False
     view: bool | None = None
 
@@ -65,8 +65,6 @@ def recording_of(asked: Asked) -> Recording | None:
 
 async def run(asked: Asked, output: Output) -> ExitCode:
     """Serve until somebody ends it. Raises TraceError, EnvironmentError_, PlanError for what cannot begin."""
-    from fencepost.cli.proxy.view import View
-
     proxy = Proxy(
         upstream=asked.upstream,
         host=asked.listen[0],
@@ -80,42 +78,31 @@ async def run(asked: Asked, output: Output) -> ExitCode:
     record = None if recording is None else Record(proxy, recording)
     if record is not None:
         record.begin()
-    faults = _faults(asked, proxy, record) if asked.faults else None
+    breaks = bool(asked.faults) or asked.control is not None
+    faults = Faults.of(proxy, record, asked.seed, asked.faults) if breaks else None
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
-    view = View(proxy, record, faults, output, shown=asked.view)
+    view = View(proxy, record, None if faults is None else faults.engine, output, shown=asked.view)
+    control: ControlServer | None = None
     try:
         port = await proxy.listen()
-        await view.begin(asked, port)
+        if asked.control is not None and faults is not None:
+            folder = asked.folder or Path("out/proxy")
+            control = ControlServer(verbs=faults.verbs(loop), token=make_token(folder))
+            where = await control.listen(asked.control)
+            output.say(f"control port at 127.0.0.1:{where}, its token in {folder}")
+        await view.begin(port, str(asked.folder) if asked.watched else None)
         while not ended.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(ended.wait(), PROGRESS_S)
             view.tick()
     finally:
+        if control is not None:
+            await control.close()
         await proxy.close()
         if record is not None:
             record.end()
         await view.end()
     return ExitCode.NOTHING_FOUND
-
-
-def _faults(asked: Asked, proxy: Proxy, record: Record | None) -> Any:
-    """The engine of request faults, armed. Raises PlanError for a text that is no fault."""
-    from fencepost.proxy.faults import FaultHook, RequestFaults, parse
-    from fencepost.proxy.faults.words import events_of
-
-    def struck(fault: Any) -> None:
-        if record is not None and not record.stopped:
-            record.events(events_of(fault))
-
-    engine = RequestFaults(seed=asked.seed, record=struck)
-    for text in asked.faults:
-        engine.arm(parse(text), trace_time())
-
-    def hook_for(node: int) -> "Hook":
-        return FaultHook(faults=engine, broker=node, now=trace_time)
-
-    proxy.hook_for = hook_for
-    return engine

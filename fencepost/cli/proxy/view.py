@@ -21,7 +21,6 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.report.words import printable
 
 if TYPE_CHECKING:
-    from fencepost.cli.proxy.running import Asked
     from fencepost.proxy.server.listener import Proxy
     from fencepost.proxy.server.recorded import Record
 
@@ -51,16 +50,16 @@ class View:
     _rates: dict[str, float] = field(factory=dict)
     _at: float = field(factory=time.monotonic)
 
-    async def begin(self, asked: "Asked", port: int) -> None:
-        """Say where the proxy is, and start what runs next to it."""
-        where = f"{asked.listen[0]}:{port}"
-        upstream = f"{asked.upstream[0]}:{asked.upstream[1]}"
+    async def begin(self, port: int, watched: str | None) -> None:
+        """Say where the proxy is, and start what runs next to it. watched: the folder to judge while it is written."""
+        where = f"{self.proxy.host}:{port}"
+        upstream = f"{self.proxy.upstream[0]}:{self.proxy.upstream[1]}"
         run = None if self.record is None else str(self.record.files.run)
         into = "nothing is recorded" if run is None else f"recording into {run}"
         self.output.say(f"proxy at {where} to {upstream}; {into}")
         self.output.emit({"type": "started", "listen": where, "upstream": upstream, "run": run})
-        if asked.watched and asked.folder is not None:
-            await self._begin_watch(str(asked.folder))
+        if watched is not None:
+            await self._begin_watch(watched)
         on_terminal = self.output.people.is_terminal
         if self.shown if self.shown is not None else on_terminal:
             self._live = Live(

@@ -11,7 +11,10 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.proxy.pipe import Exchange
+from fencepost.proxy.record.appends import error_code
 from fencepost.proxy.record.lines import Lines
+from fencepost.traces.outcomes import outcome_of_attempt
+from fencepost.traces.parts import BEFORE
 from fencepost.wire.passing import assigned_partitions, error_name
 
 JOIN_GROUP, SYNC_GROUP, OFFSET_COMMIT, OFFSET_FETCH = 11, 14, 8, 9
@@ -28,6 +31,8 @@ class Groups:
     committed: dict[tuple[str, str, int], int]
     _joined: "OrderedDict[tuple[str, str], tuple[int, int, str]]" = field(factory=OrderedDict)
     """(group, member id) -> when it asked to join, the generation, and what it is called in rows."""
+    _known: "OrderedDict[tuple[str, str, int], None]" = field(factory=OrderedDict)
+    """Where a commit is known of: what was committed before the proxy is told once."""
 
     def answered(
         self, key: int, exchange: Exchange, body: Any, time: int, process: int, node: int, name_of: NameOf
@@ -113,9 +118,6 @@ class Groups:
         process: int,
         node: int,
     ) -> None:
-        from fencepost.proxy.record.appends import error_code
-        from fencepost.traces.outcomes import outcome_of_attempt
-
         request = exchange.body
         code = error_code(error) if error else None
         outcome = "unknown" if code is None else outcome_of_attempt(code, appended=False).value
@@ -137,9 +139,36 @@ class Groups:
             row["generation"] = generation
             row["member"] = getattr(request, "group_instance_id", None) or request.member_id
         row |= _places(places)
+        for place in places:
+            self._is_new(request.group_id, place)
         if outcome == "ok" and len(self.committed) < MOST_MEMBERS:
             self.committed.update({(request.group_id, *place[:2]): place[2] for place in places})
         self.lines.operation(row)
+
+    def _is_new(self, group: str, place: tuple[str, int, int]) -> bool:
+        """Whether no commit of this group was known of there."""
+        known = (group, *place[:2])
+        if known in self._known:
+            return False
+        self._known[known] = None
+        if len(self._known) > MOST_MEMBERS:
+            self._known.popitem(last=False)
+        return True
+
+    def _before_the_proxy(self, group: str, place: tuple[str, int, int], time: int) -> None:
+        """A commit that nobody saw being sent: of unknown outcome, by nobody."""
+        self.lines.operation(
+            {
+                "op_id": self.lines.number(),
+                "process": 0,
+                "function": "commit",
+                "invoke_time": time,
+                "outcome": "unknown",
+                "group": group,
+                "argument": BEFORE,
+                **_places([place]),
+            }
+        )
 
     def _read_back(
         self, exchange: Exchange, body: Any, time: int, process: int, node: int, name_of: NameOf
@@ -166,6 +195,9 @@ class Groups:
         ]
         if error != "NONE" or not places:
             return "" if error == "NONE" else error
+        for place in places:
+            if place[2] >= 0 and self._is_new(group, place):
+                self._before_the_proxy(group, place, time)
         self.lines.operation(
             {
                 "op_id": self.lines.number(),

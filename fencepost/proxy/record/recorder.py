@@ -24,6 +24,7 @@ from fencepost.proxy.record.lines import Lines, records
 from fencepost.proxy.record.reads import Asked, Sessions, shown
 from fencepost.proxy.record.transactions import Transactions
 from fencepost.proxy.record.values import Values, whole_batches
+from fencepost.traces.parts import BEFORE
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.passing import api_name, error_name
 
@@ -425,7 +426,7 @@ class Recorder:
                 "topic": topic,
                 "partition": partition,
                 "acks": -1,
-                "argument": "before the proxy",
+                "argument": BEFORE,
                 "records": records(topic, partition, -1, new),
             }
         )

@@ -1,0 +1,188 @@
+"""What a proxy costs: an application's rate and latency with and without it, processor time, and the highest throughput.
+
+    python -m bench.proxy --bootstrap 127.0.0.1:9092 --seconds 10
+
+against a Kafka that is up. The producer is librdkafka in this process, the proxy a process of its own that records. Each rate is
+measured without and with the proxy, one after the other, three times; the medians are told. Latency is from produce() to the
+delivery report, of records of 100 bytes, acks=all.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import confluent_kafka as ck
+from confluent_kafka.admin import AdminClient, NewTopic
+
+VALUE = b"x" * 92
+ROUNDS = 3
+PARTITIONS = 3
+FULL_SPEED_RECORDS = 300_000
+
+
+def cpu_s(pid: int) -> float:
+    """Processor seconds of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def produce(bootstrap: str, topic: str, rate: int, seconds: float) -> tuple[float, list[float], float]:
+    """(records a second acknowledged, latencies in ms, MB) at this rate; rate 0: as fast as it goes."""
+    producer = ck.Producer(
+        {"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 1 if rate else 5, "queue.buffering.max.messages": 1_000_000, "log_level": 0}
+    )  # fmt: skip
+    latencies: list[float] = []
+    producer.list_topics(topic, timeout=30)
+    count = int(rate * seconds) if rate else FULL_SPEED_RECORDS
+    for _ in range(50):  # connections to all leaders first
+        producer.produce(topic, VALUE)
+    producer.flush(60)
+    began = time.perf_counter()
+    last = began
+
+    def heard(sent: float):
+        def told(error: object, message: object) -> None:
+            nonlocal last
+            last = time.perf_counter()
+            if error is None:
+                latencies.append((last - sent) * 1000)
+
+        return told
+
+    for number in range(count):
+        if rate:
+            due = began + number / rate
+            while (wait := due - time.perf_counter()) > 0:
+                producer.poll(min(wait, 0.0005))
+        sent = time.perf_counter()
+        while True:
+            try:
+                producer.produce(topic, b"%08d" % number + VALUE, on_delivery=heard(sent))
+                break
+            except BufferError:
+                producer.poll(0.01)
+        if number % 16 == 0:
+            producer.poll(0)
+    producer.flush(120)
+    return len(latencies) / (last - began), latencies, len(latencies) * 100 / 1e6
+
+
+def consume(bootstrap: str, topic: str, count: int) -> float:
+    """Records a second of a reader from the beginning."""
+    consumer = ck.Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False, "auto.offset.reset": "earliest", "log_level": 0}
+    )  # fmt: skip
+    consumer.assign([ck.TopicPartition(topic, each, 0) for each in range(PARTITIONS)])
+    got = 0
+    first = 0.0
+    while got < count:
+        found = len(consumer.consume(5_000, 10))
+        if not found:
+            break
+        first = first or time.perf_counter()
+        got += found
+    taken = time.perf_counter() - first
+    consumer.close()
+    return got / taken
+
+
+def measured(direct: str, through: str, pid: int, topic: str, rate: int, seconds: float) -> dict[str, float]:
+    """The medians of ROUNDS rounds at one rate, each without and with the proxy."""
+    rows = []
+    for _ in range(ROUNDS):
+        plain_rate, plain, _ = produce(direct, topic, rate, seconds)
+        before = cpu_s(pid)
+        proxy_rate, proxied, megabytes = produce(through, topic, rate, seconds)
+        spent = cpu_s(pid) - before
+        quantiles = [statistics.quantiles(each, n=100) for each in (plain, proxied)]
+        rows.append(
+            {
+                "rate_without": plain_rate, "rate_with": proxy_rate,
+                "median_ms_without": quantiles[0][49], "median_ms_with": quantiles[1][49],
+                "p99_ms_without": quantiles[0][98], "p99_ms_with": quantiles[1][98],
+                "added_median_ms": quantiles[1][49] - quantiles[0][49], "added_p99_ms": quantiles[1][98] - quantiles[0][98],
+                "cpu_ms_per_MB": spent * 1000 / megabytes,
+            }
+        )  # fmt: skip
+    return {name: round(statistics.median(row[name] for row in rows), 2) for name in rows[0]}
+
+
+def main() -> None:
+    """The whole measurement, as one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bootstrap", required=True)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--rates", default="2000,20000")
+    parser.add_argument("--no-record", action="store_true")
+    asked = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="bench-proxy-"))
+    topic = f"bench-{os.getpid()}"
+    admin = AdminClient({"bootstrap.servers": asked.bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+    record = [] if asked.no_record else ["--record", str(folder)]
+    command = [
+        "proxy",
+        "--upstream",
+        asked.bootstrap,
+        "--listen",
+        "127.0.0.1:0",
+        *record,
+        "--json",
+        "--no-view",
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from fencepost.cli import main; main()", *command],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        through = json.loads(process.stdout.readline())["listen"]
+        result: dict[str, object] = {"load_before": os.getloadavg()[0], "recorded": not asked.no_record}
+        for rate in map(int, asked.rates.split(",")):
+            result[f"{rate} records/s"] = measured(
+                asked.bootstrap, through, process.pid, topic, rate, asked.seconds
+            )
+        fastest = []
+        for _ in range(ROUNDS):
+            plain, _, _ = produce(asked.bootstrap, topic, 0, 0)
+            before = cpu_s(process.pid)
+            proxied, _, megabytes = produce(through, topic, 0, 0)
+            spent = cpu_s(process.pid) - before
+            fastest.append((plain, proxied, proxied / plain, spent * 1000 / megabytes))
+        names = ("without", "with", "ratio", "cpu_ms_per_MB")
+        result["produce, highest"] = {
+            name: round(statistics.median(row[place] for row in fastest), 2)
+            for place, name in enumerate(names)
+        }
+        reads = []
+        for _ in range(ROUNDS):
+            plain = consume(asked.bootstrap, topic, FULL_SPEED_RECORDS)
+            before = cpu_s(process.pid)
+            proxied = consume(through, topic, FULL_SPEED_RECORDS)
+            spent = cpu_s(process.pid) - before
+            reads.append((plain, proxied, proxied / plain, spent * 1000 / (FULL_SPEED_RECORDS * 100 / 1e6)))
+        result["consume, highest"] = {
+            name: round(statistics.median(row[place] for row in reads), 2) for place, name in enumerate(names)
+        }
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        result["resident_MB"] = int(status.split("VmRSS:")[1].split()[0]) // 1024
+        result["load_after"] = os.getloadavg()[0]
+        print(json.dumps(result, indent=1))
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(30)
+        admin.delete_topics([topic])[topic].result(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
