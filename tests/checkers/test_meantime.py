@@ -6,7 +6,14 @@ from fencepost.checkers.events import judge_meantime
 from fencepost.checkers.meantime import judge
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
-from fencepost.traces.plan import ClusterOptions, NetworkOptions, Plan, TopicOptions
+from fencepost.traces.plan import (
+    ClusterOptions,
+    ConsumerOptions,
+    NetworkOptions,
+    Plan,
+    PlannedOperation,
+    TopicOptions,
+)
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
 from tests.checkers.event_screens import row_group
@@ -22,7 +29,9 @@ def made(*events: Event, **options: object) -> Trace:
         zookeeper_session_timeout_ms=1_000,
         replica_lag_time_max_ms=2_000,
     )
-    plan = Plan(seed=1, cluster=cluster, network=NetworkOptions(latency_max_us=1_000, **options))  # type: ignore[arg-type]
+    more = {name: options.pop(name) for name in ("consumer", "operations") if name in options}
+    network = NetworkOptions(latency_max_us=1_000, **options)  # type: ignore[arg-type]
+    plan = Plan(seed=1, cluster=cluster, network=network, **more)  # type: ignore[arg-type]
     return Trace(trace_id=1, plan=plan_to_json(plan), seed=1, software_version="0", events=events)
 
 
@@ -134,7 +143,78 @@ def test_a_leader_waits_for_the_lag() -> None:
     assert found(*UP, led, again, shrinks(6 * SECOND)) == set()
 
 
+@pytest.mark.parametrize(
+    ("cause", "isr", "anomalies"),
+    [
+        ("shrink", (1, 2), set()),
+        ("shrink", (1, 2, 3), {"idle_isr_change"}),
+        ("expand", (1, 2, 3, 4), set()),
+        ("expand", (1, 2, 3), {"idle_isr_change"}),
+        ("expand", (1, 2, 4), {"idle_isr_change"}),
+    ],
+)
+def test_a_proposal_changes_the_isr(cause: str, isr: tuple[int, ...], anomalies: set[str]) -> None:
+    """Rule (JUSTIFIED): a shrink leaves somebody out, an expansion takes somebody in, of what the leader goes by."""
+    led = Event(time=0, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
+    proposed = Event(
+        time=3 * SECOND, name=Name.ISR_PROPOSED, node=1, leader_epoch=0, isr=isr, cause=cause, **T0
+    )
+    assert found(*UP, led, proposed) == anomalies
+    settled = Event(
+        time=3 * SECOND, name=Name.ISR_UPDATED, node=1, leader_epoch=0, isr=isr, cause=cause, **T0
+    )
+    again = Event(time=4 * SECOND, name=Name.ISR_PROPOSED, node=1, leader_epoch=0, isr=isr, cause=cause, **T0)
+    assert found(*UP, led, settled, again) == {"idle_isr_change"}
+
+
+def phase(at: int, cause: str, why: str = "") -> Event:
+    detail = f'{{"group":"g","generation":1,"members":[],"leader":"","why":"{why}"}}'
+    return Event(
+        time=at * SECOND,
+        name=Name.GROUP_PHASE,
+        node=1,
+        topic="__consumer_offsets",
+        partition=0,
+        cause=cause,
+        detail=detail,
+    )
+
+
 LEADS = Event(time=0, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
+SAFETY = Event(time=0, name=Name.PHASE, cause="safety")
+EXPELLED = phase(50, "PreparingRebalance", "the session of consumer-1 has ended")
+
+
+def test_a_member_is_expelled_for_its_silence_only() -> None:
+    """Rule (JUSTIFIED): while nothing is broken and no consumer stops, nobody's session ends; a fault or a pause explains it."""
+    consumer = ConsumerOptions(session_timeout_ms=2_000, max_poll_interval_ms=5_000)
+    assert found(*UP, SAFETY, LEADS, EXPELLED, consumer=consumer) == {"needless_expulsion"}
+    assert found(*UP, SAFETY, LEADS, EXPELLED) == set()  # a poll may take five minutes
+    fault = Event(time=45 * SECOND, name=Name.FAULT_BEGAN, node=3, cause="crash", detail='{"fault":1}')
+    assert found(*UP, SAFETY, LEADS, fault, EXPELLED, consumer=consumer) == set()
+    pause = PlannedOperation(op_id=1, process=1, at_ms=30_000, function="pause", records=150)
+    assert found(*UP, SAFETY, LEADS, EXPELLED, consumer=consumer, operations=(pause,)) == set()
+    short = PlannedOperation(op_id=1, process=1, at_ms=30_000, function="pause", records=1)
+    assert found(*UP, SAFETY, LEADS, EXPELLED, consumer=consumer, operations=(short,)) == {
+        "needless_expulsion"
+    }
+
+
+def test_a_rebalance_takes_no_longer_than_members_need_to_hear_of_it() -> None:
+    """Rule (MEANTIME): heartbeat, poll, work and commit; an empty group waits for others to come."""
+    consumer = ConsumerOptions(
+        session_timeout_ms=2_000, max_poll_interval_ms=5_000, heartbeat_interval_ms=500
+    )
+    begins, ends = phase(40, "PreparingRebalance", "consumer-2 joins"), phase(50, "CompletingRebalance")
+    stable = phase(10, "Stable")
+    assert found(*UP, SAFETY, LEADS, stable, begins, ends, consumer=consumer) == {"slow_rebalance"}
+    assert (
+        found(*UP, SAFETY, LEADS, stable, begins, phase(41, "CompletingRebalance"), consumer=consumer)
+        == set()
+    )
+    assert found(*UP, SAFETY, LEADS, phase(10, "Empty"), begins, ends, consumer=consumer) == set()
+
+
 END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
 
 

@@ -32,6 +32,7 @@ NAMES = frozenset(
         Name.GROUPS_LOADED,
         Name.GROUP_PHASE,
         Name.ISR_PROPOSED,
+        Name.ISR_UPDATED,
         Name.MARK,
         Name.PARTITION_STATE,
         Name.PHASE,

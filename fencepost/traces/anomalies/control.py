@@ -103,6 +103,12 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a leader took a follower out of its ISR sooner than it can have lagged for replica.lag.time.max.ms",
     ),
     Anomaly(
+        name="idle_isr_change",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a leader proposed an ISR that is not smaller than its own as a shrink, or not larger as an expansion",
+    ),
+    Anomaly(
         name="needless_expulsion",
         rank=70,
         breaks="JUSTIFIED",
