@@ -27,6 +27,7 @@ NAMES = frozenset(
         Name.BROKER_STATE,
         Name.BROKER_ZNODE,
         Name.CONTROLLER_EPOCH,
+        Name.CONTROL_REQUEST_APPLIED,
         Name.FAULT_BEGAN,
         Name.FAULT_ENDED,
         Name.GROUPS_LOADED,
