@@ -25,12 +25,13 @@ SHUT_DOWN = "controlled_shutdown"
 
 @define
 class Known:
-    """What stands in ZooKeeper of a partition. position: of the event that says so."""
+    """What stands in ZooKeeper of a partition. position: of the event that says so; elected: of the one that began the leader epoch."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
     position: int
+    elected: int
 
 
 @define
@@ -155,7 +156,9 @@ class Elections:
     def _partition_state(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
         before = self.states.get(key)
-        self.states[key] = Known(event.leader, event.leader_epoch, event.isr, position)
+        same = before is not None and event.leader_epoch == before.leader_epoch
+        elected = before.elected if same and before is not None else position
+        self.states[key] = Known(event.leader, event.leader_epoch, event.isr, position, elected)
         if before is None or event.leader_epoch <= before.leader_epoch:
             return
         outside = event.leader != NO_LEADER and event.leader not in before.isr
@@ -184,7 +187,7 @@ class Elections:
         """Why the leader, or only its epoch, is another one."""
         if before.leader == NO_LEADER:
             return event.leader != NO_LEADER
-        if self.registered.get(before.leader, -1) > before.position or self._reason(
+        if self.registered.get(before.leader, -1) > before.elected or self._reason(
             "leader", key, before.leader
         ):
             return True  # another incarnation than the one that was elected (docs/decisions/0001-restarted-leader.md), or gone
