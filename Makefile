@@ -112,6 +112,10 @@ CHECKERS ?= all
 mutation: $(READY) ## hours, resumable: small faults in the checkers' rules; their tests must notice 95 % (CHECKERS=log ARGS='--sample 300')
 	$(BIN)/python -m tools.mutation $(CHECKERS) $(ARGS)
 
+.PHONY: mutants
+mutants: $(READY) ## hours, resumable: small faults all over impl/, each judged by runs of the swarm (ARGS='--sample 50 --seed 7 --json')
+	$(BIN)/python -m tools.mutants $(ARGS)
+
 .PHONY: format
 format: $(READY) ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .

@@ -1,12 +1,20 @@
 """The meantime: each rule convicts what has no reason, and lets pass what has one; the form over tables says the same."""
 
 import pytest
+from attrs import evolve
 
 from fencepost.checkers.events import judge_meantime
 from fencepost.checkers.meantime import judge
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
-from fencepost.traces.plan import ClusterOptions, NetworkOptions, Plan, TopicOptions
+from fencepost.traces.plan import (
+    ClusterOptions,
+    ConsumerOptions,
+    NetworkOptions,
+    Plan,
+    PlannedOperation,
+    TopicOptions,
+)
 from fencepost.traces.plan_json import plan_to_json
 from fencepost.traces.trace import Trace
 from tests.checkers.event_screens import row_group
@@ -22,7 +30,9 @@ def made(*events: Event, **options: object) -> Trace:
         zookeeper_session_timeout_ms=1_000,
         replica_lag_time_max_ms=2_000,
     )
-    plan = Plan(seed=1, cluster=cluster, network=NetworkOptions(latency_max_us=1_000, **options))  # type: ignore[arg-type]
+    more = {name: options.pop(name) for name in ("consumer", "operations") if name in options}
+    network = NetworkOptions(latency_max_us=1_000, **options)  # type: ignore[arg-type]
+    plan = Plan(seed=1, cluster=cluster, network=network, **more)  # type: ignore[arg-type]
     return Trace(trace_id=1, plan=plan_to_json(plan), seed=1, software_version="0", events=events)
 
 
@@ -34,7 +44,7 @@ def found(*events: Event, **options: object) -> set[str]:
     (of_tables,) = judge_meantime(tables).values() or (judge(made()),)
     assert of_tables.findings == verdict.findings
     for finding in verdict.findings:
-        assert BY_NAME[finding.anomaly].breaks in ("JUSTIFIED", "MEANTIME")
+        assert BY_NAME[finding.anomaly].breaks in ("JUSTIFIED", "MEANTIME", "STOP-SAFE")
         assert finding.events
     return {finding.anomaly for finding in verdict.findings}
 
@@ -134,16 +144,101 @@ def test_a_leader_waits_for_the_lag() -> None:
     assert found(*UP, led, again, shrinks(6 * SECOND)) == set()
 
 
+@pytest.mark.parametrize(
+    ("cause", "isr", "anomalies"),
+    [
+        ("shrink", (1, 2), set()),
+        ("shrink", (1, 2, 3), {"idle_isr_change"}),
+        ("expand", (1, 2, 3, 4), set()),
+        ("expand", (1, 2, 3), {"idle_isr_change"}),
+        ("expand", (1, 2, 4), {"idle_isr_change"}),
+    ],
+)
+def test_a_proposal_changes_the_isr(cause: str, isr: tuple[int, ...], anomalies: set[str]) -> None:
+    """Rule (JUSTIFIED): a shrink leaves somebody out, an expansion takes somebody in, of what the leader goes by."""
+    led = Event(time=0, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
+    proposed = Event(
+        time=3 * SECOND, name=Name.ISR_PROPOSED, node=1, leader_epoch=0, isr=isr, cause=cause, **T0
+    )
+    assert found(*UP, led, proposed) == anomalies
+    settled = Event(
+        time=3 * SECOND, name=Name.ISR_UPDATED, node=1, leader_epoch=0, isr=isr, cause=cause, **T0
+    )
+    again = Event(time=4 * SECOND, name=Name.ISR_PROPOSED, node=1, leader_epoch=0, isr=isr, cause=cause, **T0)
+    assert found(*UP, led, settled, again) == {"idle_isr_change"}
+
+
+def phase(at: int, cause: str, why: str = "") -> Event:
+    detail = f'{{"group":"g","generation":1,"members":[],"leader":"","why":"{why}"}}'
+    return Event(
+        time=at * SECOND,
+        name=Name.GROUP_PHASE,
+        node=1,
+        topic="__consumer_offsets",
+        partition=0,
+        cause=cause,
+        detail=detail,
+    )
+
+
 LEADS = Event(time=0, name=Name.BECAME_LEADER, node=1, leader_epoch=0, isr=(1, 2, 3), **T0)
+FOLLOW = tuple(
+    Event(time=0, name=Name.BECAME_FOLLOWER, node=node, leader=1, leader_epoch=0, **T0) for node in (2, 3)
+)
+TOLD = tuple(
+    Event(
+        time=0,
+        name=Name.CONTROL_REQUEST_APPLIED,
+        node=node,
+        controller_epoch=1,
+        cause="UpdateMetadataRequest",
+    )
+    for node in (1, 2, 3)
+)
+ROLES = (LEADS, *FOLLOW, *TOLD)
+SAFETY = Event(time=0, name=Name.PHASE, cause="safety")
+EXPELLED = phase(50, "PreparingRebalance", "the session of consumer-1 has ended")
+
+
+def test_a_member_is_expelled_for_its_silence_only() -> None:
+    """Rule (JUSTIFIED): while nothing is broken and no consumer stops, nobody's session ends; a fault or a pause explains it."""
+    consumer = ConsumerOptions(session_timeout_ms=2_000, max_poll_interval_ms=5_000)
+    assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer) == {"needless_expulsion"}
+    assert found(*UP, SAFETY, *ROLES, EXPELLED) == set()  # a poll may take five minutes
+    fault = Event(time=45 * SECOND, name=Name.FAULT_BEGAN, node=3, cause="crash", detail='{"fault":1}')
+    assert found(*UP, SAFETY, *ROLES, fault, EXPELLED, consumer=consumer) == set()
+    pause = PlannedOperation(op_id=1, process=1, at_ms=30_000, function="pause", records=150)
+    assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer, operations=(pause,)) == set()
+    short = PlannedOperation(op_id=1, process=1, at_ms=30_000, function="pause", records=1)
+    assert found(*UP, SAFETY, *ROLES, EXPELLED, consumer=consumer, operations=(short,)) == {
+        "needless_expulsion"
+    }
+
+
+def test_a_rebalance_takes_no_longer_than_members_need_to_hear_of_it() -> None:
+    """Rule (MEANTIME): heartbeat, poll, work and commit; an empty group waits for others to come."""
+    consumer = ConsumerOptions(
+        session_timeout_ms=2_000, max_poll_interval_ms=5_000, heartbeat_interval_ms=500
+    )
+    begins, ends = phase(40, "PreparingRebalance", "consumer-2 joins"), phase(50, "CompletingRebalance")
+    stable = phase(10, "Stable")
+    assert found(*UP, SAFETY, *ROLES, stable, begins, ends, consumer=consumer) == {"slow_rebalance"}
+    assert (
+        found(*UP, SAFETY, *ROLES, stable, begins, phase(41, "CompletingRebalance"), consumer=consumer)
+        == set()
+    )
+    assert found(*UP, SAFETY, *ROLES, phase(10, "Empty"), begins, ends, consumer=consumer) == set()
+
+
 END = Event(time=60 * SECOND, name=Name.PHASE, cause="end")
 
 
 def test_what_stands_still_while_nothing_is_broken() -> None:
     """Rule (MEANTIME): brokers register, partitions are led, ISRs are whole; not while a fault is active, nor where messages are lost."""
-    assert found(*UP, LEADS, END) == set()
-    assert found(*UP[1:], LEADS, END) == {"slow_registration"}
-    assert found(*UP, END) == {"slow_election"}
-    small = (*UP[:5], state(1, 0, 1, 2), LEADS)
+    assert found(*UP, *ROLES, END) == set()
+    assert found(*UP[1:], *ROLES, END) == {"slow_registration"}
+    assert found(*UP, *FOLLOW, *TOLD, END) == {"slow_election", "slow_delivery"}
+    small = (*UP[:5], state(1, 0, 1, 2), *ROLES)
     assert found(*small, END) == {"slow_recovery"}
     assert found(*small, END, loss_ppm=1) == set()
     fault = Event(
@@ -156,6 +251,28 @@ def test_what_stands_still_while_nothing_is_broken() -> None:
     assert found(*small, late, END) == {"slow_recovery"}  # it came, but too late
     moved = Event(time=0, name=Name.REASSIGNMENT, replicas=(1, 2), **T0)
     assert found(*small, moved, END) == set()
+
+
+def test_everybody_is_told() -> None:
+    """Rule (MEANTIME): each registered broker takes over metadata after the last state, each replica its role in that epoch."""
+    assert found(*UP, LEADS, *FOLLOW, *TOLD[:2], END) == {"slow_delivery"}
+    assert found(*UP, LEADS, FOLLOW[0], *TOLD, END) == {"slow_delivery"}
+    later = state(1, 0, 1, 2, 3, at=30 * SECOND)
+    assert found(*UP, *ROLES, later, END) == {"slow_delivery"}
+    again = tuple(evolve(event, time=31 * SECOND) for event in TOLD)
+    assert found(*UP, *ROLES, later, *again, END) == set()
+
+
+def test_a_broker_that_stops_leaves_the_isrs() -> None:
+    """Rule (STOP-SAFE): by the controller's answer; not as a leader, nor as the last member, nor if its leader took it back since it asked."""
+    stops = Event(time=0, name=Name.BROKER_STATE, node=3, cause="PendingControlledShutdown")
+    answered = Event(time=0, name=Name.MARK, node=1, leader=3, cause="controlled_shutdown")
+    assert found(*UP, stops, answered) == {"stopping_member_left_in_isr"}
+    assert found(*UP, stops, state(1, 1, 1, 2), answered) == set()
+    assert found(*UP, stops, state(1, 1, 1, 2), state(1, 1, 1, 2, 3), answered) == set()
+    assert found(*UP, gone(1), gone(2), state(3, 1, 3), stops, answered) == set()
+    deleted = Event(time=0, name=Name.TOPIC_DELETION, topic="t", cause="requested")
+    assert found(*UP, deleted, stops, answered) == set()
 
 
 def test_a_trace_without_a_plan_is_asked_nothing() -> None:

@@ -25,7 +25,6 @@ PAIRS: tuple[tuple[str, str], ...] = (
     ("members", "pending"),
 )
 """Names that are of one type and easily taken for each other."""
-OTHER = {one: other for pair in PAIRS for one, other in (pair, pair[::-1])}
 Effect = ast.Assign | ast.AugAssign | ast.Expr | ast.Delete
 
 
@@ -81,13 +80,12 @@ def effects_of(file: str, source: str) -> list[Fault]:
                             other,
                             f"{text(other)}\n{indent}{text(one)}",
                         )
-        if (
-            inside
-            and isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Load)
-            and OTHER.get(node.attr) in known
-        ):
-            add("wrong name", ".".join(scope), node, node, f"{text(node.value)}.{OTHER[node.attr]}")
+        if inside and isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            for pair in PAIRS:
+                if node.attr in pair:
+                    other = pair[1 - pair.index(node.attr)]
+                    if other in known:
+                        add("wrong name", ".".join(scope), node, node, f"{text(node.value)}.{other}")
         for child in ast.iter_child_nodes(node):
             walk(child, scope, inside)
 

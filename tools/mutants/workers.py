@@ -8,6 +8,7 @@ import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from types import CodeType, FrameType
 from typing import Any
 
@@ -80,7 +81,7 @@ def _reach(answers: Connection, profiles: tuple[str, ...], first: int, seeds: in
     answers.send((outcome, {file: sorted(found) for file, found in reached.items()}))
 
 
-def _child(target: Callable[..., None], *arguments: object) -> tuple[multiprocessing.Process, Connection]:
+def _child(target: Callable[..., None], *arguments: object) -> tuple[BaseProcess, Connection]:
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=target, args=(theirs, *arguments), daemon=True)
@@ -89,7 +90,7 @@ def _child(target: Callable[..., None], *arguments: object) -> tuple[multiproces
     return process, ours
 
 
-def _answer(process: multiprocessing.Process, ours: Connection) -> Any:
+def _answer(process: BaseProcess, ours: Connection) -> Any:
     try:
         return ours.recv()
     except EOFError:
@@ -124,17 +125,17 @@ def outcomes(
 ) -> Iterator[tuple[Fault, tuple[Outcome, int, str, str, int, float]]]:
     """Each mutant with what became of it, as they come. A process that dies without a word ran out of memory: it never ended."""
     waiting = list(reversed(todo))
-    running: dict[Connection, tuple[Fault, multiprocessing.Process]] = {}
+    running: dict[Connection, tuple[Fault, BaseProcess]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
                 fault, source = waiting.pop()
                 process, ours = _child(_mutant, fault, source, profiles, first, seeds)
                 running[ours] = fault, process
-            for ours in wait(list(running)):
-                assert isinstance(ours, Connection)
-                fault, process = running.pop(ours)
-                yield fault, _answer(process, ours) or (Outcome.NO_PROGRESS, 0, "out of memory", "", -1, 0.0)
+            for ready in wait(list(running)):
+                assert isinstance(ready, Connection)
+                fault, process = running.pop(ready)
+                yield fault, _answer(process, ready) or (Outcome.NO_PROGRESS, 0, "out of memory", "", -1, 0.0)
     finally:
         for _, process in running.values():
             process.terminate()

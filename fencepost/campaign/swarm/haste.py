@@ -75,7 +75,7 @@ def _volley(
     found = [_request(plan, draw, first, kind, at_ms, victim)]
     for place in range(1, 1 + draw.between((1, 2), "haste.more", number)):
         kind = draw.choice(kinds, "haste.kind", number, place)
-        if stop and DELETE in bounds.request_kinds and draw.chance(55, "haste.delete", number, place):
+        if stop and DELETE in bounds.request_kinds and draw.chance(80, "haste.delete", number, place):
             kind = DELETE
         request = _request(plan, draw, first + place, kind, at_ms + place, victim)
         follows = (
@@ -92,10 +92,10 @@ def _volley(
             else evolve(request, at_ms=at_ms + delay_ms)
         )
     trouble = [kind for kind in TROUBLES if kind in bounds.kinds]
-    if trouble and draw.chance(75, "haste.trouble", number):
+    if trouble and draw.chance(85, "haste.trouble", number):
         kind = (
             LOSS
-            if LOSS in trouble and draw.chance(60, "haste.loss", number)
+            if LOSS in trouble and draw.chance(75, "haste.loss", number)
             else draw.choice(trouble, "haste.trouble_kind", number)
         )
         strength = (400_000, 850_000) if kind == LOSS else (1_000, 4_000 * trip_ms)
@@ -111,7 +111,7 @@ def _volley(
             )
         )
     ends = [kind for kind in ENDS if kind in bounds.kinds]
-    if ends and draw.chance(60, "haste.end", number):
+    if ends and draw.chance(30 if stop else 60, "haste.end", number):
         kind = draw.choice(ends, "haste.end_kind", number)
         found.append(
             Fault(

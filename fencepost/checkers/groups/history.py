@@ -183,7 +183,7 @@ def _add(group: GroupOperations, operation: Operation) -> None:
     elif operation.function is Function.FETCH_COMMITTED:
         for partition, offset in _named(operation):
             group.fetches.setdefault(partition, []).append(
-                Fetch(**common, offset=offset, epoch=epoch, who=made_by)  # type: ignore[arg-type]
+                Fetch(**common, offset=offset, epoch=epoch, who=made_by)
             )
     elif operation.function is Function.POLL:
         for position in operation.positions:

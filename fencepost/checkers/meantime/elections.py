@@ -1,9 +1,9 @@
 """JUSTIFIED: a controller takes a leader or an ISR member away, or raises a leader epoch, only for a reason that the record shows.
 
-Owns needless_election, needless_removal and unclean_election. Reasons of a broker: it was gone (its node below /brokers/ids was removed), or it
-was asked to stop. Reasons of a partition: it had no leader, it is reassigned, or its preferred replica is to lead. A controller acts on what it
-read, which may be long ago; therefore a reason need not be recent. But it is used up: a broker that was gone once explains one removal from
-each ISR, and one leader less of each partition.
+Owns needless_election, needless_removal, unclean_election and stopping_member_left_in_isr. Reasons of a broker: it was gone (its node below
+/brokers/ids was removed), or it was asked to stop. Reasons of a partition: it had no leader, it is reassigned, or its preferred replica is to
+lead. A controller acts on what it read, which may be long ago; therefore a reason need not be recent. But it is used up: a broker that was gone
+once explains one removal from each ISR, and one leader less of each partition.
 
 Availability that is lost without a reason is a defect, too: each such election fences the clients and followers of a leader that was well.
 """
@@ -19,16 +19,19 @@ from fencepost.traces.events import UNCLEAN_REQUESTED, Event, Name
 
 NO_LEADER = -1
 STOPPING = "PendingControlledShutdown"
+SHUT_DOWN = "controlled_shutdown"
+"""The mark of a controller that has done what a broker asked for before it stops. leader: that broker."""
 
 
 @define
 class Known:
-    """What stands in ZooKeeper of a partition. position: of the event that says so."""
+    """What stands in ZooKeeper of a partition. position: of the event that says so; elected: of the one that began the leader epoch."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
     position: int
+    elected: int
 
 
 @define
@@ -42,8 +45,10 @@ class Elections:
     """The last position at which each broker's node went."""
     registered: dict[int, int] = field(factory=dict)
     """The position of the node that stands, of each broker that has one."""
-    stopping: set[int] = field(factory=set)
-    """Brokers whose process was asked to stop."""
+    stopping: dict[int, int] = field(factory=dict)
+    """Brokers whose process was asked to stop, and where."""
+    going: set[str | None] = field(factory=set)
+    """Topics that are to be deleted."""
     used: dict[tuple[str, Key, int], int] = field(factory=dict)
     """Up to which position of `gone` a broker has explained something, by (what, partition, broker)."""
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
@@ -65,6 +70,7 @@ class Elections:
             Name.REASSIGNMENT: self._reassignment,
             Name.CONTROLLER_EPOCH: self._controller_epoch,
             Name.TOPIC_CONFIGURED: self._configured,
+            Name.TOPIC_DELETION: self._deletion,
             Name.MARK: self._mark,
         }
 
@@ -79,10 +85,10 @@ class Elections:
 
     def _broker_state(self, position: int, event: Event) -> None:
         if event.cause == STOPPING:
-            self.stopping.add(event.node)
+            self.stopping[event.node] = position
 
     def _broker_started(self, position: int, event: Event) -> None:
-        self.stopping.discard(event.node)
+        self.stopping.pop(event.node, None)
 
     def _assignment(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
@@ -108,9 +114,30 @@ class Elections:
         if UNCLEAN in event.detail and event.topic is not None:
             self.unclean.add(event.topic)
 
+    def _deletion(self, position: int, event: Event) -> None:
+        self.going.add(event.topic)
+
     def _mark(self, position: int, event: Event) -> None:
         if event.cause == UNCLEAN_REQUESTED and event.topic is not None:
             self.unclean.add(event.topic)
+        elif event.cause == SHUT_DOWN:
+            self._shut_down(position, event)
+
+    def _shut_down(self, position: int, event: Event) -> None:
+        """A controller answers a broker that stops: it is in no ISR any more, unless it leads, is the last one, or its leader took it back since."""
+        broker = event.leader
+        asked = self.stopping.get(broker, -1)
+        for key, state in sorted(self.states.items(), key=lambda item: item[1].position):
+            others = broker in state.isr and len(state.isr) > 1 and state.leader not in (broker, NO_LEADER)
+            if others and state.position < asked and key[0] not in self.going:
+                self.findings.add(
+                    "stopping_member_left_in_isr",
+                    expected=f"broker {broker}, which was asked to stop, to be out of the ISR when the controller answers",
+                    seen=f"controller {event.node} answered, and the ISR is {list(state.isr)}",
+                    topic=key[0],
+                    partition=key[1],
+                    events=(state.position, position),
+                )
 
     def _reason(self, kind: str, key: Key, broker: int) -> bool:
         """Whether the broker stops or is gone; or was gone, in a way that this controller must learn of, and that explained nothing of this kind yet. Who was
@@ -129,7 +156,9 @@ class Elections:
     def _partition_state(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
         before = self.states.get(key)
-        self.states[key] = Known(event.leader, event.leader_epoch, event.isr, position)
+        same = before is not None and event.leader_epoch == before.leader_epoch
+        elected = before.elected if same and before is not None else position
+        self.states[key] = Known(event.leader, event.leader_epoch, event.isr, position, elected)
         if before is None or event.leader_epoch <= before.leader_epoch:
             return
         outside = event.leader != NO_LEADER and event.leader not in before.isr
@@ -158,7 +187,7 @@ class Elections:
         """Why the leader, or only its epoch, is another one."""
         if before.leader == NO_LEADER:
             return event.leader != NO_LEADER
-        if self.registered.get(before.leader, -1) > before.position or self._reason(
+        if self.registered.get(before.leader, -1) > before.elected or self._reason(
             "leader", key, before.leader
         ):
             return True  # another incarnation than the one that was elected (docs/decisions/0001-restarted-leader.md), or gone

@@ -26,8 +26,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     replica_fetch_backoff_ms: int = 1_000
     zookeeper_session_timeout_ms: int = 6_000
     controller_request_timeout_ms: int = 1_000
-    leader_imbalance_check_ms: int = 5_000
-    leader_imbalance_interval_ms: int = 300_000
+    isr_change_propagation_ms: int = 2_500
 
 
 class Network(Struct, frozen=True, kw_only=True):

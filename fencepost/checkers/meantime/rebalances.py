@@ -22,6 +22,9 @@ PAUSE_MS = 100
 TRIPS = 12
 """Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a commit, a look for the coordinator, JoinGroup."""
 
+SLACK_MS = 500
+"""A back-off or two, and the disks of whoever stores a commit."""
+
 
 class Detail(msgspec.Struct, frozen=True):
     """What a group_phase event says besides the phase."""
@@ -122,10 +125,7 @@ class Rebalances:
     def _rebalanced(self, position: int, event: Event, told: Detail, since: int, began: int) -> None:
         consumer = self.options.consumer
         hears_ms = (
-            consumer.heartbeat_interval_ms
-            + consumer.poll_timeout_ms
-            + consumer.processing_ms
-            + 2 * consumer.request_timeout_ms
+            consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms + SLACK_MS
         )
         bound = hears_ms * NANOSECONDS + TRIPS * self.worst_ns
         long_ago = (consumer.session_timeout_ms + consumer.max_poll_interval_ms) * NANOSECONDS

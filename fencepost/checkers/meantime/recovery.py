@@ -1,6 +1,6 @@
 """MEANTIME: whenever nothing is broken for long enough, every broker is registered, every partition is led, and every ISR is whole.
 
-Owns slow_registration, slow_election and slow_recovery. The liveness phase asks for the same once, after everything was healed, with a bound
+Owns slow_registration, slow_election, slow_recovery and slow_delivery. The liveness phase asks for the same once, after everything was healed, with a bound
 that any cluster can meet; much repairs itself until then. Here every stretch of time counts in which no fault is active and no operator asks
 for anything. The bound follows from the options, each part of it with its reason. Networks that lose messages, or hold many back for seconds,
 are not asked: how often a message must be sent again has no bound.
@@ -35,6 +35,8 @@ class Bounds:
     registered: int
     led: int
     in_sync: int
+    told: int
+    """After a change of any state: notification, and UpdateMetadata to everybody."""
 
 
 def bounds_of(options: Options) -> Bounds | None:
@@ -53,7 +55,10 @@ def bounds_of(options: Options) -> Bounds | None:
         + trips_ms
     )
     return Bounds(
-        registered=registered_ms * NANOSECONDS, led=led_ms * NANOSECONDS, in_sync=in_sync_ms * NANOSECONDS
+        registered=registered_ms * NANOSECONDS,
+        led=led_ms * NANOSECONDS,
+        in_sync=in_sync_ms * NANOSECONDS,
+        told=(led_ms + cluster.isr_change_propagation_ms) * NANOSECONDS,
     )
 
 
@@ -74,6 +79,12 @@ class Recovery:
     """Leader, leader epoch and ISR, as ZooKeeper has them."""
     led: dict[Key, tuple[int, int]] = field(factory=dict)
     """Who became leader last, and in which epoch."""
+    changed: tuple[int, int] = (0, 0)
+    """When a state was written last, and where."""
+    told: dict[int, int] = field(factory=dict)
+    """When each broker took over an UpdateMetadata last."""
+    roles: dict[tuple[int, Key], int] = field(factory=dict)
+    """The leader epoch in which each broker has its role."""
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
     moving: set[Key] = field(factory=set)
     """Partitions with an entry below /admin/reassign_partitions."""
@@ -93,6 +104,8 @@ class Recovery:
             Name.TOPIC_DELETION: self._deletion,
             Name.PARTITION_STATE: self._partition_state,
             Name.BECAME_LEADER: self._became_leader,
+            Name.BECAME_FOLLOWER: self._became_follower,
+            Name.CONTROL_REQUEST_APPLIED: self._applied,
         }
 
     # ---- what disturbs
@@ -145,10 +158,22 @@ class Recovery:
     def _partition_state(self, position: int, event: Event) -> None:
         self._ask(position, event)
         self.states[event.topic, event.partition] = event.leader, event.leader_epoch, event.isr
+        self.changed = event.time, position
+        self.asked.discard("slow_delivery")
 
     def _became_leader(self, position: int, event: Event) -> None:
         self._ask(position, event)
         self.led[event.topic, event.partition] = event.node, event.leader_epoch
+        self.roles[event.node, (event.topic, event.partition)] = event.leader_epoch
+
+    def _became_follower(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        self.roles[event.node, (event.topic, event.partition)] = event.leader_epoch
+
+    def _applied(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        if event.cause == "UpdateMetadataRequest":
+            self.told[event.node] = event.time
 
     # ---- what is asked
 
@@ -162,6 +187,8 @@ class Recovery:
             return
         if quiet > self.bounds.led:
             self._once("slow_election", self._unled, self.bounds.led, position, event)
+        if quiet > self.bounds.told and event.time - self.changed[0] > self.bounds.told:
+            self._once("slow_delivery", self._untold, self.bounds.told, position, event)
         if quiet > self.bounds.in_sync:
             self._once("slow_recovery", self._out_of_sync, self.bounds.in_sync, position, event)
 
@@ -200,6 +227,21 @@ class Recovery:
             leader, epoch, _ = self.states.get(key, (-1, -1, ()))
             if leader < 0 or self.led.get(key) != (leader, epoch):
                 found.append((key, f"leader {leader} of epoch {epoch} does not lead"))
+        return found
+
+    def _untold(self) -> list[tuple[Key | None, str]]:
+        """Everybody hears of every state, and every replica takes its role in it."""
+        deaf = [broker for broker in sorted(self.registered) if self.told.get(broker, -1) < self.changed[0]]
+        found: list[tuple[Key | None, str]] = []
+        if deaf:
+            found.append(
+                (None, f"brokers {deaf} took over no UpdateMetadata since the last state was written")
+            )
+        for key in self._serving():
+            leader, epoch, _ = self.states.get(key, (-1, -1, ()))
+            idle = [broker for broker in self.assigned[key] if self.roles.get((broker, key), -1) != epoch]
+            if leader >= 0 and idle:
+                found.append((key, f"brokers {idle} have no role in leader epoch {epoch}"))
         return found
 
     def _out_of_sync(self) -> list[tuple[Key | None, str]]:

@@ -1,7 +1,8 @@
 """JUSTIFIED: a leader takes a follower out of the ISR only when it has lagged for replica.lag.time.max.ms.
 
-Owns needless_shrink. A leader takes it that everybody in its first ISR was caught up when it began to lead. Hosts whose clocks were wrong
-in the run are not asked, and a quarter of the time is conceded: a step of a slow host begins long before its events are recorded.
+Owns needless_shrink and idle_isr_change: what is proposed as a shrink has fewer members than the leader goes by, an expansion more. A leader
+takes it that everybody in its first ISR was caught up when it began to lead. Hosts whose clocks were wrong in the run are not asked, and a
+quarter of the time is conceded: a step of a slow host begins long before its events are recorded.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,6 +25,8 @@ class Shrinks:
     findings: Findings
     lag_ns: int
     led: dict[tuple[int, Key], tuple[int, int, tuple[int, ...]]] = field(factory=dict)
+    believed: dict[tuple[int, Key], tuple[tuple[int, ...], int]] = field(factory=dict)
+    """The ISR that a leader goes by, and where it said so."""
     odd: set[int] = field(factory=set)
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
@@ -33,11 +36,16 @@ class Shrinks:
             Name.BECAME_FOLLOWER: self._became_follower,
             Name.BROKER_STARTED: self._started,
             Name.ISR_PROPOSED: self._proposed,
+            Name.ISR_UPDATED: self._updated,
             Name.FAULT_BEGAN: self._fault,
         }
 
     def _became_leader(self, position: int, event: Event) -> None:
         self.led.setdefault((event.node, (event.topic, event.partition)), (event.time, position, event.isr))
+        self._updated(position, event)
+
+    def _updated(self, position: int, event: Event) -> None:
+        self.believed[event.node, (event.topic, event.partition)] = event.isr, position
 
     def _became_follower(self, position: int, event: Event) -> None:
         self.led.pop((event.node, (event.topic, event.partition)), None)
@@ -52,6 +60,7 @@ class Shrinks:
 
     def _proposed(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
+        self._changes(key, position, event)
         since, began, isr = self.led.get((event.node, key), (-1, -1, ()))
         early = event.time - since < self.lag_ns * 3 // 4
         if event.cause != "shrink" or event.node in self.odd or not early or set(isr) <= set(event.isr):
@@ -63,4 +72,18 @@ class Shrinks:
             topic=event.topic,
             partition=event.partition,
             events=(began, position),
+        )
+
+    def _changes(self, key: Key, position: int, event: Event) -> None:
+        known, since = self.believed.get((event.node, key), ((), -1))
+        before, after = set(known), set(event.isr)
+        if since < 0 or (after < before if event.cause == "shrink" else before < after):
+            return
+        self.findings.add(
+            "idle_isr_change",
+            expected=f"a leader that goes by ISR {list(known)} to {event.cause} it",
+            seen=f"leader {event.node} proposed {list(event.isr)}",
+            topic=event.topic,
+            partition=event.partition,
+            events=(since, position),
         )

@@ -39,6 +39,11 @@ def controlled_shutdown(controller: ControllerState, request: ControlledShutdown
     leads = [key for key in keys if context.states[key].leader == broker]
     yield from _move_leaders(controller, leads)
     follows = [key for key in keys if context.states[key].leader != broker]
+    # a leader may have taken it back since: what is remembered of an ISR is as old as the last notification
+    moved = set(leads)
+    outside = [key for key in follows if key not in moved and broker not in context.states[key].isr]
+    if outside:
+        yield from controller.writer.read_states(context, outside)
     yield from _leave_isrs(controller, follows, broker)
     for key in follows:
         controller.channels.add_stop_replica(broker, key, context.states[key].leader_epoch, delete=False)

@@ -103,6 +103,24 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a leader took a follower out of its ISR sooner than it can have lagged for replica.lag.time.max.ms",
     ),
     Anomaly(
+        name="idle_isr_change",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a leader proposed an ISR that is not smaller than its own as a shrink, or not larger as an expansion",
+    ),
+    Anomaly(
+        name="stopping_member_left_in_isr",
+        rank=13,
+        breaks="STOP-SAFE",
+        definition="a controller answered a broker that stops, and left it in an ISR that has other members and another leader",
+    ),
+    Anomaly(
+        name="slow_delivery",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken for longer than it takes, and a broker had not heard of the last state, or had no role in it",
+    ),
+    Anomaly(
         name="needless_expulsion",
         rank=70,
         breaks="JUSTIFIED",

@@ -57,6 +57,4 @@ def test_what_is_not_asked() -> None:
     for mode in ("before", None, "expired"):
         assert found(*begins, polled, commit(3, "m1", 1, 5, argument=mode)) == set()
     assert found(commit(3, "m1", 1, 5, argument="sync")) == set()
-    assert (
-        found(*begins, polled, commit(3, "m1", 1, 5, argument="sync"), retention=True) == set()
-    )
+    assert found(*begins, polled, commit(3, "m1", 1, 5, argument="sync"), retention=True) == set()

@@ -305,3 +305,21 @@ def test_a_new_controller_is_asked_when_the_old_one_dies(step: int) -> None:
     for number in (0, 1):
         assert lab.state(TopicPartition("t", number)).leader == 3
     assert refused_transitions(lab) == 0
+
+
+def test_a_follower_whose_return_was_not_announced_leaves_the_isr() -> None:
+    """Rule (C11): the leader has taken a follower back, and the controller will hear of that with the next notification. The follower stops before; the
+    controller asks ZooKeeper who is in the ISR, not its memory (found by the check meantime, profile chaos, seed 14)."""
+    lab = cluster({0: (2, 3)}, isr_change_propagation_ms=60_000)
+    lab.produce(2, 11)
+    settle_all(lab)
+    lab.restart(3)
+    settle_all(lab)
+    assert lab.state().isr == (2, 3)
+    assert lab.core(1).controller.state.context.states[T0].isr == (2,)
+    stop(lab, 3)
+    for _ in range(1_000):
+        if lab.state().isr == (2,) or not is_up(lab, 3):
+            break
+        lab.deliver() if lab.mail else lab.advance(10)
+    assert lab.state().isr == (2,) and is_up(lab, 3)

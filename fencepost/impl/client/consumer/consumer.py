@@ -50,6 +50,8 @@ class Consumer:
     row: Operation | None = None
     open_rows: bool = False
     dead: bool = False
+    lives: int = 0
+    """How often it was started anew after a failure."""
     _held: Any = None
     desk: ConsumerDesk = field(init=False)
     fetcher: ConsumerFetcher = field(init=False)
@@ -146,7 +148,7 @@ class Consumer:
 
     def start_over(self) -> None:
         """After a failure: as a process that is started anew, and polls."""
-        self.dead = False
+        self.dead, self.preparing, self.lives = False, False, self.lives + 1
         self.fetcher.assign(())
         self.coordinator.start_over()
         self.poll()
@@ -302,12 +304,14 @@ class Consumer:
         positions = dict(self.fetcher.positions)
         member = self.coordinator.generation >= 0
         if self.options.commit == "auto" and positions and member:
-            self.coordinator.commit(positions, "auto", lambda _: self._prepared())
+            life = self.lives
+            self.coordinator.commit(positions, "auto", lambda _: self._prepared(life))
         else:
-            self._prepared()
+            self._prepared(self.lives)
 
-    def _prepared(self) -> None:
-        if self.dead:
+    def _prepared(self, life: int) -> None:
+        """life: in which the commit was sent; its answer is nobody's any more in the next one."""
+        if self.dead or life != self.lives:
             return
         owned = self.fetcher.assigned
         self.fetcher.assign(())

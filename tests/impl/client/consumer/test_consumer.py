@@ -205,3 +205,22 @@ def test_a_leader_of_the_past_is_not_asked() -> None:
         3,
         2,
     }
+
+
+def test_an_answer_of_an_earlier_life_neither_holds_nor_hurries_the_next_one() -> None:
+    """Rule (P5): a consumer is fenced while it waits for its commit before JoinGroup, and is started anew. It joins, before that answer comes or after it,
+    and once."""
+    for restart_ms in (200, 3_000):  # the commit has a second and a half
+        lab = ConsumerLab(commit="auto", heartbeat_interval_ms=300)
+        lab.errors[OffsetCommitRequest] = [None]
+        lab.errors[HeartbeatRequest] = [ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.FENCED_INSTANCE_ID]
+        lab.advance(700)
+        assert lab.diary.entries[-1] == ("failed", ErrorCode.FENCED_INSTANCE_ID)
+        lab.advance(restart_ms)
+        lab.asked.clear()
+        lab.diary.entries.clear()
+        lab.use(lambda consumer: consumer.start_over())
+        lab.advance(4_000)
+        kinds = [entry[0] for entry in lab.diary.entries]
+        assert kinds.count("assigned") == 1 and "revoked" not in kinds
+        assert len(lab.requests(JoinGroupRequest)) == 2  # without an id, and with it
