@@ -56,12 +56,11 @@ def command(seeds: range, bug: str, jobs: int, out: Path, master: str, as_json: 
     from fencepost.campaign.bugs import parts_with
     from fencepost.campaign.driver.driver import Campaign
     from fencepost.campaign.workers.results import Job
-    from fencepost.mining.spark.session import check_java, check_pyspark
+    from fencepost.mining.spark.session import check_spark
 
     output, started = Output(as_json), time.monotonic()
     parts_with((bug,))
-    check_pyspark()
-    check_java()
+    check_spark()
     _clear(out)
     results = {}
     for name, bugs in ((HEALTHY, ()), (PLANTED, (bug,))):

@@ -99,7 +99,8 @@ def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
         **{found: f"the trace contradicts itself: {why}" for found, why in contradictions(tables.operations).items()},
         **dict.fromkeys(split.repeated, "its trace id stands in an earlier row group too, which is judged"),
     }  # fmt: skip
-    tables, told = _known_events(tables, split)
+    events, told = known_event_rows(tables.events, split.source, split.place)
+    tables = evolve(tables, events=events)
     if not reasons:
         return tables, told
     strange = pa.array(reasons, pa.int64())
@@ -117,28 +118,28 @@ def _sound(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
 _EVENT_NAMES = pa.array([name.value for name in Name])
 
 
-def _known_events(tables: Tables, split: Split) -> tuple[Tables, list[Unreadable]]:
-    """The tables without events of names that this version does not know, and what is said of these."""
-    column: Any = tables.events.column("name")
+def known_event_rows(events: pa.Table, source: str, place: str) -> tuple[pa.Table, list[Unreadable]]:
+    """The rows of events without those of names that this version does not know, and what is said of these."""
+    column: Any = events.column("name")
     if pa.types.is_dictionary(column.type):  # few distinct names, many rows
         distinct = {name for chunk in column.chunks for name in chunk.dictionary.to_pylist()}
     else:
         distinct = set(column.unique().to_pylist())
     if distinct <= set(_EVENT_NAMES.to_pylist()):
-        return tables, []
+        return events, []
     known = pc.is_in(column.cast(pa.string()), value_set=_EVENT_NAMES)
-    strange: Any = tables.events.filter(pc.invert(known)).select(["trace_id", "name"])
+    strange: Any = events.filter(pc.invert(known)).select(["trace_id", "name"])
     pairs = zip(*(strange.column(name).to_pylist() for name in ("trace_id", "name")), strict=True)
     told = [
         Unreadable(
-            source=split.source,
-            place=split.place,
-            reason=left_out_in_words(name, count, f"{split.place}, trace {trace_id}"),
+            source=source,
+            place=place,
+            reason=left_out_in_words(name, count, f"{place}, trace {trace_id}"),
             trace_id=trace_id,
         )
         for (trace_id, name), count in Counter(pairs).items()
     ]
-    return evolve(tables, events=tables.events.filter(known)), told
+    return events.filter(known), told
 
 
 def headers_of(traces: pa.Table, profile: str | None, where: str) -> list[Trace]:

@@ -39,6 +39,7 @@ from fencepost.mining.results.rows import (
 )
 from fencepost.mining.results.summary import Summary, summary_of
 from fencepost.mining.spark.engine import MOST_TASKS, Engine, TaskProgress
+from fencepost.mining.spark.session import check_spark
 
 TASK_BYTES = 32 * 1024 * 1024
 """Compressed bytes of one task, some seconds of work: Spark takes ten milliseconds to begin one."""
@@ -204,6 +205,8 @@ def mine(
     """
     checks_by_name(checks)
     check_profile(profile)
+    if spark is None:
+        check_spark()
     if model is not None:
         model.model()  # a name that means nothing is told before anything is read
     stores, files = told_apart(inputs, format)

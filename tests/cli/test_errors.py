@@ -163,12 +163,12 @@ def test_java_is_missing_or_too_old(fencepost, planted, tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("command", [["mine"], ["demo"]])
 def test_an_extra_is_missing(fencepost, planted, tmp_path, monkeypatch, command) -> None:
-    """Without pyspark the sentence says which extra to install."""
+    """Without pyspark the sentence says which libraries to install."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
     arguments = [*command, *([planted] if command == ["mine"] else []), "--out", tmp_path / "out"]
     told = fencepost(*arguments)
     assert told.code == 2
-    assert "pip install 'fencepost[spark]'" in told.sentence
+    assert "pip install 'pyspark>=4.0' 'pandas>=2.2,<3'" in told.sentence
 
 
 def test_a_folder_that_cannot_be_written(fencepost, tmp_path) -> None:

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow.parquet as pq
 import pytest
 from attrs import evolve, frozen
 
@@ -27,7 +28,7 @@ from fencepost.checkers.verdict import Finding, by_rank, combine
 from fencepost.cli import demo, run
 from fencepost.console.output import Output
 from fencepost.history import History, NotLinearizableError, assert_linearizable
-from fencepost.mining.results.rows import Counts
+from fencepost.mining.results.rows import Counts, ResultWriter
 from fencepost.report import commands
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan_json import plan_from_json
@@ -221,7 +222,7 @@ def findings_of(trace: Trace, checks: tuple[str, ...] = DEFAULT_CHECKS) -> list[
     return by_rank(combine(judge(trace, checks)).findings)
 
 
-def test_commands_of_stored_runs(fencepost, stored: Path, trace: Trace) -> None:
+def test_commands_of_stored_runs(fencepost, stored: Path, trace: Trace, tmp_path: Path) -> None:
     """Rule: `check` and mining explain a stored run by the finding that their command explains, for every
     anomaly and every list of judges."""
     headline = findings_of(trace)[0].anomaly
@@ -235,6 +236,16 @@ def test_commands_of_stored_runs(fencepost, stored: Path, trace: Trace) -> None:
     assert {one.anomaly for one in findings_of(trace)} == set(counts.samples)
     for anomaly, sample in counts.samples.items():
         assert named(fencepost, sample.replay) == anomaly
+    with ResultWriter(tmp_path, "part") as writer:
+        writer.add(str(stored), trace, judge(trace, DEFAULT_CHECKS))
+    rows = pq.read_table(tmp_path / writer.file_of("findings")).to_pylist()
+    first = {row["anomaly"]: row["replay"] for row in rows}
+    assert set(first) == set(counts.samples)
+    for anomaly, command in first.items():
+        assert named(fencepost, command) == anomaly
+        plain = commands.replay_stored(stored, trace.trace_id)
+        assert named(fencepost, commands.explaining(plain, anomaly)) == anomaly
+    assert commands.explaining("", headline) == ""
     shown = fencepost("check", stored, "--explain", "1").out
     replay = re.search(r"replay: +(fencepost replay .*)", shown)[1]
     assert re.search(r"(\w+) in trace \d+, found by", shown)[1] == named(fencepost, replay)

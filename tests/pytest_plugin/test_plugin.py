@@ -4,6 +4,7 @@ Each suite runs in a process of its own, as a user's does: in this one, modules 
 """
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ import pytest
 from fencepost.campaign.run.run import run
 from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
+from fencepost.systems.processes import ProcessCluster
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.plan_json import plan_from_json
 
@@ -374,3 +376,32 @@ def test_a_history_without_overlap_warns(suite):
     text = result.stdout.str()
     assert "VacuousHistoryWarning: none of the 1 operations overlapped another one" in text
     assert "assumption_broken: 0 pairs of operations overlapped, where at least 1 were asked for" in text
+
+
+@pytest.mark.java
+def test_a_real_cluster_is_kept_where_the_test_itself_fails(suite, pytester) -> None:
+    """Rule: a test on a cluster of processes that fails by its own assertion keeps trace, timeline and the cluster's folder, says
+    where, and leaves no process."""
+    if shutil.which("java") is None:
+        pytest.skip("no Java runtime")
+    pytest.importorskip("kazoo")
+    pytest.importorskip("pyspark")
+    kept = pytester.path / "kept"
+    result = suite(
+        """
+        import pytest
+        @pytest.mark.fencepost_cluster(real=True, brokers=1)
+        def test_fails(fencepost_cluster):
+            assert fencepost_cluster.append().outcome == "ok"
+            assert 1 == 2
+        """,
+        f"--fencepost-dir={kept}",
+    )
+    result.assert_outcomes(failed=1)
+    assert "assert 1 == 2" in result.stdout.str() and "kept by fencepost_cluster" in result.stdout.str()
+    (folder,) = kept.iterdir()
+    assert "test_fails" in folder.name
+    (trace,) = read_traces(folder / "run" / "trace.jsonl")
+    assert next(operation.function for operation in trace.operations) == "append"
+    assert "append" in (folder / "run" / "timeline.txt").read_text()
+    assert (folder / "cluster").is_dir() and not ProcessCluster.load(folder / "cluster").alive()

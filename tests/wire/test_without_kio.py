@@ -7,7 +7,7 @@ import sys
 import pytest
 
 BLOCKED = "import sys; sys.modules['kio'] = None; "
-HINT = "install it with: pip install 'fencepost[kafka]'"
+HINT = "install it with: pip install 'kio>=0.6'"
 
 
 def without_kio(code):

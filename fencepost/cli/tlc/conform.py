@@ -94,10 +94,10 @@ def conform_command(
     """
     output = Output(as_json)
     options = RunOptions(jar=jar, limits=RunLimits(seconds=timeout, memory_mb=memory))
+    tell_toolbox(output, options)
     read = _read(inputs, trace_id, partition, output)
     if not read.cases:
         return _tell_nothing(read, output)
-    tell_toolbox(output, options)
     with output.progress("replaying", 1) as bar:
         found = validate(
             [case.run for case in read.cases], options, lambda progress: bar.to(0, progress_words(progress))

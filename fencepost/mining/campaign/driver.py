@@ -27,7 +27,7 @@ from fencepost.campaign.workers.pool import Pool
 from fencepost.campaign.workers.results import CampaignResult, Orders, RunResult, Tally, Task
 from fencepost.mining.campaign.tasks import Chunk, ChunkOrders, run_chunk, take_over, verdicts_of
 from fencepost.mining.spark.jobs import run_tasks
-from fencepost.mining.spark.session import session
+from fencepost.mining.spark.session import check_spark, session
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.sealing import seal
 from fencepost.traces.store import TraceStore
@@ -218,6 +218,8 @@ def drive_on_spark(
     """
     started = time.monotonic()
     _check_fit(campaign)
+    if spark is None:
+        check_spark()
     assert campaign.out is not None
     if campaign.seeds:
         plan_of(campaign.job, campaign.seeds[0])  # a plan that cannot be read fails here, in one sentence

@@ -20,7 +20,7 @@ from fencepost.checkers.operation_columns import Array, columns_of_table
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.giant.rows import CODED, Spread, own_batches
 from fencepost.mining.inputs.ungrouped_parts import Giant, batches_of
-from fencepost.mining.judge import judge_tables
+from fencepost.mining.judge import judge_tables, known_event_rows
 from fencepost.traces.operations import Function, Outcome
 from fencepost.traces.schema import SCHEMAS, Table
 from fencepost.traces.tables import Tables
@@ -133,10 +133,10 @@ class Whole:
         """The verdicts of these checks. Raises TraceError."""
         names = [check.name for check in asked]
         events = any(check.reads_events for check in asked)
+        told = rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table()
+        known, _ = known_event_rows(told, self.giant.source, self.giant.place)
         tables = Tables(
-            traces=rows_of(self.giant, "traces"),
-            operations=self._operations(names),
-            events=rows_of(self.giant, "events") if events else SCHEMAS["events"].empty_table(),
+            traces=rows_of(self.giant, "traces"), operations=self._operations(names), events=known
         )
         return judge_tables(tables, asked, self.profile, where=self.giant.place)[0].verdicts
 

@@ -21,7 +21,7 @@ from fencepost.mining.giant.fold import judge_ranges
 from fencepost.mining.giant.rows import LogKey, Spread, own_batches
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.inputs.ungrouped_parts import Giant
-from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of
+from fencepost.mining.judge import FAULT_COLUMNS, Judged, Settings, faults_of, headers_of, known_event_rows
 from fencepost.mining.results.checkpoint import TaskResult, keep
 from fencepost.mining.results.rows import Counts, ResultWriter, quarantine_row
 from fencepost.report.explain import explain
@@ -144,6 +144,10 @@ def told(giant: Giant, judged: Judged | Unreadable, settings: Settings, key: str
             counts.operations = judged.operations
             counts.add_verdicts(giant.source, judged.trace, judged.operations, judged.verdicts, judged.faults)
             writer.add(giant.source, judged.trace, judged.verdicts)
+            events = rows_of(giant, "events", ["trace_id", "name"])
+            _, strange = known_event_rows(events, giant.source, giant.place)
+            counts.quarantined += strange
+            writer.rows["quarantine"].extend(map(quarantine_row, strange))
             for name, sample in counts.samples.items():
                 certificate = _certificate(giant, judged.trace, sample.finding.operations)
                 counts.samples[name] = evolve(sample, proof=explain(sample.finding, certificate).proof)

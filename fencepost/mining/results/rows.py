@@ -76,6 +76,11 @@ def replay_command(source: str, trace: Trace, *, anomaly: str = "") -> str:
     return replay_stored(source, trace.trace_id, anomaly=anomaly) if stored else ""
 
 
+def headline_of(verdicts: Iterable[Verdict]) -> str | None:
+    """The anomaly that names a run."""
+    return first_by_rank({one.anomaly for verdict in verdicts for one in verdict.findings})
+
+
 class _Cluster(msgspec.Struct):
     bugs: tuple[str, ...] = ()
 
@@ -132,7 +137,7 @@ class Counts:
     ) -> None:
         """Count one trace. faults: the kinds that struck it."""
         verdicts, found = tuple(verdicts), set[str]()
-        headline = first_by_rank({one.anomaly for verdict in verdicts for one in verdict.findings})
+        headline = headline_of(verdicts)
         for verdict in verdicts:
             self.decisions[verdict.check, verdict.decision.value] += 1
             for finding in verdict.findings:
@@ -175,8 +180,10 @@ class Counts:
         self.quarantined.extend(other.quarantined)
 
 
-def finding_row(source: str, trace: Trace, finding: Finding) -> tuple[Any, ...]:
-    """One row of `findings`."""
+def finding_row(source: str, trace: Trace, finding: Finding, headline: str | None = None) -> tuple[Any, ...]:
+    """One row of `findings`. headline: the anomaly by which `replay` names the run; the command of another names
+    that one."""
+    other = "" if finding.anomaly == headline else finding.anomaly
     return (
         *(source, trace.trace_id, trace.seed, trace.digest, finding.check, finding.anomaly),
         *(finding.topic, finding.partition, finding.offset, finding.expected, finding.seen),
@@ -184,7 +191,7 @@ def finding_row(source: str, trace: Trace, finding: Finding) -> tuple[Any, ...]:
             list(finding.operations),
             list(finding.events),
             finding.uncertainty_ns,
-            replay_command(source, trace),
+            replay_command(source, trace, anomaly=other),
         ),
     )
 
@@ -235,10 +242,12 @@ class ResultWriter:
 
     def add(self, source: str, trace: Trace, verdicts: Iterable[Verdict]) -> None:
         """The rows of one trace's verdicts, and of their findings."""
+        verdicts = tuple(verdicts)
+        headline = headline_of(verdicts)
         for verdict in verdicts:
             self.rows["verdicts"].append(verdict_row(source, trace, verdict))
             for finding in verdict.findings:
-                self.rows["findings"].append(finding_row(source, trace, finding))
+                self.rows["findings"].append(finding_row(source, trace, finding, headline))
 
     def flush(self) -> None:
         """Write the rows so far as one row group of each result."""

@@ -23,6 +23,7 @@ from attrs import frozen
 
 import fencepost
 from fencepost.checkers.compiled import MARK, Kernel
+from fencepost.mining.spark.session import check_pyspark
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 ARCHIVE, ENTRY = "environment.tar.gz", "entry.py"
@@ -90,7 +91,7 @@ def _libraries() -> dict[str, Distribution]:
             expected="Fencepost to be installed",
             seen="its source only",
             where="packaging for a cluster",
-            hint="install it with: pip install 'fencepost[spark]'",
+            hint="install it with pip: pip install PATH-OF-THE-CHECKOUT",
         ) from None
     found: dict[str, Distribution] = {}
     while waiting:
@@ -158,8 +159,10 @@ def _owned_by_nobody(about: tarfile.TarInfo) -> tarfile.TarInfo:
 def package(out: Path, *, libraries: bool = True) -> Packaged:
     """Write the archive and the entry point to `out`. libraries: also what Fencepost needs; without, the executors' Python has to have it.
 
-    Raises EnvironmentError_ where Fencepost is not installed or the disk refuses, FencepostError for a folder that is a file.
+    Raises MissingExtraError without pyspark and pandas, EnvironmentError_
+    where Fencepost is not installed or the disk refuses, FencepostError for a folder that is a file.
     """
+    check_pyspark("packaging for a cluster")
     if out.exists() and not out.is_dir():
         raise FencepostError(expected="a folder for the archive", seen="a file", where=str(out))
     chosen = _libraries() if libraries else {}

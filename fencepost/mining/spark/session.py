@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,17 @@ _ON_THIS_MACHINE = re.compile(r"local(-cluster)?(\[|$)|spark://(localhost|127\.0
 _HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 
 
-def check_pyspark() -> None:
-    """Raises MissingExtraError where pyspark is not installed."""
-    try:
-        import pyspark  # noqa: F401
-    except ImportError:
-        raise MissingExtraError(package="pyspark", extra="spark", needed_for="judging on Spark") from None
+def check_pyspark(needed_for: str = "judging on Spark") -> None:
+    """Raises MissingExtraError where pyspark, or pandas, which its Arrow paths need, is not installed."""
+    for package in ("pyspark", "pandas"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package=package, extra="spark", needed_for=needed_for)
+
+
+def check_spark() -> None:
+    """Before anything is written: raises MissingExtraError and EnvironmentError_ for what a session will need."""
+    check_pyspark()
+    check_java()
 
 
 def _java() -> str | None:
@@ -148,8 +154,7 @@ def session(master: str | None = None, *, settings: Mapping[str, str] | None = N
 
     Raises MissingExtraError without pyspark, EnvironmentError_ without a usable Java or where Spark does not start.
     """
-    check_pyspark()
-    check_java()
+    check_spark()
     from fencepost.mining.inputs.source import register
 
     if master is None and not submitted():

@@ -19,6 +19,7 @@ from fencepost.checkers.verdict import Decision, Finding
 from fencepost.mining.results.rows import finding_row
 from fencepost.mining.watch.read import Chunk, LogKey, logs_of, shard_of
 from fencepost.mining.watch_rows import unpacked
+from fencepost.report.commands import explaining
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Function, Operation
 from fencepost.traces.rows import Rows, trace_of
@@ -33,6 +34,10 @@ _OURS = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 Kind = Literal["finding", "log", "quarantine", "status"]
 ShardOutput = tuple[Kind, tuple[Any, ...]]
 """What a group answers: a kind, and the row of its table."""
+
+_OF_STREAMS = frozenset({"stale_read"})
+"""Names that whoever has the whole trace may give otherwise (a record that nobody reads later is a lost_write): no command
+asks for them, and the run is shown by what names it."""
 
 
 @frozen(kw_only=True)
@@ -265,7 +270,9 @@ class Shard:
     def _tell(self, state: LogUnderWay, finding: Finding) -> Iterator[ShardOutput]:
         if finding.anomaly not in state.told:
             state.told.append(finding.anomaly)
-            yield "finding", (*finding_row(self.source, self.trace, finding)[:-1], self.replay)
+            named = "" if finding.anomaly in _OF_STREAMS else finding.anomaly
+            replay = explaining(self.replay, named)
+            yield "finding", (*finding_row(self.source, self.trace, finding)[:-1], replay)
 
     def _end(self) -> Iterator[ShardOutput]:
         """The trace has ended: the last findings, and what was decided of each log."""

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from fencepost.checkers.judges import check_profile
 from fencepost.checkers.log.group import CHECK
-from fencepost.mining.spark.session import check_java, check_pyspark, session
+from fencepost.mining.spark.session import check_spark, session
 from fencepost.mining.watch.counts import MicroBatch, Watched, batch_of
 from fencepost.mining.watch.memory import memory_of, remember
 from fencepost.mining.watch.out import Row, Table, WatchOut
@@ -252,8 +252,7 @@ def watch(
         "horizon": limits.horizon, "lateness_ns": limits.lateness_ns, "profile": limits.profile,
     }  # fmt: skip
     if spark is None:  # before anything is written
-        check_pyspark()
-        check_java()
+        check_spark()
     results = WatchOut(path=out)
     with results.held(asked):
         if spark is not None:

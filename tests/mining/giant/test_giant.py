@@ -290,3 +290,21 @@ def test_a_trace_with_rows_that_cannot_be_read_is_not_judged(tmp_path: Path, mak
         else {}
     )
     assert judged == {trace.trace_id: "ok" for trace in some if trace.trace_id not in cut}
+
+
+@pytest.mark.parametrize("giant", [3, 1000])
+def test_events_of_unknown_names_are_left_out_of_giants_too(tmp_path: Path, mixed, giant: int) -> None:
+    """Rule: an event of a name that this version does not know costs that event, named once, whatever the size of its history."""
+    some = [trace for trace in mixed if trace.events][:4]
+    write_loose(tmp_path / "in", some, Random(3), parts=1, rows=7)
+    (path,) = (tmp_path / "in" / "events").glob("*.parquet")
+    table = pq.read_table(path)
+    names = table["name"].to_pylist()
+    of = table["trace_id"].to_pylist()[0]
+    names[0] = "teleported"
+    index = table.schema.get_field_index("name")
+    pq.write_table(table.set_column(index, table.schema.field(index), [names]), path)
+    _, results = judge_loose(tmp_path / "in", tmp_path / "out", giant=giant)
+    (left,) = [one for result in results for one in result.counts.quarantined]
+    assert (left.trace_id, "teleported" in left.reason) == (of, True)
+    assert {trace_id for trace_id, _ in verdicts_in(tmp_path / "out")} == {trace.trace_id for trace in some}

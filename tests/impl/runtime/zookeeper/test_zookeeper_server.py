@@ -55,7 +55,7 @@ def test_an_interrupted_start_leaves_no_process(tmp_path, monkeypatch):
 def test_what_is_missing_is_said_in_one_sentence(monkeypatch):
     """Rule: no Java and no PySpark are the environment's mistakes, each with what to do about it."""
     monkeypatch.setattr(zookeeper_server, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'fencepost\[zookeeper\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'kazoo>=2.10' 'pyspark>=4.0'"):
         zookeeper_server.jars()
     monkeypatch.setenv("PATH", "")
     with pytest.raises(EnvironmentError_, match="no program named java"):

