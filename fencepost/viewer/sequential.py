@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from fencepost.checkers.linearizability.engine import SearchAnswer, ready, search
+from fencepost.checkers.linearizability.engine import SearchAnswer, search
 from fencepost.checkers.linearizability.explain import PREFIX_EFFORT, prefix_order
 from fencepost.checkers.linearizability.history import Arrays, Asked, arrays_of, split
 from fencepost.checkers.linearizability.limits import Guard, LimitReached, SearchLimits
@@ -56,7 +56,6 @@ def sequential_of(trace: Trace, model: Model, findings: Sequence[Finding] = ()) 
     Returns: what page/sequential.js reads; None where nothing can be drawn.
     Raises: FencepostError for operations that the model cannot read.
     """
-    ready()
     guard = Guard(SearchLimits(timeout_s=SECONDS), at_once=False)
     convicted = {op_id for finding in findings for op_id in finding.operations}
     parts = [(name, part) for name, part in split(model, trace).items() if part and len(part) <= LARGEST_PART]
