@@ -5,9 +5,25 @@ The only importer of kio, whose classes are Kafka's messages, one class for each
 broker core runs.
 """
 
+import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 from fencepost.traces.errors import MissingExtraError
 
 if find_spec("kio") is None:
     raise MissingExtraError(package="kio", extra="kafka", needed_for="Kafka's protocol")
+
+
+def _import_without_hypothesis() -> None:
+    """kio imports hypothesis where it is installed, to describe its types to it: a third of a second of CPU that no broker needs."""
+    if "hypothesis" in sys.modules:
+        return
+    sys.modules["hypothesis"] = None  # type: ignore[assignment]
+    try:
+        import_module("kio.static.primitive")
+    finally:
+        del sys.modules["hypothesis"]
+
+
+_import_without_hypothesis()

@@ -6,6 +6,7 @@ the client and the count of its sessions.
 """
 
 import socket
+import time
 from itertools import count
 
 import pytest
@@ -46,6 +47,8 @@ from fencepost.sim.zookeeper_tree import Tree
 
 CLIENTS = (1, 2)
 LONGEST_VIRTUAL_WAIT = 300 * SECOND
+MOST_LOST = 20
+"""Tries of one story, each of which lost a connection by accident."""
 WAITS = range(LONGEST_VIRTUAL_WAIT // MILLISECOND)
 
 
@@ -108,33 +111,50 @@ class Simulated:
         self._wait_for(client, ZooKeeperConnected)
 
 
+class LineLostError(Exception):
+    """A connection was lost that no step cut: a crowded machine let a ping come too late. What was seen says nothing."""
+
+
 class Real:
-    """Two sessions with a real server; examples share them, each below a path of its own."""
+    """Two sessions with a real server; examples share them, each below a path of its own.
+
+    cut: clients of which a lost connection is no surprise; away: those whose line is cut now.
+    """
 
     def __init__(self, clients):
-        self.clients = clients
+        self.clients, self.cut, self.away = clients, set(), set()
         for client in clients.values():
             client.ask(Exists("/"))
             client.heard.clear()
         self.sessions = {number: [client.session.session_id] for number, client in clients.items()}
 
     def ask(self, client, request):
-        return self.clients[client].ask(request)
+        reply = self.clients[client].ask(request)
+        if client not in self.cut and reply == Failed(ZooKeeperError.CONNECTION_LOSS):
+            raise LineLostError
+        return reply
 
     def heard(self, client):
         heard = list(self.clients[client].heard)
         self.clients[client].heard.clear()
+        if client not in self.cut and any(isinstance(input, ZooKeeperDisconnected) for input in heard):
+            raise LineLostError
+        if client not in self.away:  # the surprise is heard of
+            self.cut.discard(client)
         return heard
 
     def expire(self, client):
         from fencepost.impl.runtime.zookeeper.blocking import end_session
 
         it = self.clients[client]
+        self.cut.add(client)
         end_session(it.session, it.address)
         self.sessions[client].append(it.wait_for(ZooKeeperConnected).session_id)
 
     def leave(self, client):
         it = self.clients[client]
+        self.cut.add(client)
+        self.away.add(client)
         kazoo = it.session._client
         kazoo.handler.create_connection = self._refuse
         kazoo._connection._socket.shutdown(socket.SHUT_RDWR)
@@ -145,6 +165,7 @@ class Real:
         raise ConnectionRefusedError("the test has cut the line")
 
     def come_back(self, client):
+        self.away.discard(client)
         del self.clients[client].session._client.handler.create_connection
         self.clients[client].wait_for(ZooKeeperConnected)
 
@@ -288,11 +309,24 @@ def clients(tmp_path_factory):
         yield dict(zip(CLIENTS, (one, two), strict=True))
 
 
+def played(clients, steps):
+    """A story in the real world, and its path; told again where the machine lost a connection that the story did not cut."""
+    for _ in range(MOST_LOST):
+        prefix = next(PREFIXES)
+        try:
+            return prefix, Story(Real(clients), prefix).tell(steps)
+        except LineLostError:
+            for client in clients.values():
+                getattr(client.session._client.handler, "__dict__", {}).pop("create_connection", None)
+                while client.ask(Exists("/")) == Failed(ZooKeeperError.CONNECTION_LOSS):
+                    time.sleep(0.1)  # until it is back
+    raise AssertionError(f"the connection was lost in each of {MOST_LOST} tries")
+
+
 def compare(clients, steps, tree=Tree):
     """Both stories, line by line."""
-    prefix = next(PREFIXES)
+    prefix, real = played(clients, steps)
     simulated = Story(Simulated(tree), prefix).tell(steps)
-    real = Story(Real(clients), prefix).tell(steps)
     for place, (here, there) in enumerate(zip(simulated, real, strict=False)):
         assert here == there, f"line {place}: simulated {here}, real {there}, after {real[:place]}"
     assert len(simulated) == len(real)
@@ -459,3 +493,27 @@ def test_a_planted_difference_is_noticed(clients, tree):
 
     with pytest.raises(AssertionError, match="line"):
         check()
+
+
+class Unlucky:
+    """A client of which one answer is lost now and then, as on a crowded machine."""
+
+    def __init__(self, client):
+        self.client, self.asked, self.lost = client, 0, 0
+
+    def __getattr__(self, name):
+        return getattr(self.client, name)
+
+    def ask(self, request):
+        self.asked += 1
+        if self.asked == 9:
+            self.lost += 1
+            return Failed(ZooKeeperError.CONNECTION_LOSS)
+        return self.client.ask(request)
+
+
+def test_a_connection_that_the_machine_lost_is_no_answer(clients):
+    """Rule: a crowded machine makes this slow, never red: the story is told again; and one that is told differently fails at once."""
+    unlucky = {1: Unlucky(clients[1]), 2: clients[2]}
+    compare(unlucky, STORIES["an ephemeral goes with its session"])
+    assert unlucky[1].lost == 1
