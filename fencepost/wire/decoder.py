@@ -29,6 +29,7 @@ _VARINT_BYTES = 5
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
+
 @frozen
 class AddressPlace:
     """Where the host and the port of a node stand in a frame: [start, port_end), the host with its length first."""
