@@ -5,7 +5,7 @@ the system in one write before the next request leaves (write-ahead): killing th
 of. Power loss may take what was not synced: at most one part.
 
     DIR/key                       32 random bytes, mode 600: the same for all runs, so that equal records compare
-    DIR/ports.json                where each broker's listener was
+    DIR/ports                     JSON: where each broker's listener was
     DIR/run-0001/recording.json   a run of the proxy: one trace (traces/parts.py)
     DIR/run-0001/part-000001.jsonl
     DIR/run-0001/contents-000001.records   with --values full: JSON lines of records as they were
@@ -29,7 +29,7 @@ from fencepost.traces.errors import EnvironmentError_, TraceError
 from fencepost.traces.parts import RECORDING, part_name, parts_of
 from fencepost.traces.trace import Claims
 
-KEY, PORTS = "key", "ports.json"
+KEY, PORTS = "key", "ports"
 LARGEST_BUFFER = 1 << 20
 """Bytes of lines that gather before they are written, whatever else happens."""
 TARGET = PROFILE = "proxy"
