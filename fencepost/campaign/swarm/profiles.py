@@ -57,7 +57,6 @@ PROFILES: dict[str, Profile] = {
         single=20,
         stormy=25,
         restless=20,
-        hasty=30,
     ),
     "storage": Profile(
         says="small segments, retention, compaction with keys, deleted records, clean and unclean restarts, disks that fail",
@@ -189,6 +188,18 @@ PROFILES: dict[str, Profile] = {
         followed=35,
         groups=30,
         unclean=15,
+    ),
+    "haste": Profile(
+        says="operators in haste: the next request follows a step of the last one, on links that lose messages, and whoever it concerns goes meanwhile",
+        faults=(1, 14),
+        partitions=(1, 3),
+        brokers=(3, 4),
+        administered=100,
+        requests=(1, 12),
+        single=20,
+        stormy=25,
+        restless=20,
+        hasty=100,
     ),
     "calm": Profile(says="no faults at all: what the cluster does when nothing breaks", faults=(0, 0)),
 }
