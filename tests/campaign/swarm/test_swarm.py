@@ -179,7 +179,8 @@ def test_an_unknown_profile_is_refused_with_the_known_ones():
     ):
         swarm(0, "nonsense")
     assert set(PROFILES) == {
-        "calm", "chaos", "default", "elections", "fencing", "groups", "producer", "races", "reassignment", "relays", "retries",
+        "calm", "chaos", "default", "elections", "fencing", "groups",
+        "haste", "producer", "races", "reassignment", "relays", "retries",
         "silences", "storage", "truncation",
     }  # fmt: skip
 
