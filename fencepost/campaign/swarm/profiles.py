@@ -182,7 +182,6 @@ PROFILES: dict[str, Profile] = {
         single=10,
         stormy=10,
         restless=10,
-        hasty=20,
         producers=30,
         quick=20,
         followed=35,
