@@ -250,6 +250,7 @@ def test_bad_inputs_are_refused(tmp_path: Path, campaign: Path) -> None:
     with pytest.raises(FencepostError, match="each folder of traces once"):
         work_of([campaign, campaign / ".." / campaign.name])
     with pytest.raises(
-        FencepostError, match="expected checks out of log, kafka, groups, invariants, conformance, meantime, saw 'lgo'"
+        FencepostError,
+        match="expected checks out of log, kafka, groups, invariants, conformance, meantime, saw 'lgo'",
     ):
         judge_here(campaign, tmp_path, checks=("lgo",))
