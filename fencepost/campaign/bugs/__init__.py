@@ -155,7 +155,7 @@ BUGS: dict[str, PlantedBug] = {
         ),
         _bug("KAFKA-1681", "controller_guards", procedures.ForgetsDeletions, DEL_COMPLETE, MOVES),
         _bug("KAFKA-6650", "controller_guards", procedures.NeedsAStateToDelete, DEL_COMPLETE, MOVES),
-        _bug("KAFKA-9946", "controller_guards", procedures.TakesAnyStopForADeletion, DEL_COMPLETE, MOVES),
+        _bug("KAFKA-9946", "controller_guards", procedures.TakesAnyStopForADeletion, DEL_COMPLETE, "haste"),
         _bug("KAFKA-7235", "controller_guards", procedures.ShutsDownWhoLives, INCARNATION, MOVES),
         _bug("KAFKA-6975", "log", appending.StartsWithWholeBatches, LIVE, "storage"),
         *(_bug(*row) for row in groups.ROWS),

@@ -175,11 +175,12 @@ def test_an_unknown_profile_is_refused_with_the_known_ones():
     """Bad input gets one sentence that names what is possible."""
     with pytest.raises(
         FencepostError,
-        match="calm, chaos, default, elections, fencing, groups, producer, races, reassignment, relays, retries, silences, storage, truncation",
+        match="calm, chaos, default, elections, fencing, groups, haste, producer, races, reassignment, relays, retries, silences, storage, truncation",
     ):
         swarm(0, "nonsense")
     assert set(PROFILES) == {
-        "calm", "chaos", "default", "elections", "fencing", "groups", "producer", "races", "reassignment", "relays", "retries",
+        "calm", "chaos", "default", "elections", "fencing", "groups",
+        "haste", "producer", "races", "reassignment", "relays", "retries",
         "silences", "storage", "truncation",
     }  # fmt: skip
 

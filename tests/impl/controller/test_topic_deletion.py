@@ -253,7 +253,7 @@ def test_a_topic_under_reassignment_is_deleted_after_it(target: tuple[int, ...])
     settle_all(lab)
     gone(lab)
     assert len(marks(lab, "reassigned")) == 1
-    # what the end of the reassignment said of leaders is still true (found by the swarm, profile reassignment, seed 40)
+    # what the end of the reassignment said of leaders is still true (found by the swarm, while operators in haste were drawn in the profile reassignment)
     assert -2 not in {event.leader for event in lab.recorded(Name.BECAME_FOLLOWER)}
 
 
