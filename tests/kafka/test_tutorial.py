@@ -28,6 +28,7 @@ def typed(pytester, monkeypatch):
         options = ("-p", "no:cacheprovider", "--fencepost-repeat", "0", "-W", "ignore::DeprecationWarning")
         return pytester.runpytest_subprocess(*loaded, *options, name)
 
+    call.folder = pytester.path
     return call
 
 
