@@ -160,11 +160,16 @@ def compare(log: Mapping[int, Sequence[Entry]], commands: Sequence[Command], *, 
     """Hold a log against what was appended to it. Raises WrongError."""
     for partition in range(PARTITIONS):
         sent = [command for command in commands if command.fields["partition"] == partition]
-        held = log.get(partition, ())
+        held: Sequence[Entry] = log.get(partition, ())
         if len(held) != len(sent):
             raise WrongError(
                 f"expected {len(sent)} records in partition {partition}, saw {len(held)} in the log"
             )
+        if acknowledged:  # where each went was said; the order of sends is judged by torture
+            sent.sort(key=lambda command: int((command.answer or {}).get("offset", -1)))
+        else:
+            sent.sort(key=lambda command: int(command.fields["timestamp_ms"]))
+            held = sorted(held, key=lambda entry: entry.timestamp_ms)
         for command, entry in zip(sent, held, strict=True):
             headers = tuple((name, decoded(value)) for name, value in command.fields["headers"])
             for what, expected, seen in (
