@@ -63,7 +63,12 @@ EXIT_CODES = """\
 findings), 130 interrupted"""
 
 
-ELSEWHERE = {"blame": "fencepost.cli.proxy.blame", "drivers": "fencepost.cli.torture.drivers"}
+ELSEWHERE = {
+    "blame": "fencepost.cli.proxy.blame",
+    "consume": "fencepost.cli.client.consume",
+    "drivers": "fencepost.cli.torture.drivers",
+    "produce": "fencepost.cli.client.produce",
+}
 """Sub-commands that are next to the one that they go with."""
 
 

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from fencepost.cli.client.consumers import Lines, nameable
 from fencepost.cli.client.history import RecordedRun, add_run
-from fencepost.cli.produce import _lines
+from fencepost.cli.client.produce import _lines
 from fencepost.impl.client.reader import ReadRecord
 from fencepost.impl.messages.broker_api import TopicPartition
 from fencepost.traces.errors import TraceError

@@ -8,10 +8,10 @@ import re
 from attrs import frozen
 
 from fencepost.campaign.bugs.storage import appending, loading, reading, removing
+from fencepost.campaign.bugs.storage.protections import STORAGE_BY_BUG
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.names import unknown_name
 from fencepost.traces.protections import Protection
-from fencepost.traces.storage_protections import STORAGE_BY_BUG
 
 
 @frozen(kw_only=True)

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from fencepost.campaign.bugs.storage import LOG_BUGS, log_bug
+from fencepost.campaign.bugs.storage.protections import STORAGE_PROTECTIONS
 from fencepost.campaign.machines.log.life import LogParts
 from fencepost.traces.errors import FencepostError
-from fencepost.traces.storage_protections import STORAGE_PROTECTIONS
 
 FOUND_IN_ROUND = {
     "KAFKA-10471": 6,
