@@ -1,6 +1,6 @@
 """Planted bugs of the log, found by the log machine (campaign/machines): each removes one protection by swapping one part.
 
-Owns the table. The protections stand in traces/storage_protections.py under the same ids. Must not know Hypothesis: the hunt does.
+Owns the table. The protections are in protections.py under the same ids. Must not know Hypothesis: the hunt does.
 """
 
 import re

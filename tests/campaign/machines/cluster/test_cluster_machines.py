@@ -258,4 +258,4 @@ def test_a_hunt_for_nothing(monkeypatch, capsys):
     """Rule: an id that nobody knows is one clear sentence."""
     monkeypatch.setattr(sys, "argv", ["cluster_hunt", "KAFKA-0"])
     assert hunt.main() == 2
-    assert "saw KAFKA-0" in capsys.readouterr().err
+    assert "saw 'KAFKA-0'" in capsys.readouterr().err

@@ -71,7 +71,7 @@ def test_a_planted_bug_is_one_swapped_part(bug):
     """Rule: a subclass in the place of what it replaces; its story, its protection and what it breaks are told."""
     found = LOG_BUGS[bug]
     assert issubclass(found.part, getattr(LogParts(), found.role))
-    assert found.story and found.protection.breaks and found.protection.bug == bug
+    assert found.part.__doc__ and found.protection.breaks and found.protection.bug == bug
 
 
 def test_every_protection_of_the_log_is_a_method_and_has_a_bug():
