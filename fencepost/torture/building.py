@@ -70,7 +70,7 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
         programs=("go",),
         steps=(("go", "mod", "tidy"), ("go", "build", "-o", "{build}/driver", ".")),
         run=("{build}/driver",),
-        hint="install Go 1.24 or newer (https://go.dev/dl)",
+        hint="install Go 1.24 or newer",
     ),
     "cargo": Toolchain(
         programs=("cargo", "cc"),
@@ -80,7 +80,7 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
             ("rm", "-rf", "{build}/target"),
         ),
         run=("{build}/driver",),
-        hint="install Rust (https://rustup.rs) and a C compiler",
+        hint="install Rust and a C compiler",
     ),
     "node": Toolchain(
         programs=("node", "npm"),
@@ -88,7 +88,7 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
             ("npm", "install", "--ignore-scripts", "--omit=optional", "--no-audit", "--no-fund", "--silent"),
         ),
         run=("{node}", "{build}/driver.mjs"),
-        hint="install Node 20 or newer (https://nodejs.org)",
+        hint="install Node 20 or newer",
     ),
     "maven": Toolchain(
         programs=("java", "javac", "mvn"),
@@ -100,7 +100,7 @@ TOOLCHAINS: Mapping[str, Toolchain] = {
             *("{java}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"),
             *("-cp", "{build}/classes:{build}/jars/*", "Driver"),
         ),
-        hint="install a JDK 17 or newer and Maven (https://maven.apache.org)",
+        hint="install a JDK 17 or newer and Maven",
     ),
     "none": Toolchain(programs=(), steps=(), run=("{build}/driver",)),
 }
