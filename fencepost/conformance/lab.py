@@ -97,7 +97,7 @@ class Run:
             self.cluster_id = answer.get("cluster_id")
             return
         raise EnvironmentError_(
-            expected="a Kafka broker that answers", seen="; ".join(reasons), where="--bootstrap"
+            expected="a Kafka broker that answers", seen="; ".join(reasons), where="the bootstrap servers"
         )
 
     def best(self, key: int) -> int:

@@ -113,7 +113,7 @@ def named(version: str) -> str:
     found = [each for each in sorted(recorded()) if each == version or each.startswith(f"{version}.")]
     if not found:
         raise FencepostError(
-            expected=f"one of {', '.join(sorted(recorded()))}", seen=version, where="--against"
+            expected=f"one of {', '.join(sorted(recorded()))}", seen=version, where="the recorded answers"
         )
     return found[-1]
 

@@ -46,7 +46,7 @@ async def run_cases(
     await run.look()
     if not run.brokers:
         raise EnvironmentError_(
-            expected="a broker that names itself in Metadata", seen="no broker", where="--bootstrap"
+            expected="a broker that names itself in Metadata", seen="no broker", where="the bootstrap servers"
         )
     room = asyncio.Semaphore(AT_ONCE)
 

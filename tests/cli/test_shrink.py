@@ -118,7 +118,7 @@ def test_a_record_that_does_not_repeat_is_told(fencepost, tmp_path):
 
 MISTAKES = [
     (["--seed", 0, "--profile", "calm"], "seed 0: expected a run that shows an anomaly, saw a run that all checks found ok"),
-    (["PLAN", "--bug", "KIP-0"], "saw KIP-0"),
+    (["PLAN", "--bug", "KIP-0"], "saw 'KIP-0'"),
     (["PLAN", "--anomaly", "no_progress"], "expected a run that shows no_progress, saw conformance"),
     (["PLAN", "--anomaly", "nonsense"], "saw 'nonsense'"),
     ([], "expected a plan, traces or --seed, saw none"),

@@ -383,7 +383,7 @@ def test_a_cluster_in_a_child_process_has_the_same_handle():
     with pytest.raises(EnvironmentError_, match="that it has ended"):
         kafka.status()
     kafka.close()
-    with pytest.raises(FencepostError, match="saw X"):
+    with pytest.raises(FencepostError, match="saw 'X'"):
         fencepost.kafka.cluster(process=True, bugs=("X",))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from fencepost.console.options import json_option
+from fencepost.console.options import Named, json_option
 from fencepost.console.output import Output
 from fencepost.traces.errors import EnvironmentError_, ExitCode
 
@@ -56,14 +56,14 @@ def _topics(context: click.Context, parameter: click.Parameter, value: tuple[str
 )
 @click.option(
     "--values",
-    type=click.Choice(KEPT),
+    type=Named(KEPT),
     default="hash",
     show_default=True,
     help="What is kept of records. hash: a keyed hash of key, value and headers. full: all of it, in files of their own. size: how long they are.",
 )
 @click.option(
     "--when-full",
-    type=click.Choice(WHEN_FULL),
+    type=Named(WHEN_FULL),
     default="stop-recording",
     show_default=True,
     help="What to do when the record has reached --max-disk, or the disk is full.",

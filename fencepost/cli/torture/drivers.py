@@ -27,7 +27,13 @@ def command() -> None:
 @command.command("list", short_help="What there is, and what can be built here.")
 @json_option
 def list_drivers(as_json: bool) -> ExitCode:
-    """List the drivers: library, newest version, toolchain, and what this machine lacks."""
+    """List the drivers: library, newest version, toolchain, and what this machine lacks.
+
+    \b
+    Examples
+      fencepost drivers list
+      fencepost drivers list --json
+    """
     from fencepost.torture.building import built, missing
     from fencepost.torture.libraries import Wanted, libraries
 
@@ -58,7 +64,15 @@ def list_drivers(as_json: bool) -> ExitCode:
 @click.argument("libraries", nargs=-1, required=True, metavar="NAME[@VERSION]...")
 @json_option
 def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
-    """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in the user's cache folder."""
+    """Build drivers, each in one exact version, in your cache: $FENCEPOST_DRIVERS, or fencepost/drivers in the user's cache folder.
+
+    \b
+    Examples
+      # the newest version that was tried
+      fencepost drivers build franz-go
+      # two versions of one library
+      fencepost drivers build sarama@1.43.2 sarama@1.61.1
+    """
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
 
@@ -76,7 +90,14 @@ def build_drivers(libraries: tuple[str, ...], as_json: bool) -> ExitCode:
 @click.argument("library", metavar="NAME[@VERSION]")
 @json_option
 def check_driver(library: str, as_json: bool) -> ExitCode:
-    """Build a driver and try everything that it says it can do against an embedded cluster; each check reads back and compares."""
+    """Build a driver and try everything that it says it can do against an embedded cluster; each check reads back and compares.
+
+    \b
+    Examples
+      fencepost drivers check aiokafka
+      # a driver of your own
+      fencepost drivers check ./ours
+    """
     import fencepost.kafka
     from fencepost.torture.abilities import ABILITIES, try_all
     from fencepost.torture.building import build

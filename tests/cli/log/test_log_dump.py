@@ -149,13 +149,14 @@ def test_a_foreign_file_is_a_finding(fencepost, tmp_path) -> None:
 
 
 def test_what_cannot_be_opened_is_one_sentence(fencepost, tmp_path) -> None:
-    """Nothing there, or a pipe (which would wait for ever): exit code 2, nothing on standard output."""
+    """Nothing there, or a pipe (which would wait for ever): exit code 2, nothing on standard output but the error as JSON where that is asked for."""
     pipe = tmp_path / "0.log"
     os.mkfifo(pipe)
     for path, says in ((tmp_path / "none", "saw nothing there"), (pipe, "not a plain file")):
         for options in ((), ("--json",)):
             told = fencepost("log", "dump", path, *options)
-            assert told.code == 2 and told.out == "" and says in told.sentence and told.err.count("\n") == 1
+            assert told.code == 2 and says in told.sentence and told.err.count("\n") == 1
+            assert says in told.json["error"] if options else told.out == ""
 
 
 def test_an_unreadable_file_of_many_is_left_out(fencepost, partition) -> None:
