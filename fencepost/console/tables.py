@@ -14,6 +14,8 @@ from rich.text import Text
 
 GAP = 2
 """Blanks between two columns."""
+SHORT = 24
+"""A column of at most this width is not broken to give a longer one more room: "6 of 23" stays on one line."""
 
 
 def table(*columns: str, title: str | None = None) -> Table:
@@ -47,7 +49,9 @@ def fitted(wide: Table, console: Console) -> RenderableType:
         return wide
     if sum(size.minimum for size in sizes) > room:
         return _paragraphs(wide, console.width)
-    widths = [size.minimum for size in sizes]
+    widths = [size.maximum if size.maximum <= SHORT else size.minimum for size in sizes]
+    if sum(widths) > room:
+        widths = [size.minimum for size in sizes]
     for _ in range(room - sum(widths)):  # what is left goes where it is needed most
         lacks = [size.maximum - width for size, width in zip(sizes, widths, strict=True)]
         widths[lacks.index(max(lacks))] += 1

@@ -184,7 +184,7 @@ REFUSED = {
     "too large": ((("min.insync.replicas", A.SET, "17"),), E.INVALID_CONFIG),
     "no value": ((("retention.ms", A.SET, None),), E.INVALID_REQUEST),
     "twice": ((("retention.ms", A.SET, "1"), ("retention.ms", A.DELETE, None)), E.INVALID_REQUEST),
-    "no list": ((("retention.ms", A.APPEND, "1"),), E.INVALID_REQUEST),
+    "no list": ((("retention.ms", A.APPEND, "1"),), E.INVALID_CONFIG),
     "unknown list": ((("retention", A.SUBTRACT, "1"),), E.INVALID_CONFIG),
     "nothing left": ((("cleanup.policy", A.SUBTRACT, "delete"),), E.INVALID_CONFIG),
     "log append time": ((("message.timestamp.type", A.SET, "LogAppendTime"),), E.INVALID_CONFIG),

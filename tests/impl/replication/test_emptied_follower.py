@@ -1,7 +1,7 @@
 """A follower of whose log nothing but an offset is left, in front of a leader whose log ends below it."""
 
 from fencepost.campaign.run.run import run
-from fencepost.checkers.judges import judge
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.events import Name
 from fencepost.traces.plan import (
@@ -49,4 +49,4 @@ def test_it_is_cut_to_where_the_leader_ends() -> None:
         if event.name is Name.TRUNCATED and event.node == 3 and event.offset == 0
     ]
     assert (cut.end_offset, cut.cause) == (1, "leader_epoch")
-    assert [verdict.decision for verdict in judge(trace)] == [Decision.OK] * 5
+    assert [verdict.decision for verdict in judge(trace)] == [Decision.OK] * len(DEFAULT_CHECKS)
