@@ -129,7 +129,7 @@ def lines_go_through(directory: Path, fencepost, monkeypatch):
     told = fencepost("produce", "lines", *where, "--key-separator", ":")
     assert told.code == 2 and "line 1: expected a key, ':' and a value, saw no key" in told.sentence
     told = fencepost("consume", "nosuch", *where)
-    assert told.code == 2 and "saw nosuch" in told.sentence
+    assert told.code == 2 and "saw 'nosuch'" in told.sentence
     told = fencepost("consume", "lines", *where, "--partition", 9)
     assert told.code == 2 and "expected one of the partitions 0 to 2, saw 9" in told.sentence
 
