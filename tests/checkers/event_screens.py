@@ -16,6 +16,7 @@ from fencepost.checkers.events.table import (
     unmapped_traces,
 )
 from fencepost.checkers.verdict import Decision, Verdict
+from fencepost.mining.judge import CODED
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
@@ -55,11 +56,16 @@ CAUSES = (
 )
 
 
-def row_group(traces: Iterable[Trace]) -> tuple[EventTables, list[Trace]]:
-    """The traces as one row group, numbered from 0."""
+def row_group(traces: Iterable[Trace], *, coded: bool = False) -> tuple[EventTables, list[Trace]]:
+    """The traces as one row group, numbered from 0. coded: strings of events are dictionaries, as mining reads them."""
     numbered = [evolve(trace, trace_id=number) for number, trace in enumerate(traces)]
     headers = [evolve(trace, operations=(), events=()) for trace in numbered]
-    return EventTables(tables=tables_of(map(rows_of, numbered)), headers=headers), numbered
+    tables = tables_of(map(rows_of, numbered))
+    for name in CODED["events"] if coded else ():
+        index = tables.events.schema.get_field_index(name)
+        words = tables.events.column(name).dictionary_encode()
+        tables = evolve(tables, events=tables.events.set_column(index, name, words))
+    return EventTables(tables=tables, headers=headers), numbered
 
 
 def answers(check: str, traces: Iterable[Trace]) -> Iterator[tuple[Trace, Verdict, Verdict]]:

@@ -37,12 +37,13 @@ def made(*events: Event, **options: object) -> Trace:
 
 
 def found(*events: Event, **options: object) -> set[str]:
-    """What is found, in both forms alike."""
+    """What is found, in all forms alike."""
     trace = made(*events, **options)
     verdict = judge(trace)
-    tables, _ = row_group([trace])
-    (of_tables,) = judge_meantime(tables).values() or (judge(made()),)
-    assert of_tables.findings == verdict.findings
+    for coded in (False, True):
+        tables, _ = row_group([trace], coded=coded)
+        (of_tables,) = judge_meantime(tables).values() or (judge(made()),)
+        assert of_tables.findings == verdict.findings
     for finding in verdict.findings:
         assert BY_NAME[finding.anomaly].breaks in ("JUSTIFIED", "MEANTIME", "STOP-SAFE")
         assert finding.events

@@ -126,8 +126,8 @@ def judge_conformance(of: EventTables) -> dict[int, Verdict]:
 
 def judge_meantime(of: EventTables) -> dict[int, Verdict]:
     """The verdicts that are not a plain Ok, by trace id. Only events of the names that the check reads are decoded; each keeps its position in its trace."""
-    names = of.tables.events.column("name")
-    wanted = arrow.is_in(names, value_set=pa.array([name.value for name in meantime.NAMES], names.type))
+    words = pa.array([name.value for name in meantime.NAMES], pa.string())
+    wanted = arrow.is_in(of.tables.events.column("name"), value_set=words)  # of a dictionary too
     marked = wanted.combine_chunks().to_numpy(zero_copy_only=False)
     events, none = of.tables.events.filter(wanted), SCHEMAS["operations"].empty_table()
     start = of.columns.start
