@@ -216,7 +216,8 @@ def test_at_the_disk_bound_recording_or_traffic_stops(lab, tmp_path, when_full):
         assert proxy.record.stopped
     assert (done == 2_000) is (when_full is WhenFull.STOP_RECORDING)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 70_000
-    assert len(proxy.trace().operations) > 5
+    rows = proxy.trace().operations  # how many fit depends on how much is written at once
+    assert rows and all(len(row.records) == 10 for row in rows)
     assert not list(tmp_path.rglob(".part*"))
 
 
@@ -297,7 +298,9 @@ def test_killed_at_any_moment_the_trace_up_to_then_is_readable(lab, tmp_path, nu
     assert process.stdout is not None
     port = json.loads(process.stdout.readline())["listen"]
     producer, told = (
-        ck.Producer({"bootstrap.servers": port, "log_level": 0, "message.timeout.ms": 3_000, "linger.ms": 1}),
+        ck.Producer(
+            {"bootstrap.servers": port, "log_level": 0, "message.timeout.ms": 60_000, "linger.ms": 1}
+        ),
         [],
     )
     for n in range(60 + 150 * number):
@@ -306,6 +309,9 @@ def test_killed_at_any_moment_the_trace_up_to_then_is_readable(lab, tmp_path, nu
         )
         producer.poll(0.001)
         if n == 20 + 130 * number:
+            end = time.monotonic() + 60
+            while not told and time.monotonic() < end:  # a client has heard of something by now
+                producer.poll(0.05)
             os.kill(process.pid, signal.SIGKILL)
     process.wait()
     producer.purge()

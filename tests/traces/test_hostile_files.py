@@ -109,6 +109,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from fencepost.cli import main
+import numba, pandas
 import fencepost.cli.check.work, fencepost.mining.inputs, fencepost.checkers.judges
 # all of this is loaded before the limit counts
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()

@@ -78,7 +78,7 @@ def test_a_mistake_is_one_sentence(lab, tell):
     """A topic that is not there, servers that do not answer, an address that is none, options without their
     master."""
     for arguments, sentence in (
-        (("nosuch", "--bootstrap", lab.bootstrap), "expected one of the topics lines, more, saw nosuch"),
+        (("nosuch", "--bootstrap", lab.bootstrap), "expected one of the topics lines, more, saw 'nosuch'"),
         (("t", "--bootstrap", "127.0.0.1:1"), "expected a Kafka broker that answers"),
         (("t", "--bootstrap", "here"), "expected HOST:PORT, saw 'here'"),
         (("t", "--user", "me"), "--bootstrap, which is not given"),
