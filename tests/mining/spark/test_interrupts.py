@@ -136,7 +136,7 @@ def test_a_mining_that_is_interrupted_leaves_no_process(moment: str, make, tmp_p
 def _group(number: int) -> list[str]:
     """Command lines of the processes of this group."""
     listed = subprocess.run(
-        ["ps", "-eo", "pgid,stat,args"], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-eo", "pgid,stat,args"], capture_output=True, text=True, check=True
     ).stdout
     rows = (line.split(None, 2) for line in listed.splitlines())
     return [row[2] for row in rows if row[0] == str(number) and not row[1].startswith("Z")]
