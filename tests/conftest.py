@@ -1,5 +1,6 @@
 """Ends every run with what each test folder took, also when xdist spreads the tests over processes."""
 
+import os
 import signal
 from collections import defaultdict
 from typing import Any
@@ -10,6 +11,10 @@ from attrs import define
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # begun in the background of a shell: programs under test would inherit that, and could not be interrupted by the tests that do so
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# xdist says how wide its terminal is; programs under test have none, and would fold their tables
+os.environ.pop("COLUMNS", None)
 
 
 @define(kw_only=True)

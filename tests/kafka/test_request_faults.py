@@ -2,6 +2,7 @@
 people's."""
 
 import json
+import time
 
 import pytest
 
@@ -108,6 +109,14 @@ def test_a_delayed_answer_and_a_throttled_client(kafka, raw):
     assert sorted(ends[fault] - begins[fault] for fault in ends) == [40_000_000, 60_000_000]
 
 
+def until(holds) -> None:
+    """Wait until something holds; fail after a minute."""
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 def test_a_leader_moves_and_comes_back(kafka, raw):
     """Rule: while it lasts the leader says that it is none, and Metadata names another broker, in an earlier
     epoch; then all is as before."""
@@ -116,9 +125,7 @@ def test_a_leader_moves_and_comes_back(kafka, raw):
     assert raw.produce(b"a").error == "not_leader_or_follower"
     assert raw.leader() not in (leader, -1)
     assert raw.produce(b"a").error == "not_leader_or_follower"
-    for _ in range(600):
-        if raw.leader() == leader:
-            break
+    until(lambda: raw.leader() == leader)
     assert raw.produce(b"a").error == "none"
 
 
@@ -128,9 +135,7 @@ def test_metadata_forgets_a_topic_once_and_is_stale_once(kafka, raw):
     assert raw.leader() == "unknown_topic_or_partition"
     before = raw.leader()
     moved = kafka.move_leader("t", 0)
-    for _ in range(600):
-        if raw.leader() == moved:
-            break
+    until(lambda: raw.leader() == moved)
     kafka.request_fault("stale answer to Metadata, once")
     assert raw.leader() == before and raw.leader() == moved != before
 
