@@ -62,6 +62,18 @@ def read_log(bootstrap_servers: str, topic: str) -> Log:
     return asyncio.run(_read_topic(addresses, topic))
 
 
+def topics(bootstrap_servers: str) -> frozenset[str]:
+    """The names of all topics, asked in a way that creates none.
+
+    Raises: OSError, ProtocolError if no broker answers.
+    """
+    addresses = tuple(
+        (host, int(port)) for host, _, port in (one.rpartition(":") for one in bootstrap_servers.split(","))
+    )
+    _, metadata = asyncio.run(look_around(addresses, Access()))
+    return frozenset(each.partition.topic for each in metadata.partitions)
+
+
 async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
     found: dict[int, tuple[Entry, ...]] = {}
     why = "nothing"
