@@ -6,7 +6,7 @@ Owns the few fields. Must not know rules.
 import msgspec
 from msgspec import Struct, field
 
-NANOSECONDS = 1_000_000
+MILLISECOND = 1_000_000
 
 
 class Topic(Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class Options(Struct, frozen=True, kw_only=True):
     @property
     def lag_ns(self) -> int:
         """How long a follower may lag before its leader takes it out of the ISR."""
-        return self.cluster.replica_lag_time_max_ms * NANOSECONDS
+        return self.cluster.replica_lag_time_max_ms * MILLISECOND
 
 
 def options_of(plan: str) -> Options | None:

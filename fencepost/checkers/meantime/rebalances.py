@@ -10,7 +10,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
-from fencepost.checkers.meantime.options import NANOSECONDS, Options
+from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
 PREPARING, COMPLETING, EMPTY = "PreparingRebalance", "CompletingRebalance", "Empty"
@@ -49,7 +49,7 @@ class Rebalances:
 
     def __attrs_post_init__(self) -> None:
         self.silent = [
-            (one.at_ms * NANOSECONDS, one.records * PAUSE_MS * NANOSECONDS if one.function == "pause" else 0)
+            (one.at_ms * MILLISECOND, one.records * PAUSE_MS * MILLISECOND if one.function == "pause" else 0)
             for one in self.options.operations
             if one.function in SILENT
         ]
@@ -110,12 +110,12 @@ class Rebalances:
         consumer = self.options.consumer
         silence = (
             consumer.session_timeout_ms + consumer.max_poll_interval_ms
-        ) * NANOSECONDS + TRIPS * self.worst_ns
+        ) * MILLISECOND + TRIPS * self.worst_ns
         if not self._well_since(event.time - silence, event.time):
             return
         self.findings.add(
             "needless_expulsion",
-            expected=f"members of group {told.group} to stay: for {silence // NANOSECONDS} ms nothing was broken and no consumer stopped",
+            expected=f"members of group {told.group} to stay: for {silence // MILLISECOND} ms nothing was broken and no consumer stopped",
             seen=told.why,
             topic=event.topic,
             partition=event.partition,
@@ -127,14 +127,14 @@ class Rebalances:
         hears_ms = (
             consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms + SLACK_MS
         )
-        bound = hears_ms * NANOSECONDS + TRIPS * self.worst_ns
-        long_ago = (consumer.session_timeout_ms + consumer.max_poll_interval_ms) * NANOSECONDS
+        bound = hears_ms * MILLISECOND + TRIPS * self.worst_ns
+        long_ago = (consumer.session_timeout_ms + consumer.max_poll_interval_ms) * MILLISECOND
         if event.time - since <= bound or not self._well_since(since - long_ago, event.time):
             return
         self.findings.add(
             "slow_rebalance",
-            expected=f"the members of group {told.group} to have joined within {bound // NANOSECONDS} ms, as nothing was broken and no consumer stopped",
-            seen=f"it took {(event.time - since) // NANOSECONDS} ms",
+            expected=f"the members of group {told.group} to have joined within {bound // MILLISECOND} ms, as nothing was broken and no consumer stopped",
+            seen=f"it took {(event.time - since) // MILLISECOND} ms",
             topic=event.topic,
             partition=event.partition,
             events=(began, position),

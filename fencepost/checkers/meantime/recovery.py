@@ -12,7 +12,7 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
-from fencepost.checkers.meantime.options import NANOSECONDS, Options
+from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.checkers.meantime.rebalances import fault_of
 from fencepost.traces.events import Event, Name
 
@@ -55,10 +55,10 @@ def bounds_of(options: Options) -> Bounds | None:
         + trips_ms
     )
     return Bounds(
-        registered=registered_ms * NANOSECONDS,
-        led=led_ms * NANOSECONDS,
-        in_sync=in_sync_ms * NANOSECONDS,
-        told=(led_ms + cluster.isr_change_propagation_ms) * NANOSECONDS,
+        registered=registered_ms * MILLISECOND,
+        led=led_ms * MILLISECOND,
+        in_sync=in_sync_ms * MILLISECOND,
+        told=(led_ms + cluster.isr_change_propagation_ms) * MILLISECOND,
     )
 
 
@@ -207,8 +207,8 @@ class Recovery:
             topic, partition = key or (None, -1)
             self.findings.add(
                 anomaly,
-                expected=f"it within {bound // NANOSECONDS} ms, as nothing was broken and nobody asked for anything",
-                seen=f"{seen}, {(event.time - self.calm[0]) // NANOSECONDS} ms after the last disturbance",
+                expected=f"it within {bound // MILLISECOND} ms, as nothing was broken and nobody asked for anything",
+                seen=f"{seen}, {(event.time - self.calm[0]) // MILLISECOND} ms after the last disturbance",
                 topic=topic,
                 partition=partition,
                 events=(self.calm[1], position),
