@@ -18,6 +18,7 @@ Where only the arrival is known the arrow has no length: both ends stand at the 
 """
 
 from collections import defaultdict
+from collections.abc import Sequence
 from enum import IntEnum
 
 from attrs import define, evolve, field, frozen
@@ -290,81 +291,76 @@ class _Produced:
 
 
 def _of_append(index: int, operation: Operation, moments: Moments, produced: _Produced) -> list[Message]:
-    """The request and the answer of one append, for each broker that took it."""
+    """The requests of one append, one for each broker that took it, and its answer."""
     if not operation.records or not produced.appends:
         return []
-    first = operation.records[0]
-    invoke, answer = moments.invoke[index], moments.answer[index]
-    client = f"c{operation.process}"
+    first, invoke = operation.records[0], moments.invoke[index]
     taken = [
         (step, event)
         for step, event in produced.appends.get((first.topic, first.partition, first.value), [])
         if step > invoke
     ]
-    request = request_in_words(operation)
-    found = [
+    if not taken:
+        return [_lost_request(index, operation, invoke)] if operation.outcome is Outcome.UNKNOWN else []
+    requests = [
         Message(
             kind=MessageKind.PRODUCE,
-            source=client,
+            source=f"c{operation.process}",
             sent=invoke,
             target=f"b{event.node}",
             arrived=step,
             sure=operation.attempts == 1,
             operation=index,
-            words=request,
+            words=request_in_words(operation),
         )
         for step, event in taken
     ]
-    if not taken and operation.outcome is Outcome.UNKNOWN:
-        lost = "no broker of this trace took it"
-        target = f"b{operation.node}" if operation.node >= 0 else ""
-        found.append(
-            Message(
-                kind=MessageKind.PRODUCE,
-                source=client,
-                sent=invoke,
-                target=target,
-                arrived=invoke,
-                fate=Fate.LOST,
-                operation=index,
-                words=f"{request}: {lost}",
-            )
-        )
-    if not taken:
-        return found
-    step, event = taken[-1]
-    if operation.outcome is Outcome.OK and answer >= 0:
+    return requests + _of_answer(index, operation, moments.answer[index], taken, produced)
+
+
+def _lost_request(index: int, operation: Operation, invoke: int) -> Message:
+    """An append of unknown outcome that no broker took."""
+    return Message(
+        kind=MessageKind.PRODUCE,
+        source=f"c{operation.process}",
+        sent=invoke,
+        target=f"b{operation.node}" if operation.node >= 0 else "",
+        arrived=invoke,
+        fate=Fate.LOST,
+        operation=index,
+        words=f"{request_in_words(operation)}: no broker of this trace took it",
+    )
+
+
+def _of_answer(
+    index: int, operation: Operation, answer: int, taken: Sequence[tuple[int, Event]], produced: _Produced
+) -> list[Message]:
+    """The answer to an append that brokers took at these steps: it came, was lost, or nobody knows."""
+    request, client = request_in_words(operation), f"c{operation.process}"
+    if operation.outcome is Outcome.UNKNOWN:
+        step, event = taken[-1]
+        sent, arrived, fate = step, step, Fate.LOST
+        words = f"{request}: the client never heard that it was taken"
+    else:
         before = [pair for pair in taken if pair[0] <= answer]
-        if before:
-            step, event = before[-1]
-            end = (operation.offset or 0) + len(operation.records)
-            sent = produced.answer_left(step, event, end, operation.acks, answer)
-            words = f"{request}: {answer_in_words(operation)}"
-            found.append(
-                Message(
-                    kind=MessageKind.PRODUCE,
-                    source=f"b{event.node}",
-                    sent=sent,
-                    target=client,
-                    arrived=answer,
-                    operation=index,
-                    words=words,
-                )
-            )
-    elif operation.outcome is Outcome.UNKNOWN:
-        found.append(
-            Message(
-                kind=MessageKind.PRODUCE,
-                source=f"b{event.node}",
-                sent=step,
-                target=client,
-                arrived=step,
-                fate=Fate.LOST,
-                operation=index,
-                words=f"{request}: the client never heard that it was taken",
-            )
+        if operation.outcome is not Outcome.OK or not before:
+            return []
+        step, event = before[-1]
+        end = (operation.offset or 0) + len(operation.records)
+        sent = produced.answer_left(step, event, end, operation.acks, answer)
+        arrived, fate, words = answer, Fate.ARRIVED, f"{request}: {answer_in_words(operation)}"
+    return [
+        Message(
+            kind=MessageKind.PRODUCE,
+            source=f"b{event.node}",
+            sent=sent,
+            target=client,
+            arrived=arrived,
+            fate=fate,
+            operation=index,
+            words=words,
         )
-    return found
+    ]
 
 
 def _of_read(index: int, operation: Operation, moments: Moments) -> list[Message]:

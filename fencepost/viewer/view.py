@@ -14,11 +14,10 @@ from attrs import define, field, frozen
 
 from fencepost.checkers.verdict import Finding, Verdict
 from fencepost.report.entries import ROUTINE, TURNING_POINTS
-from fencepost.report.processes import operation_words
-from fencepost.report.words import answer_in_words, event_in_words, printable, request_in_words
+from fencepost.report.words import answer_in_words, event_in_words, printable
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
-from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 from fencepost.viewer.clients import ClientLogs, Groups, Known
 from fencepost.viewer.cluster import Cluster
@@ -26,15 +25,13 @@ from fencepost.viewer.columns import Texts, columns, exact, values_as_run
 from fencepost.viewer.faults import faults_of
 from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
+from fencepost.viewer.operations import OperationRows, asked_in_words
 from fencepost.viewer.replica_logs import Partition, ReplicaLogs
 from fencepost.viewer.tracks import Window
+from fencepost.viewer.windows import windows
 
 MOST_BYTES = 2_000_000
 """Of one view's JSON: a browser reads it in some 20 ms, and a page can be sent by mail."""
-FIRST_SHRINK, SHRINK = 40_000, 0.7
-"""Moments of the largest window that is tried, and by what factor the next one is smaller."""
-SMALLEST_WINDOW = 200
-"""Moments; a window this small is kept whatever its size, so that a page always shows something."""
 MOST_FINDINGS = 20
 MOST_PARTITIONS = 200
 """Partitions of a page, those of the findings first."""
@@ -50,7 +47,6 @@ ZOOKEEPER_FACTS = frozenset(
     }
 )
 """Events that stand on ZooKeeper's lane; their node is the writer."""
-OUTCOMES = (Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN)
 INVOKE, ANSWER = "invoke", "answer"
 
 
@@ -89,24 +85,7 @@ def view_of(shown: Shown, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
     return view
 
 
-def windows(count: int, targets: Sequence[int]) -> Iterator[Window]:
-    """Windows to try, each smaller than the one before. They hold the targets as long as these fit, with
-    twice as much before them as after, because causes come first; then the last target.
-
-    Parameters: count: of moments. targets: steps, ascending.
-    """
-    yield Window(0, count)
-    size = min(count, FIRST_SHRINK)
-    while size > SMALLEST_WINDOW:
-        size = max(int(size * SHRINK), SMALLEST_WINDOW)
-        first, last = (targets[0], targets[-1]) if targets else (count - 1, count - 1)
-        spare = size - (last - first + 1)
-        begin = first - spare * 2 // 3 if spare >= 0 else last + 1 - size * 9 // 10
-        begin = max(min(begin, count - size), 0)
-        yield Window(begin, begin + size)
-
-
-def _partitions(trace: Trace, findings: Sequence[Finding]) -> tuple[Partition, ...]:
+def partitions_of(trace: Trace, findings: Sequence[Finding]) -> tuple[Partition, ...]:
     """All that the trace names: those of findings first where there are too many, clients' before Kafka's
     own."""
     seen = {(event.topic, event.partition) for event in trace.events if event.topic and event.partition >= 0}
@@ -139,7 +118,9 @@ class _Whole:
     def __attrs_post_init__(self) -> None:
         self.trace = trace = self.shown.trace
         self.moments = moments_of(trace)
-        self.partitions = {key: number for number, key in enumerate(_partitions(trace, self.shown.findings))}
+        self.partitions = {
+            key: number for number, key in enumerate(partitions_of(trace, self.shown.findings))
+        }
         brokers = sorted({event.node for event in trace.events if event.node >= 0})
         self.cluster = Cluster(partitions=tuple(self.partitions), brokers=tuple(brokers))
         for step, moment in enumerate(self.moments.all):
@@ -191,7 +172,7 @@ class _Whole:
             "facts": self._facts(window),
             "clients": self._clients(window, numbers),
             "groups": self._groups(window),
-            "operations": self._operations(kept, window, texts, origin),
+            "operations": self._operations(origin).within(window, kept, texts),
             "messages": self._messages(window, texts, numbers),
             "faults": self._faults(window, texts, origin),
             "findings": [self._finding(finding, window, texts) for finding in shown.findings[:MOST_FINDINGS]],
@@ -245,7 +226,7 @@ class _Whole:
             else:
                 operation = self.trace.operations[moment.index]
                 invoked = moment.kind is Kind.INVOKE
-                text = _asked(operation) if invoked else answer_in_words(operation)
+                text = asked_in_words(operation) if invoked else answer_in_words(operation)
                 lane_number = self.lane_numbers[f"c{operation.process}"]
                 node = -1 if invoked else operation.node
                 row = (
@@ -338,57 +319,14 @@ class _Whole:
         consumers = [[process, name] for process, name in sorted(self.groups.consumers.items())]
         return {"names": self.groups.names, "consumers": consumers, "facts": facts}
 
-    def _operations(
-        self, kept: Sequence[int], window: Window, texts: Texts, origin: int
-    ) -> dict[str, list[Any]]:
-        rows = []
-        for index in kept:
-            one = self.trace.operations[index]
-            answer = self.moments.answer[index]
-            completion = -1 if one.completion_time is None else one.completion_time - origin
-            rows.append(
-                (
-                    exact(one.op_id),
-                    self.lane_numbers[f"c{one.process}"],
-                    one.function.value,
-                    one.invoke_time - origin,
-                    completion,
-                    window.inside(self.moments.invoke[index]),
-                    -2 if answer < 0 else window.inside(answer),
-                    OUTCOMES.index(one.outcome),
-                    texts.number(_asked(one)),
-                    texts.number(answer_in_words(one)),
-                    self._partition(one),
-                    -1 if one.offset is None else one.offset,
-                    one.node,
-                    self._writes(one),
-                    self._reads(one),
-                    _extras(one),
-                )
-            )
-        names = ("id", "lane", "function", "invoke", "complete", "invoked", "answered", "outcome", "request")
-        more = ("answer", "partition", "offset", "node", "writes", "reads", "extras")
-        return columns((*names, *more), rows)
-
-    def _writes(self, operation: Operation) -> list[Any]:
-        if operation.function is not Function.APPEND:
-            return []
-        return values_as_run([record.value for record in operation.records]) if operation.records else []
-
-    def _reads(self, operation: Operation) -> list[list[int]]:
-        """[partition, first offset, end offset] of each run of offsets that was read."""
-        found: list[list[int]] = []
-        if operation.function is Function.APPEND:
-            return found
-        for record in operation.records:
-            number = self.partitions.get((record.topic, record.partition), -1)
-            if number < 0 or record.offset < 0:
-                continue
-            if found and found[-1][0] == number and found[-1][2] == record.offset:
-                found[-1][2] += 1
-            else:
-                found.append([number, record.offset, record.offset + 1])
-        return found
+    def _operations(self, origin: int) -> OperationRows:
+        return OperationRows(
+            operations=self.trace.operations,
+            moments=self.moments,
+            partitions=self.partitions,
+            lanes=self.lane_numbers,
+            origin=origin,
+        )
 
     def _messages(self, window: Window, texts: Texts, numbers: Mapping[int, int]) -> dict[str, list[Any]]:
         rows = [
@@ -457,35 +395,6 @@ class _Whole:
             "operations": [exact(self.trace.operations[index].op_id) for index in indices],
             "steps": sorted({window.inside(step) for step in [*events, *answers] if window.holds(step)}),
         }
-
-
-def _asked(operation: Operation) -> str:
-    """What a client asked for; a history without logs, such as a register's, names keys and arguments instead
-    of partitions."""
-    if operation.topic is None and operation.group is None:
-        return operation_words(operation).partition(" -> ")[0].removesuffix(" failed")
-    return request_in_words(operation)
-
-
-def _extras(operation: Operation) -> dict[str, Any]:
-    """Columns that only some operations fill."""
-    found: dict[str, Any] = {}
-    if operation.producer_id is not None:
-        found["producer"] = [
-            exact(operation.producer_id),
-            operation.producer_epoch,
-            operation.sequence,
-        ]
-    if operation.attempts > 1:
-        found["attempts"] = operation.attempts
-    if operation.acks is not None and operation.acks != -1:
-        found["acks"] = operation.acks
-    if operation.group is not None:
-        found["group"] = printable(operation.group, 60)
-        found["generation"] = operation.generation
-    if operation.strong:
-        found["strong"] = True
-    return found
 
 
 def _runs(known: Any) -> Iterator[list[Known]]:

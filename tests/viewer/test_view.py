@@ -9,7 +9,8 @@ from attrs import evolve
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.viewer.replica_logs import BlockLog, Gone
-from fencepost.viewer.view import MOST_BYTES, Shown, view_of, windows
+from fencepost.viewer.view import MOST_BYTES, Shown, view_of
+from fencepost.viewer.windows import windows
 
 KINDS = ("kip_101", "fenced_controller", "no_progress", "group", "producer")
 
