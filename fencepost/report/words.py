@@ -211,6 +211,8 @@ def request_in_words(operation: Operation) -> str:
     """What the client asked for."""
     if operation.group is not None:
         return printable(group_request_in_words(operation), LONGEST_OF_GROUPS)
+    if operation.function is Function.TXN:
+        return "transaction"
     where = partition_name(operation.topic, operation.partition)
     if operation.function is Function.APPEND:
         acks = {ACKS_ALL: "all", ACKS_NONE: "0"}.get(
@@ -226,6 +228,8 @@ def request_in_words(operation: Operation) -> str:
 def answer_in_words(operation: Operation) -> str:
     """What the client was told."""
     error = f" ({printable(operation.error)})" if operation.error and operation.error != "NONE" else ""
+    if operation.function is Function.TXN and operation.outcome is not Outcome.UNKNOWN:
+        return f"{'committed' if operation.outcome is Outcome.OK else 'aborted'}{error}"
     if operation.outcome is not Outcome.OK:
         return f"{'refused' if operation.outcome is Outcome.FAIL else 'outcome unknown'}{error}"
     if operation.function is Function.APPEND:
@@ -235,6 +239,8 @@ def answer_in_words(operation: Operation) -> str:
     if operation.function is Function.POLL:
         values = values_in_words(tuple(record.value for record in operation.records))
         end = "" if operation.end_offset is None else f", end {operation.end_offset}"
+        if operation.last_stable_offset is not None and operation.last_stable_offset != operation.end_offset:
+            end += f", last stable offset {operation.last_stable_offset}"
         return f"read {values}{end}{' (final read)' if operation.strong else ''}"
     result = operation.offset if operation.offset is not None else operation.result
     return f"ok: {printable(str(result))}" if result is not None else "ok"

@@ -44,9 +44,12 @@ class ClientLogs:
     facts: Tracks[tuple[Partition, str]] = field(factory=Tracks)
     _first: dict[tuple[Partition, int], int] = field(factory=dict)
 
-    def answered(self, step: int, index: int, operation: Operation) -> None:
-        """An operation completed. Only what went well tells something of a log."""
+    def answered(self, step: int, index: int, operation: Operation, *, in_transaction: bool = False) -> None:
+        """An operation completed. Only what went well tells something of a log, and an append that failed only because
+        its transaction was aborted: it names the offset at which its record stands."""
         if operation.outcome is not Outcome.OK:
+            if in_transaction and operation.function is Function.APPEND:
+                self._learn(step, index, operation.records, acknowledged=True)
             return
         if operation.function is Function.APPEND and operation.acks != ACKS_NONE:
             self._learn(step, index, operation.records, acknowledged=True)

@@ -87,7 +87,7 @@ def _writes(operation: Operation) -> list[Any]:
 def asked_in_words(operation: Operation) -> str:
     """What a client asked for; a history without logs, such as a register's, names keys and arguments instead
     of partitions."""
-    if operation.topic is None and operation.group is None:
+    if operation.topic is None and operation.group is None and operation.function is not Function.TXN:
         return operation_words(operation).partition(" -> ")[0].removesuffix(" failed")
     return request_in_words(operation)
 

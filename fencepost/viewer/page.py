@@ -31,6 +31,7 @@ SCRIPTS = (
     "events.js",
     "details.js",
     "groups.js",
+    "transactions.js",
     "sequential.js",
     "app.js",
 )

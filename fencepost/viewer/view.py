@@ -28,6 +28,7 @@ from fencepost.viewer.moments import Kind, Moments, moments_of
 from fencepost.viewer.operations import OperationRows, asked_in_words
 from fencepost.viewer.replica_logs import Partition, ReplicaLogs
 from fencepost.viewer.tracks import Window
+from fencepost.viewer.transactions import TransactionRows, found_transactions
 from fencepost.viewer.windows import windows
 
 MOST_BYTES = 2_000_000
@@ -112,6 +113,7 @@ class _Whole:
     groups: Groups = field(factory=Groups)
     cluster: Cluster = field(init=False)
     messages: list[Message] = field(init=False)
+    transactions: TransactionRows = field(init=False)
     lanes: list[dict[str, str]] = field(init=False)
     lane_numbers: dict[str, int] = field(init=False)
 
@@ -123,6 +125,8 @@ class _Whole:
         }
         brokers = sorted({event.node for event in trace.events if event.node >= 0})
         self.cluster = Cluster(partitions=tuple(self.partitions), brokers=tuple(brokers))
+        transactions = found_transactions(trace, self.moments)
+        parts = {index for one in transactions for index in one.parts}
         for step, moment in enumerate(self.moments.all):
             if moment.kind is Kind.EVENT:
                 event = trace.events[moment.index]
@@ -130,14 +134,21 @@ class _Whole:
                 self.cluster.apply(step, event)
                 self.groups.event(step, event)
             elif moment.kind is Kind.ANSWER:
-                self.clients.answered(step, moment.index, trace.operations[moment.index])
-                self.groups.answered(step, trace.operations[moment.index])
+                one = trace.operations[moment.index]
+                self.clients.answered(step, moment.index, one, in_transaction=moment.index in parts)
+                self.groups.answered(step, one)
         self.messages = messages_of(trace, self.moments)
         processes = sorted({operation.process for operation in trace.operations})
         self.lanes = [{"id": "zk", "kind": "zookeeper", "label": "ZooKeeper"}] if trace.events else []
         self.lanes += [{"id": f"b{node}", "kind": "broker", "label": f"broker {node}"} for node in brokers]
         self.lanes += [{"id": f"c{one}", "kind": "client", "label": f"client {one}"} for one in processes]
         self.lane_numbers = {lane["id"]: number for number, lane in enumerate(self.lanes)}
+        self.transactions = TransactionRows(
+            transactions=transactions,
+            operations=trace.operations,
+            partitions=self.partitions,
+            lanes=self.lane_numbers,
+        )
 
     def targets(self) -> list[int]:
         """The steps that convict, of the first finding, ascending."""
@@ -173,6 +184,7 @@ class _Whole:
             "clients": self._clients(window, numbers),
             "groups": self._groups(window),
             "operations": self._operations(origin).within(window, kept, texts),
+            "transactions": self.transactions.within(window, numbers),
             "messages": self._messages(window, texts, numbers),
             "faults": self._faults(window, texts, origin),
             "findings": [self._finding(finding, window, texts) for finding in shown.findings[:MOST_FINDINGS]],

@@ -11,10 +11,11 @@ from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers.invariants.replicas import Replicas
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Verdict
-from fencepost.traces.events import Name
+from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.trace import Trace
 from fencepost.viewer.moments import Kind, moments_of
+from fencepost.viewer.page import write_page
 from fencepost.viewer.view import Shown
 
 RUNS = {
@@ -33,6 +34,8 @@ def shown_run(kind: str) -> Shown:
     """A run of a kind with its verdicts; made once for all tests of a process."""
     if kind == FOREIGN:
         trace = foreign_trace()
+    elif kind == "transactions":
+        trace = transactional_trace()
     else:
         seed, profile, bugs = RUNS[kind]
         trace = run(swarm(seed, profile, bugs))
@@ -149,3 +152,127 @@ class Naive:
 def naive():
     """`Naive`, for tests."""
     return Naive
+
+
+def transactional_trace() -> Trace:
+    """Two brokers, three producers: one transaction commits, one aborts, one stays open below one that commits.
+
+    Markers take offsets 2 (of operation 1), 6 (of 3) and 8 (of 7); a read_committed consumer was shown the last
+    stable offsets 3 and 5."""
+    place: dict[str, Any] = {"topic": "t", "partition": 0}
+
+    def event(time: int, name: Name, node: int, **more: Any) -> Event:
+        return Event(time=time, name=name, node=node, leader_epoch=0, **place, **more)
+
+    def copies(time: int, offset: int, *values: int) -> list[Event]:
+        return [
+            event(time + node, Name.APPENDED, node, offset=offset, values=values, cause=cause)
+            for node, cause in ((1, "leader"), (2, "follower"))
+        ] + [event(time + 3, Name.HIGH_WATERMARK, 1, high_watermark=offset + len(values), cause="leader")]
+
+    events = [
+        Event(
+            time=0,
+            name=Name.PARTITION_STATE,
+            node=1,
+            leader=1,
+            leader_epoch=0,
+            controller_epoch=1,
+            isr=(1, 2),
+            **place,
+        ),
+        event(1, Name.BECAME_LEADER, 1, leader=1, offset=0, high_watermark=0),
+        event(2, Name.BECAME_FOLLOWER, 2, leader=1, offset=0, high_watermark=0),
+        *copies(14, 0, 10, 11),
+        *copies(34, 3, 20, 21),
+        *copies(50, 5, 30),
+        *copies(94, 7, 40),
+    ]
+
+    def one(
+        op_id: int, process: int, function: Function, begin: int, end: int | None, **more: Any
+    ) -> Operation:
+        outcome = more.pop("outcome", Outcome.OK)
+        return Operation(
+            op_id=op_id,
+            process=process,
+            function=function,
+            invoke_time=begin,
+            completion_time=end,
+            outcome=outcome,
+            **more,
+        )
+
+    def append(
+        op_id: int, process: int, at: int, offset: int, values: tuple[int, ...], epoch: int
+    ) -> Operation:
+        records = tuple(
+            Record(topic="t", partition=0, offset=offset + index, value=value)
+            for index, value in enumerate(values)
+        )
+        numbered = {"producer_id": 1000 + process, "producer_epoch": epoch, "sequence": 0, "acks": -1}
+        return one(
+            op_id,
+            process,
+            Function.APPEND,
+            at,
+            at + 9,
+            offset=offset,
+            node=1,
+            records=records,
+            **numbered,
+            **place,
+        )
+
+    def poll(op_id: int, at: int, stable: int, end: int, *read: tuple[int, int]) -> Operation:
+        records = tuple(Record(topic="t", partition=0, offset=offset, value=value) for offset, value in read)
+        ends = {"offset": 0, "last_stable_offset": stable, "end_offset": end, "isolation": "read_committed"}
+        return one(op_id, 9, Function.POLL, at, at + 4, node=1, records=records, **ends, **place)
+
+    operations = (
+        one(1, 1, Function.TXN, 10, 30),
+        append(2, 1, 12, 0, (10, 11), 0),
+        one(3, 2, Function.TXN, 31, 70, outcome=Outcome.FAIL),
+        append(4, 2, 32, 3, (20, 21), 0),
+        one(5, 3, Function.TXN, 47, None, outcome=Outcome.UNKNOWN),
+        append(6, 3, 48, 5, (30,), 3),
+        poll(9, 60, 3, 6, (0, 10), (1, 11)),
+        one(7, 2, Function.TXN, 90, 110),
+        append(8, 2, 92, 7, (40,), 1),
+        poll(10, 120, 5, 9, (0, 10), (1, 11)),
+    )
+    return Trace(
+        trace_id=24,
+        plan="",
+        seed=0,
+        target="a recording",
+        software_version="",
+        profile="imported",
+        concurrent_processes=True,
+        operations=operations,
+        events=tuple(events),
+    )
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """One browser for all tests of a process."""
+    from tests.viewer.browser import CHROMIUM, OPTIONS, playwright
+
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def written(shown, tmp_path):
+    """A page of a kind of run on disk: (run, path)."""
+
+    def write(kind):
+        path = tmp_path / f"{kind}.html"
+        run = shown(kind)
+        write_page(path, [run])
+        return run, path
+
+    return write

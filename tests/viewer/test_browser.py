@@ -6,9 +6,6 @@ Playwright or Chromium they are skipped.
 """
 
 import json
-import os
-import shutil
-from contextlib import contextmanager
 
 import pytest
 
@@ -22,36 +19,9 @@ from fencepost.traces.plan_json import plan_from_json
 from fencepost.viewer.page import write_page
 from fencepost.viewer.sequential import sequential_of
 from fencepost.viewer.view import Shown, view_of
+from tests.viewer.browser import all_of_them, move_to, needs_chromium, opened, until
 
-playwright = pytest.importorskip(
-    "playwright.sync_api", reason="the viewer's browser tests need Playwright (pip install playwright)"
-)
-CHROMIUM = (
-    os.environ.get("FENCEPOST_CHROMIUM")
-    or shutil.which("chromium")
-    or shutil.which("chromium-browser")
-    or shutil.which("google-chrome")
-)
-EVERYTHING = os.environ.get("FENCEPOST_BROWSER") == "all"
-pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="the viewer's browser tests need Chromium (apt-get install chromium)"
-    ),
-    pytest.mark.xdist_group("browser"),
-]
-all_of_them = pytest.mark.skipif(
-    not EVERYTHING, reason="the viewer's longer browser tests run with FENCEPOST_BROWSER=all"
-)
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-"""A browser that starts as root in a container, and talks to nobody."""
+pytestmark = needs_chromium
 
 READ_LOGS = """() => [...document.querySelectorAll('figure.active g.replica')].map((row) => ({
   broker: Number(row.dataset.broker), hw: row.dataset.hw, end: row.dataset.end, letter: row.dataset.letter, epoch: row.dataset.epoch,
@@ -59,42 +29,6 @@ READ_LOGS = """() => [...document.querySelectorAll('figure.active g.replica')].m
 }))"""
 READ_KNOWN = """() => [...document.querySelectorAll('g.clientrow')].map((row) =>
   Object.fromEntries([...row.querySelectorAll('g.record')].map((one) => [one.dataset.offset, [one.dataset.value, one.classList.contains('wrong')]])))"""
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """One browser for all tests here."""
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
-        yield browser
-        browser.close()
-
-
-@contextmanager
-def opened(chromium, path, address="", **options):
-    """A page from disk. Ends with an assertion: no message on the console, no error, no request but for the
-    file itself."""
-    context = chromium.new_context(viewport={"width": 1400, "height": 900}, **options)
-    tab, noise, requests = context.new_page(), [], []
-    tab.on("console", lambda message: noise.append(message.text))
-    tab.on("pageerror", lambda error: noise.append(str(error)))
-    tab.on("request", lambda request: requests.append(request.url.split("#")[0]))
-    tab.goto(f"file://{path}{address}")
-    tab.wait_for_selector("html[data-ready=true]", state="attached")
-    try:
-        yield tab
-        assert noise == []
-        assert set(requests) == {f"file://{path}"}
-    finally:
-        context.close()
-
-
-def move_to(tab, step):
-    """Move the slider, as a person's hand would."""
-    tab.evaluate(
-        "(step) => { const slider = document.querySelector('#slider'); slider.value = step; slider.dispatchEvent(new Event('input', { bubbles: true })); }",
-        step,
-    )
 
 
 def compare_logs(tab, told, partition, step):
@@ -117,34 +51,11 @@ def compare_logs(tab, told, partition, step):
     return drawn
 
 
-def until(tab, expression, tries=100):
-    """Wait until an expression is true. Asked from outside: the page's policy forbids what Playwright's own
-    wait does."""
-    for _ in range(tries):
-        if tab.evaluate(expression):
-            return
-        tab.wait_for_timeout(50)
-    raise AssertionError(f"never came: {expression}")
-
-
 def partition_of(view):
     """The partition that a page opens with: that of the first finding, or the first of all."""
     name = view["partitions"][max(0, view["findings"][0]["partition"])]
     topic, _, number = name.rpartition("-")
     return topic, int(number)
-
-
-@pytest.fixture
-def written(shown, tmp_path):
-    """A page of a kind of run on disk: (run, path)."""
-
-    def write(kind):
-        path = tmp_path / f"{kind}.html"
-        run = shown(kind)
-        write_page(path, [run])
-        return run, path
-
-    return write
 
 
 def test_a_lost_record_is_drawn_as_the_trace_tells_it(chromium, written, naive):

@@ -10,6 +10,7 @@ import { drawSpacetime, makeSpacetime, zoom } from "./spacetime.js";
 import { drawEvents, makeEvents } from "./events.js";
 import { drawDetails, drawHead, makeDetails, switchTo } from "./details.js";
 import { drawGroups, makeGroups } from "./groups.js";
+import { drawTransactions, makeTransactions } from "./transactions.js";
 import { drawSequential, makeSequential } from "./sequential.js";
 
 const KEYS = [
@@ -94,6 +95,7 @@ function drawAll(before) {
   drawDetails(element("details"));
   drawSpacetime();
   drawGroups(element("groups"));
+  drawTransactions(element("transactions"));
   drawEvents();
   refocus(focus);
   keepAddress();
@@ -119,6 +121,7 @@ function start() {
   makeDetails(element("details"));
   makeSpacetime(element("spacetime"));
   makeGroups(element("groups"));
+  makeTransactions(element("transactions"));
   makeEvents(element("events"));
   element("logs").hidden = !view.partitions.length;
   foot(view);

@@ -57,16 +57,48 @@ export function decodeView(raw) {
     messages: rowsOf(raw.messages),
     replicas: raw.replicas.map((one) => ({ ...one, blocks: rowsOf(one.blocks) })),
     clients: raw.clients.map((one) => ({ ...one, known: rowsOf(one.known) })),
+    transactions: rowsOf(raw.transactions),
   };
   view.operationById = new Map(view.operations.map((one) => [String(one.id), one.index]));
   view.writers = new Map();
   for (const one of view.operations) {
-    for (let i = 0; i < runLength(one.writes); i++) view.writers.set(runValue(one.writes, i), one.index);
+    for (let i = 0; i < runLength(one.writes); i++) view.writers.set(`${one.partition}:${runValue(one.writes, i)}`, one.index);
   }
+  readTransactions(view);
   view.convicting = new Set(raw.findings.length ? raw.findings[0].operations.map((id) => view.operationById.get(String(id))) : []);
   view.convictingSteps = raw.findings.length ? raw.findings[0].steps : [];
   view.sentSteps = view.messages.map((one) => one.sent);
   return view;
+}
+
+/** Which transaction an operation is (part of), and which one a record belongs to. */
+function readTransactions(view) {
+  view.transactionOfOperation = new Map();
+  view.transactionOfRecord = new Map();
+  for (const one of view.transactions) {
+    for (const index of [one.operation, ...one.parts]) if (index >= 0) view.transactionOfOperation.set(index, one.index);
+    for (const [partition, , values] of one.records) {
+      for (let i = 0; i < runLength(values); i++) view.transactionOfRecord.set(`${partition}:${runValue(values, i)}`, one.index);
+    }
+  }
+}
+
+/** The operation that sent a value to a partition; undefined if none did. Values may be unique in their partition only. */
+export function writerOf(view, partition, value) {
+  const known = view.writers.get(`${partition}:${value}`);
+  return known === undefined ? view.writers.get(`-1:${value}`) : known;
+}
+
+/** The transaction of a value in a partition; undefined if it has none. */
+export function transactionOf(view, partition, value) {
+  const number = view.transactionOfRecord.get(`${partition}:${value}`);
+  return number === undefined ? undefined : view.transactions[number];
+}
+
+/** What a transaction is at a step: "", open, committed, aborted. */
+export function fateAt(transaction, step) {
+  if (step < transaction.began) return "";
+  return transaction.ended === NEVER || step < transaction.ended ? "open" : ["open", "committed", "aborted"][transaction.fate];
 }
 
 /** The step of the last moment at or before a time; 0 if all are later. */

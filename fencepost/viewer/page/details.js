@@ -1,6 +1,6 @@
 // The chosen thing in full, and the finding. Owns: their words. Must not know where the thing is drawn.
 
-import { NEVER, factAt, operationAt, replicasOf, runLength, runValue, textOf, valueAt } from "./data.js";
+import { NEVER, factAt, fateAt, operationAt, replicasOf, runLength, runValue, textOf, transactionOf, valueAt, writerOf } from "./data.js";
 import { FATES, GONE, MESSAGES, OUTCOMES, duration, roleOf, seconds } from "./marks.js";
 import { html, replace } from "./dom.js";
 import { current, goTo, state, stepIn, update } from "./state.js";
@@ -106,8 +106,18 @@ function tellOperation(view, { index }) {
     ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["records", values(one.writes)],
     ["read", one.reads.map(([partition, first, end]) => `${view.partitions[partition]} ${first} to ${end - 1}`).slice(0, 12).join(", ")],
     ["producer", extras.producer ? `id ${extras.producer[0]}, epoch ${extras.producer[1]}, sequence ${extras.producer[2]}` : ""],
+    ...transactionOfOperation(view, index),
     ["attempts", extras.attempts], ["acks", extras.acks], ["group", extras.group ? `${extras.group}, generation ${extras.generation ?? "none"}` : ""],
   ])];
+}
+
+/** The transaction that an operation is, or is part of. */
+function transactionOfOperation(view, index) {
+  const one = view.transactions[view.transactionOfOperation.get(index)];
+  if (!one) return [];
+  const ends = one.ended === NEVER ? "no end of it is known" : one.fate === 2 ? "aborts" : "commits";
+  if (one.operation === index) return [["transaction", `${fateAt(one, state.step) || "not begun"}; ${ends}`], ["parts", one.parts.slice(0, 20).map((part) => operationButton(view, part))]];
+  return [["transaction", [one.operation >= 0 ? operationButton(view, one.operation) : String(one.id), ` ${fateAt(one, state.step) || "not begun"}; ${ends}`]]];
 }
 
 function tellMoment(view, { step }) {
@@ -119,7 +129,7 @@ function tellMoment(view, { step }) {
 
 function tellRecord(view, { partition, offset }) {
   const rows = replicasOf(view, partition).flatMap((replica) => replica.blocks.filter((block) => block.base <= offset && offset < block.base + runLength(block.values)).map((block) => {
-    const value = block.epoch < 0 ? "unknown" : runValue(block.values, offset - block.base), writer = view.writers.get(value);
+    const value = block.epoch < 0 ? "unknown" : runValue(block.values, offset - block.base), writer = writerOf(view, partition, value);
     const here = block.born <= state.step && (block.died < 0 || state.step < block.died);
     return html("tr", { class: here ? "here" : "dim" }, html("td", null, replica.broker), html("td", null, value), html("td", null, block.epoch < 0 ? "?" : block.epoch), html("td", null, stepButton(view, block.born)),
       html("td", null, block.died < 0 ? "stays" : [`${GONE[block.gone]} `, stepButton(view, block.died)]), html("td", null, writer === undefined ? "" : operationButton(view, writer)));
@@ -127,7 +137,10 @@ function tellRecord(view, { partition, offset }) {
   const one = view.clients.find((entry) => entry.partition === partition);
   const seen = one ? one.known.filter((row) => row.base <= offset && offset < row.base + runLength(row.values)).slice(0, 12).map((row) => html("li", null,
     `${row.acknowledged ? "acknowledged" : "read"} as ${runValue(row.values, offset - row.base)} `, row.operation >= 0 ? operationButton(view, row.operation) : "", row.step >= 0 ? stepButton(view, row.step) : "")) : [];
+  const owners = new Set(replicasOf(view, partition).flatMap((replica) => replica.blocks).concat(one ? one.known : []).filter((row) => row.base <= offset && offset < row.base + runLength(row.values))
+    .map((row) => transactionOf(view, partition, runValue(row.values, offset - row.base))).filter(Boolean));
   return [html("h3", null, `${view.partitions[partition]}, offset ${offset}`),
+    [...owners].map((owner) => html("p", null, `Of transaction ${owner.id} `, owner.operation >= 0 ? operationButton(view, owner.operation) : "", `: ${fateAt(owner, state.step) || "not begun"} at this moment.`)),
     rows.length ? html("div", { class: "scroll" }, html("table", null, html("thead", null, html("tr", null, ["broker", "value", "epoch", "since", "until", "sent by"].map((name) => html("th", { scope: "col" }, name)))), html("tbody", null, rows))) : html("p", { class: "dim" }, "No replica ever held a record there."),
     seen.length ? html("ul", { class: "plainlist" }, seen) : null];
 }

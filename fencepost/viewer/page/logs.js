@@ -1,12 +1,12 @@
 // The replicas' logs of a partition at a moment: rows of blocks by offset. Owns: the geometry of logs. Must not know time.
 
-import { blocksAt, clientFactAt, factAt, ghostsAt, knownAt, replicasOf, runLength, runValue, valueAt } from "./data.js";
+import { blocksAt, clientFactAt, factAt, fateAt, ghostsAt, knownAt, replicasOf, runLength, runValue, transactionOf, valueAt, writerOf } from "./data.js";
 import { GONE, epochClass, epochPattern, ids, roleOf } from "./marks.js";
 import { button, html, replace, svg, widthOf, words } from "./dom.js";
 import { current, matched, related, state, stepIn, update } from "./state.js";
 
 const RECENT = 60; // steps for which records that are gone are drawn strongly
-const ROW = 62, ROW_WITH_GONE = 82, BLOCK = 26, TOP = 28, CLIENT_ROW = 34;
+const ROW = 62, ROW_WITH_GONE = 82, BLOCK = 26, TOP = 28, CLIENT_ROW = 34, STABLE = 18;
 let parts = null;
 let edge = 0; // the step drawn last, so that only a step forward lets blocks fall
 
@@ -23,7 +23,7 @@ export function makeLogs(root) {
 }
 
 function legend() {
-  const sample = (kind, pattern) => svg("svg", { width: 26, height: 14, class: "sample" }, svg("rect", { x: 1, y: 1, width: 24, height: 12, rx: 2, class: `block ${kind}` }), pattern ? svg("rect", { x: 1, y: 1, width: 24, height: 12, rx: 2, fill: `url(#${pattern})` }) : null);
+  const sample = (kind, pattern, mark) => svg("svg", { width: 26, height: 14, class: "sample" }, svg("rect", { x: 1, y: 1, width: 24, height: 12, rx: 2, class: `block ${kind}` }), transactionMark(mark, 1, 1, 24, 12), pattern ? svg("rect", { x: 1, y: 1, width: 24, height: 12, rx: 2, fill: `url(#${pattern})` }) : null);
   return html("details", { class: "legend" }, html("summary", null, "What the blocks mean"),
     html("ul", null,
       html("li", null, sample("epoch-0"), " a record; colour and pattern say its leader epoch, the number is its value"),
@@ -32,6 +32,8 @@ function legend() {
       html("li", null, sample("epoch-0 ghost"), " gone: cut, lost at a restart or overwritten; it stays visible for some moments"),
       html("li", null, sample("epoch-unknown"), " a record that no event named: a start found it"),
       html("li", null, sample("epoch-0 twinblock"), " the value of the disputed offset at another offset"),
+      html("li", null, sample("epoch-0 uncommitted", "", "txn-open"), " of a transaction that is open at this moment: … in its corner"),
+      html("li", null, sample("epoch-0", "", "txn-aborted"), " of an aborted transaction: struck through"),
       html("li", null, "end: log end offset. start: log start offset. clean: compacted up to there; which records went is not recorded. LSO: the last stable offset that a client was shown")));
 }
 
@@ -129,7 +131,8 @@ function picture(view, partition, step, shape, active) {
   const clientRows = [["acknowledged", known.filter((row) => row.acknowledged)], ["read", known.filter((row) => !row.acknowledged)]].filter(([, rows]) => rows.length);
   // replicas that ever lose records need room for those that fall; rows must not jump from moment to moment
   const row = replicas.some((replica) => replica.blocks.some((block) => block.died >= 0 && block.gone !== 4)) ? ROW_WITH_GONE : ROW;
-  const height = TOP + replicas.length * row + clientRows.length * CLIENT_ROW + 8;
+  const stable = clientFactAt(view, partition, "last_stable_offset", step), known_ = view.clients.find((one) => one.partition === partition);
+  const height = TOP + replicas.length * row + clientRows.length * CLIENT_ROW + 8 + (known_ && known_.facts.last_stable_offset ? STABLE : 0);
   const marked = active ? related() : { offsets: [], brokers: new Set() };
   const wanted = matched(current(), view) ? disputed(view, partition) : disputed(current(), state.partition);
   shape.twins = wanted === null ? new Map() : valuesAt(view, replicas, known, wanted);
@@ -143,9 +146,29 @@ function picture(view, partition, step, shape, active) {
   const leader = (factAt(view, `p${partition}`, "state", step) || {}).leader;
   const truth = replicas.find((replica) => replica.broker === leader);
   clientRows.forEach(([name, rows], index) => shapes.push(clientRow(view, name, rows, truth, step, shape, TOP + replicas.length * row + index * CLIENT_ROW, partition)));
+  if (stable !== null) shapes.push(stableLine(stable, shape, height));
   if (wanted !== null) shapes.push(frame(wanted, shape, height));
   for (const [number, first, end] of uniqueRanges(marked.offsets)) if (number === partition) shapes.push(range(first, end, shape, height));
-  return svg("svg", { width: shape.width, height, viewBox: `0 0 ${shape.width} ${height}`, class: `logs${shape.label < 100 ? " narrow" : ""}`, role: "img", "data-first": shape.first, "data-step": step, "aria-label": `Logs of ${view.partitions[partition]}. ${summaries.join(" ")}` }, shapes);
+  return svg("svg", { width: shape.width, height, viewBox: `0 0 ${shape.width} ${height}`, class: `logs${shape.label < 100 ? " narrow" : ""}`, role: "img", "data-first": shape.first, "data-step": step, "data-stable": stable, "aria-label": `Logs of ${view.partitions[partition]}. ${summaries.join(" ")}${stable === null ? "" : ` Last stable offset shown to a client: ${stable}.`}` }, shapes);
+}
+
+/** The last stable offset that clients were shown, through all rows. */
+function stableLine(offset, shape, height) {
+  const label = `LSO ${offset}, as clients were shown`;
+  if (offset < shape.first || offset > shape.first + shape.count) {
+    const left = offset < shape.first;
+    return words(left ? shape.label + 3 : shape.width - 6, height - 6, left ? `◂ ${label}` : `${label} ▸`, "marker stable", { "text-anchor": left ? "start" : "end" });
+  }
+  const x = xOf(offset, shape), last = x > shape.width - 170;
+  return svg("g", { class: "stableoffset", "data-offset": offset }, svg("line", { x1: x, x2: x, y1: TOP - 6, y2: height - 2, class: "marker stable" }),
+    words(x + (last ? -4 : 4), height - 6, label, "marker stable", { "text-anchor": last ? "end" : "start" }));
+}
+
+/** What tells records of open and of aborted transactions from others, in a box. */
+function transactionMark(fate, x, y, width, height) {
+  if (fate === "txn-open") return svg("g", { class: "txnmark open" }, svg("rect", { x: x + width - 13, y, width: 13, height: 8, rx: 2 }), ...[10, 6.5, 3].map((at) => svg("circle", { cx: x + width - at, cy: y + 4, r: 1.1 })));
+  if (fate === "txn-aborted") return svg("path", { class: "txnmark aborted", d: `M${x},${y + height} L${x + width},${y}` });
+  return null;
 }
 
 /** The values that stand at the disputed offset, in any log or answer: where they stand elsewhere is part of the story. */
@@ -168,7 +191,22 @@ function uniqueRanges(ranges) {
 function summary(view, replica, partition, step) {
   const role = roleOf(factAt(view, `p${partition}b${replica.broker}`, "letter", step)).word;
   const epoch = factAt(view, `p${partition}b${replica.broker}`, "epoch", step);
-  return `Broker ${replica.broker}: ${role}${epoch === null ? "" : `, epoch ${epoch}`}, log end ${valueAt(replica.facts.log_end, step) ?? "unknown"}, high watermark ${valueAt(replica.facts.high_watermark, step) ?? "unknown"}.`;
+  const told = transactionsInWords(view, partition, blocksAt(replica, step), step);
+  return `Broker ${replica.broker}: ${role}${epoch === null ? "" : `, epoch ${epoch}`}, log end ${valueAt(replica.facts.log_end, step) ?? "unknown"}, high watermark ${valueAt(replica.facts.high_watermark, step) ?? "unknown"}.${told}`;
+}
+
+/** Which offsets of these blocks belong to open and to aborted transactions; "" if none does. */
+function transactionsInWords(view, partition, blocks, step) {
+  if (!view.transactions.length) return "";
+  const offsets = { open: [], aborted: [] };
+  for (const block of blocks) {
+    for (let i = 0; i < runLength(block.values); i++) {
+      const one = transactionOf(view, partition, runValue(block.values, i)), fate = one ? fateAt(one, step) : "";
+      if (offsets[fate]) offsets[fate].push(block.base + i);
+    }
+  }
+  const named = (list) => list.slice(-12).join(", ") + (list.length > 12 ? ` and ${list.length - 12} before` : "");
+  return Object.entries(offsets).filter(([, list]) => list.length).map(([fate, list]) => ` Of ${fate} transactions: offsets ${named(list)}.`).join("");
 }
 
 const xOf = (offset, shape) => shape.label + (offset - shape.first) * shape.cell;
@@ -209,13 +247,13 @@ function replicaRow(view, replica, partition, step, shape, y, height, assigned, 
   shapes.push(words(8, y + 35, shortRole(role, shape), "rowrole"));
   shapes.push(words(8, y + 48, epoch === null || epoch === undefined ? (letter === "x" ? "" : "no epoch") : `leader epoch ${epoch}`.slice(shape.label < 100 ? 7 : 0), "rowrole"));
   const alive = blocksAt(replica, step);
-  for (const block of alive) shapes.push(...blockShapes(view, block, highWatermark, shape, top, partition, letter === "x", ""));
+  for (const block of alive) shapes.push(...blockShapes(view, step, block, highWatermark, shape, top, partition, letter === "x", ""));
   const gone = ghostsAt(replica, step);
   for (const block of gone) {
     const covers = (other) => other.base < block.base + runLength(block.values) && block.base < other.base + runLength(other.values);
     if (step > block.died && (alive.some(covers) || gone.some((other) => other.died > block.died && covers(other)))) continue;
     const kind = step === block.died && edge < step ? "ghost falling" : step - block.died > RECENT ? "ghost old" : "ghost";
-    shapes.push(...blockShapes(view, block, null, shape, top, partition, false, kind));
+    shapes.push(...blockShapes(view, step, block, null, shape, top, partition, false, kind));
   }
   shapes.push(...marker(highWatermark, "HW", "hw", shape, y, top), ...marker(end, "end", "logend", shape, y, top));
   if (start > 0) shapes.push(...marker(start, "start", "logstart", shape, y, top));
@@ -233,7 +271,7 @@ function shortRole(role, shape) {
   return shape.label < 100 ? word.replace("follower, ", "").replace("believes to lead", "believes: led") : word;
 }
 
-function blockShapes(view, block, highWatermark, shape, top, partition, down, extra) {
+function blockShapes(view, step, block, highWatermark, shape, top, partition, down, extra) {
   const length = runLength(block.values), from = Math.max(block.base, shape.first), until = Math.min(block.base + length, shape.first + shape.count);
   if (from >= until) return [];
   const shapes = [], ghost = extra !== "", lost = !ghost && block.fate === 2;
@@ -243,19 +281,25 @@ function blockShapes(view, block, highWatermark, shape, top, partition, down, ex
     const open = highWatermark !== null && offset >= highWatermark;
     const kinds = `block ${epochClass(block.epoch)}${open && !ghost ? " uncommitted" : ""}${lost ? " cache" : ""}${down ? " ondown" : ""}`;
     const box = { x: x + 1.5, y: top, width: shape.cell - 3, height: BLOCK, rx: 3 };
-    shapes.push(svg("g", { class: `record ${extra}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value, "data-block-epoch": block.epoch,
+    const owner = transactionOf(view, partition, value), fate = owner && !ghost ? fateAt(owner, step) : "";
+    shapes.push(svg("g", { class: `record ${extra}${fate ? ` txn-${fate}` : ""}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value, "data-block-epoch": block.epoch, "data-transaction": owner ? owner.id : null, "data-fate": fate || null,
       onclick: (event) => { event.preventDefault(); update({ selection: { kind: "record", partition, offset } }); } },
-      svg("title", null, title(view, block, offset, value, ghost)),
+      svg("title", null, title(view, partition, block, offset, value, ghost) + inTransaction(owner, fate)),
       svg("rect", { ...box, class: kinds }),
       pattern && !ghost ? svg("rect", { ...box, fill: `url(#${pattern})`, class: "patterned" }) : null,
+      transactionMark(`txn-${fate}`, box.x, box.y, box.width, box.height),
       words(x + shape.cell / 2, top + 17, shorten(value, shape), `value ${epochClass(block.epoch)}${open && !ghost ? " uncommitted" : ""}`)));
   }
   if (ghost) shapes.push(words((xOf(from, shape) + xOf(until, shape)) / 2, top + BLOCK + 14, `${GONE[block.gone]} at ${(view.time[block.died] / 1e9).toFixed(3)} s`, "gone"));
   return shapes;
 }
 
-function title(view, block, offset, value, ghost) {
-  const writer = view.writers.get(value);
+function inTransaction(owner, fate) {
+  return owner && fate ? `; of transaction ${owner.id}, ${fate}` : "";
+}
+
+function title(view, partition, block, offset, value, ghost) {
+  const writer = writerOf(view, partition, value);
   const by = writer === undefined ? "" : `, sent by operation ${view.operations[writer].id}`;
   const fate = ghost ? `; ${GONE[block.gone]}` : block.fate === 2 ? "; will be missing when this broker starts again" : "";
   return `offset ${offset}: value ${value}, leader epoch ${block.epoch < 0 ? "unknown" : block.epoch}${by}${fate}`;
@@ -300,11 +344,13 @@ function clientRow(view, name, rows, truth, step, shape, y, partition) {
     const differs = truth && (!block || (block.epoch >= 0 && runValue(block.values, offset - block.base) !== value));
     const belowStart = truth && offset < (valueAt(truth.facts.log_start, step) || 0);
     const x = xOf(offset, shape), wrong = several || (differs && !belowStart && name === "acknowledged");
+    const owner = transactionOf(view, partition, value), fate = owner ? fateAt(owner, step) : "";
     const other = several ? entries.map((entry) => entry.value).join(", then ") : value;
-    shapes.push(svg("g", { class: `record known${wrong ? " wrong" : ""}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value,
+    shapes.push(svg("g", { class: `record known${fate ? ` txn-${fate}` : ""}${wrong ? " wrong" : ""}${shape.twins.has(value) && shape.twins.get(value) !== offset ? " twin" : ""}`, "data-offset": offset, "data-value": value, "data-transaction": owner ? owner.id : null, "data-fate": fate || null,
       onclick: (event) => { event.preventDefault(); update({ selection: { kind: "record", partition, offset } }); } },
-      svg("title", null, `offset ${offset}: ${other} (${name}, operation ${row.operation >= 0 ? view.operations[row.operation].id : "before the window"})${wrong ? several ? "; two values at one offset" : "; the leader's log has not got it" : ""}`),
+      svg("title", null, `offset ${offset}: ${other}${inTransaction(owner, fate)} (${name}, operation ${row.operation >= 0 ? view.operations[row.operation].id : "before the window"})${wrong ? several ? "; two values at one offset" : "; the leader's log has not got it" : ""}`),
       svg("rect", { x: x + 1.5, y: y + 4, width: shape.cell - 3, height: 22, rx: 3, class: `block ${row.epoch >= 0 ? epochClass(row.epoch) : "plainblock"} clientblock` }),
+      transactionMark(`txn-${fate}`, x + 1.5, y + 4, shape.cell - 3, 22),
       words(x + shape.cell / 2, y + 19, shorten(value, shape), "value known"),
       wrong ? words(x + shape.cell - 5, y + 7, "≠", "differs") : null));
   }

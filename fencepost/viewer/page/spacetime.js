@@ -115,7 +115,7 @@ function rows(view, window_, last) {
     }
     const ends = [], all = byLane.get(number);
     // a client that heard nothing has given up when it goes on with another operation
-    const until = (one) => (one.answered !== NEVER ? one.answered : Math.max(one.invoked, (all.find((next) => next.invoked > one.invoked) || { invoked: one.invoked + 4 }).invoked - 1));
+    const until = (one) => (isOpen(view, one) ? (all.find((next) => next.invoked > one.invoked && next.function === one.function) || { invoked: last + 1 }).invoked - 1 : one.answered !== NEVER ? one.answered : Math.max(one.invoked, (all.find((next) => next.invoked > one.invoked) || { invoked: one.invoked + 4 }).invoked - 1));
     for (const one of byLane.get(number)) {
       let row = ends.findIndex((end) => end < one.invoked);
       if (row < 0) row = ends.length < MOST_SUBLANES ? ends.length : MOST_SUBLANES - 1;
@@ -198,15 +198,28 @@ function barShapes(view, geometry, marked) {
     const from = geometry.x(one.invoked), open = one.answered === NEVER;
     const until = Math.max(from + 10, geometry.x(open ? end : one.answered));
     const y = place.top + 5 + row * SUBLANE, convicts = view.convicting.has(one.index), chosen = marked.operations.has(one.index);
-    const label = `${OUTCOME_SIGNS[one.outcome]}${one.function} ${one.id}`;
+    const whole = transactionIs(view, one), fate = whole ? ["open", "committed", "aborted"][whole.fate] : "";
+    const label = whole ? `txn ${one.id} ${{ open: "?", committed: "✓ commits", aborted: "✕ aborts" }[fate]}` : `${OUTCOME_SIGNS[one.outcome]}${one.function} ${one.id}`;
     const width = Math.max(4, until - from);
-    return svg("g", { class: `bar ${OUTCOMES[one.outcome]}${convicts ? " convicts" : ""}${chosen ? " chosen" : ""}${one.invoked > state.step ? " future" : ""}`, "data-operation": one.id,
+    return svg("g", { class: `bar ${OUTCOMES[one.outcome]}${convicts ? " convicts" : ""}${chosen ? " chosen" : ""}${one.invoked > state.step ? " future" : ""}${whole ? ` transaction ends-${fate}` : ""}`, "data-operation": one.id,
       onclick: (event) => { event.stopPropagation(); update({ selection: { kind: "operation", index: one.index } }); } },
       svg("title", null, `operation ${one.id}: ${textOf(view, one.request)} → ${textOf(view, one.answer)}`),
       svg("rect", { x: from, y, width, height: SUBLANE - 2, rx: 3, class: open ? "open" : "" }),
       one.outcome === 2 ? svg("rect", { x: from, y, width, height: SUBLANE - 2, rx: 3, fill: "url(#hatch)" }) : null,
       width > label.length * 5.6 ? words(from + 4, y + 9, label, "barname") : null);
   });
+}
+
+/** Whether an operation is a transaction of which no end is known: it lasts until the client begins another one. */
+function isOpen(view, one) {
+  const whole = transactionIs(view, one);
+  return Boolean(whole) && one.answered === NEVER;
+}
+
+/** The transaction that an operation is the whole of; undefined for others. */
+function transactionIs(view, one) {
+  const found = view.transactions[view.transactionOfOperation.get(one.index)];
+  return found && found.operation === one.index ? found : undefined;
 }
 
 function arrowShapes(view, geometry, marked) {

@@ -1,7 +1,7 @@
 // The state of the page: view, moment, selection, filters. Owns: what the address keeps, and what is related to a selection.
 // Must not know drawing.
 
-import { runLength, runValue, operationAt, nameOf, stepAtTime } from "./data.js";
+import { runLength, runValue, operationAt, nameOf, stepAtTime, writerOf } from "./data.js";
 
 export const state = {
   views: [],
@@ -123,9 +123,9 @@ export function changesFromAddress(hash) {
 
 // ---- what belongs together
 
-/** Whether a block or run at `base` holds any of the values of an operation. */
-function writtenBy(view, values, index) {
-  for (let i = 0; i < runLength(values); i++) if (view.writers.get(runValue(values, i)) === index) return true;
+/** Whether a block or run of a partition holds any of the values of an operation. */
+function writtenBy(view, partition, values, index) {
+  for (let i = 0; i < runLength(values); i++) if (writerOf(view, partition, runValue(values, i)) === index) return true;
   return false;
 }
 
@@ -160,10 +160,12 @@ function relatedToOperation(view, index, found) {
   for (const step of [one.invoked, one.answered]) if (step >= 0 && step < view.count) found.steps.add(step);
   for (const message of view.messages) if (message.operation === index) found.messages.add(message.index);
   for (const read of one.reads) found.offsets.push(read);
+  const whole = view.transactions[view.transactionOfOperation.get(index)];
+  if (whole && whole.operation === index) for (const part of whole.parts) relatedToOperation(view, part, found);
   if (!runLength(one.writes)) return;
   for (const replica of view.replicas) {
     for (const block of replica.blocks) {
-      if (writtenBy(view, block.values, index)) found.offsets.push([replica.partition, block.base, block.base + runLength(block.values)]);
+      if (writtenBy(view, replica.partition, block.values, index)) found.offsets.push([replica.partition, block.base, block.base + runLength(block.values)]);
     }
   }
 }
@@ -175,7 +177,7 @@ function relatedToRecord(view, selection, found) {
     if (replica.partition !== partition) continue;
     for (const block of replica.blocks) {
       if (offset < block.base || offset >= block.base + runLength(block.values)) continue;
-      const writer = view.writers.get(runValue(block.values, offset - block.base));
+      const writer = writerOf(view, partition, runValue(block.values, offset - block.base));
       if (writer !== undefined) found.operations.add(writer);
       for (const step of [block.born, block.died]) if (step >= 0 && step < view.count) found.steps.add(step);
     }
