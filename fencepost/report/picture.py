@@ -4,9 +4,9 @@ convicts in red, and below it the measurements of the same stretch of time.
 Owns: the stretch of time, the lanes, what each bar says. Must not know: how a finding was found, HTML pages.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
 from fencepost.checkers.durations import NANOSECONDS, duration
 from fencepost.checkers.kafka import measure_trace
@@ -27,6 +27,8 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
+FAULT, MOST_ROWS = 0.42, 4
+"""The height of a fault in heights of a lane, and the rows of faults of a lane; more at once lie over each other."""
 LANE, PANEL, BETWEEN, MARGINS = 26, 130, 46, 110
 """Pixels: the height of a lane, of a measurement, of the room above it, and of margins with the legend."""
 MOST_CLIENTS = 12
@@ -77,6 +79,8 @@ class Bar:
     title: str
     # written at it, if there is room
     label: str = ""
+    # of faults: 0, or one more for each fault of its lane that it would lie over
+    row: int = 0
 
 
 @frozen
@@ -100,6 +104,16 @@ class Picture:
     faults: tuple[Bar, ...]
     operations: tuple[Bar, ...]
     marks: tuple[Mark, ...]
+
+    @property
+    def where(self) -> tuple[float, ...]:
+        """The middle of each lane, in heights of a lane from the first one's: lanes leave room for the rows of faults
+        above them. The last number is where one more lane would be."""
+        found = [0.0]
+        for lane in range(len(self.lanes)):
+            rows = max((bar.row for bar in self.faults if bar.lane == lane), default=0)
+            found.append(found[-1] + 1 + FAULT * rows)
+        return tuple(found)
 
 
 @define
@@ -172,16 +186,16 @@ class _Drawing:
 
     def faults(self, trace: Trace) -> tuple[Bar, ...]:
         """From beginning to end, on the lanes of the brokers that each hits, or on a lane of their own."""
-        bars = []
+        bars: list[Bar] = []
         for event, end in sorted(_faults(trace, self.window.end), key=lambda pair: pair[0].time):
             if not self.window.shows(event.time, end):
                 continue
             says = f"{event_in_words(event)}, {seconds(event.time)} to {seconds(end)}"
             name = str(event.cause).replace("_", " ")
             hit = [self.brokers[node] for node in fault_nodes(event) if node in self.brokers]
-            bars += [
-                self._bar(lane, event.time, end, "fault", says, name) for lane in hit or (self.elsewhere,)
-            ]
+            for lane in hit or (self.elsewhere,):
+                bar = self._bar(lane, event.time, end, "fault", says, name)
+                bars.append(evolve(bar, row=_free_row(bar, bars)))
         return tuple(bars)
 
     def operations(self, operations: Iterable[Operation], convicting: frozenset[int]) -> tuple[Bar, ...]:
@@ -202,6 +216,15 @@ class _Drawing:
     def _bar(self, lane: int, start: int, end: int, kind: str, title: str, label: str = "") -> Bar:
         start, end = self.window.inside(start), self.window.inside(end)
         return Bar(lane=lane, start=start, end=end, kind=kind, title=title, label=label)
+
+
+def _free_row(bar: Bar, before: Sequence[Bar]) -> int:
+    """The first row of its lane in which a fault lies over none of those before it; the last one if there is none."""
+    for row in range(MOST_ROWS - 1):
+        same = (other for other in before if (other.lane, other.row) == (bar.lane, row))
+        if all(bar.start >= other.end for other in same):
+            return row
+    return MOST_ROWS - 1
 
 
 def _faults(trace: Trace, last: int) -> Iterator[tuple[Event, int]]:
@@ -274,6 +297,7 @@ def _bars(picture: Picture) -> Iterator[Values]:
     """A trace of Plotly's for each kind of bar."""
     shortest = (picture.end - picture.start) / SHORTEST
     every = (*picture.roles, *picture.faults, *picture.operations)
+    where = picture.where
     for kind, (name, colour, pattern) in LOOKS.items():
         bars = [bar for bar in every if bar.kind == kind]
         if not bars:
@@ -283,10 +307,10 @@ def _bars(picture: Picture) -> Iterator[Values]:
             "type": "bar",
             "orientation": "h",
             "name": name,
-            "y": [bar.lane + (0.3 if narrow else 0) for bar in bars],
+            "y": [where[bar.lane] + (0.3 + FAULT * bar.row if narrow else 0) for bar in bars],
             "base": [bar.start / NANOSECONDS for bar in bars],
             "x": [max(bar.end - bar.start, shortest) / NANOSECONDS for bar in bars],
-            "width": 0.34 if narrow else 0.66,
+            "width": FAULT * 0.95 if narrow else 0.66,
             "hovertext": [text_of(bar.title) for bar in bars],
             "hoverinfo": "text",
             "text": _labels(bars, picture, inside=narrow),
@@ -307,14 +331,15 @@ def _bars(picture: Picture) -> Iterator[Values]:
 def _labels(bars: list[Bar], picture: Picture, *, inside: bool) -> list[str]:
     """The labels of one kind of bar, "" for each that has no room: inside of its bar, or up to the right edge and
     the bar of the same kind that comes before it on its lane."""
-    free: dict[int, float] = {}
+    free: dict[tuple[int, int], float] = {}
     labels = []
     for bar in bars:
         length = (picture.end - picture.start) * LETTER * len(bar.label)
-        fits = bar.label and bar.start >= free.get(bar.lane, 0)
+        place = bar.lane, bar.row
+        fits = bar.label and bar.start >= free.get(place, 0)
         fits = fits and length <= (bar.end - bar.start if inside else picture.end - bar.end)
         if fits:
-            free[bar.lane] = bar.start + length
+            free[place] = bar.start + length
         labels.append(text_of(bar.label) if fits else "")
     return labels
 
@@ -323,9 +348,9 @@ def _lane_axis(picture: Picture, top: float) -> Values:
     names = [text_of(name) for name in picture.lanes]
     return axis(
         domain=[top, 1],
-        tickvals=list(range(len(names))),
+        tickvals=list(picture.where[:-1]),
         ticktext=names,
-        range=[len(names) - 0.5, -0.5],
+        range=[picture.where[-1] - 0.5, -0.5],
         fixedrange=True,
         showgrid=False,
     )
@@ -337,11 +362,12 @@ def figure_of(trace: Trace, finding: Finding) -> Figure:
     measured = measure_trace(trace)
     drawn = unseen(measured, picture.start, picture.end), lag(measured, picture.start, picture.end)
     panels = [panel for panel in drawn if panel is not None]
-    height = LANE * len(picture.lanes) + (PANEL + BETWEEN) * len(panels)
+    lanes = round(LANE * picture.where[-1])
+    height = lanes + (PANEL + BETWEEN) * len(panels)
     data = list(_bars(picture))
     if picture.marks:
         data.append(_marks(picture))
-    axes: Values = {"yaxis": _lane_axis(picture, 1 - LANE * len(picture.lanes) / height)}
+    axes: Values = {"yaxis": _lane_axis(picture, 1 - lanes / height)}
     titles = []
     for number, panel in enumerate(panels, 2):
         low = (PANEL + BETWEEN) * (len(panels) + 1 - number) / height
@@ -364,7 +390,7 @@ def _marks(picture: Picture) -> Values:
         "mode": "markers",
         "name": "convicting event",
         "x": [mark.time / NANOSECONDS for mark in picture.marks],
-        "y": [mark.lane for mark in picture.marks],
+        "y": [picture.where[mark.lane] for mark in picture.marks],
         "hovertext": [text_of(mark.title) for mark in picture.marks],
         "hoverinfo": "text",
         "marker": {

@@ -11,7 +11,8 @@ from fencepost.checkers.verdict import Finding
 from fencepost.report import page
 from fencepost.report.chart import lag, unseen
 from fencepost.report.page import Example, Page, Table
-from fencepost.report.picture import MOST_CLIENTS, figure_of, picture_of
+from fencepost.report.picture import FAULT, MOST_CLIENTS, figure_of, picture_of
+from fencepost.traces.events import Event, Name
 from fencepost.traces.trace import Trace
 
 HOSTILE = '<script>alert("x")</script>&'
@@ -40,6 +41,32 @@ def test_the_figure_shows_what_convicts_over_its_lanes(trace: Trace, finding: Fi
     assert [mark.lane for mark in picture.marks] == [1]
     assert "LEADS in epoch 1" in picture.marks[0].title
     assert [bar["lane"] for bar in bars(figure, "convicts")] == [2, 3]
+
+
+def test_faults_at_once_lie_below_each_other_and_lanes_make_room(trace: Trace, finding: Finding) -> None:
+    """Two faults of one broker at the same time have a row each, with their names; a third that begins later takes the
+    first row again; the lanes below move down by one row."""
+    (began,) = [event for event in trace.events if event.name is Name.FAULT_BEGAN]
+    (ended,) = [event for event in trace.events if event.name is Name.FAULT_ENDED]
+
+    def fault(number: int, kind: str, start: int, end: int) -> list[Event]:
+        detail = json.dumps({"fault": number, "nodes": [began.node]})
+        return [
+            evolve(began, time=start, cause=kind, detail=detail),
+            evolve(ended, time=end, cause=kind, detail=detail),
+        ]
+
+    second = 1_000_000_000
+    more = [*fault(71, "pause", 9 * second, 11 * second), *fault(72, "loss", 10 * second, 12 * second)]
+    events = sorted([*trace.events, *more], key=lambda event: event.time)
+    at = {id(event): place for place, event in enumerate(events)}
+    moved = evolve(finding, events=tuple(at[id(trace.events[place])] for place in finding.events))
+    changed = evolve(trace, events=tuple(events))
+    picture = picture_of(changed, moved)
+    assert [(bar.label, bar.row) for bar in picture.faults] == [(began.cause, 0), ("pause", 1), ("loss", 0)]
+    assert picture.where == pytest.approx((0, 1, 2 + FAULT, 3 + FAULT, 4 + FAULT))
+    drawn = bars(figure_of(changed, moved), "fault")
+    assert len({round(bar["lane"], 3) for bar in drawn}) == 2
 
 
 def test_roles_and_faults_are_drawn_as_long_as_they_lasted(trace: Trace, finding: Finding) -> None:

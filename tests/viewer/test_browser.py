@@ -245,6 +245,10 @@ def test_the_order_of_a_register(chromium, tmp_path, request):
         assert tab.inner_text("#sequential tr.culprit td:nth-child(2)") == "read() -> 1"
         tab.click("#order-back")
         assert "After 2: state 2" in tab.inner_text("#sequential .said")
+        moments = tab.evaluate(
+            "[...document.querySelectorAll('#events .row .time')].map((one) => one.textContent)"
+        )
+        assert moments == [f"{time} ns" for time in range(8)]
 
 
 @all_of_them
@@ -253,16 +257,18 @@ def test_the_order_of_a_register(chromium, tmp_path, request):
 def test_nothing_is_wider_than_the_window_and_texts_have_contrast(chromium, written, scheme, width):
     """The page never scrolls sideways, and the texts of head, panels and tables have a contrast of at least
     4.5 to 1 (WCAG AA)."""
-    _, path = written("kip_101")
-    with opened(chromium, path, color_scheme=scheme) as tab:
-        tab.set_viewport_size({"width": width, "height": 800})
-        tab.wait_for_timeout(200)
-        assert (
-            tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-        )
-        ratios = json.loads(tab.evaluate(CONTRASTS))
-        assert len(ratios) > 20
-        assert [one for one in ratios if one[0] < 4.5] == []
+    for kind in ("kip_101", "group", "producer", "foreign", "transactions"):
+        _, path = written(kind)
+        with opened(chromium, path, color_scheme=scheme) as tab:
+            tab.set_viewport_size({"width": width, "height": 800})
+            tab.wait_for_timeout(200)
+            assert (
+                tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+                <= 0
+            ), kind
+            ratios = json.loads(tab.evaluate(CONTRASTS))
+            assert len(ratios) > 20
+            assert [one for one in ratios if one[0] < 4.5] == [], kind
 
 
 CONTRASTS = """() => {
@@ -306,6 +312,10 @@ def test_figures_are_drawn_as_they_are_described(chromium, shown, tmp_path):
                 "() => [...document.querySelectorAll('.ytick text')].map((one) => one.textContent)"
             )
             assert lanes == figure.layout["yaxis"]["ticktext"]
+            inside = tab.evaluate(
+                "() => [...document.querySelectorAll('.bartext-inside')].filter((one) => one.textContent).map((one) => getComputedStyle(one).fill)"
+            )
+            assert inside and set(inside) == {"rgb(27, 18, 0)"}  # dark on a fault's orange: 8 to 1
 
 
 SHRUNK = json.loads(

@@ -1,6 +1,7 @@
 // The page comes to life. Owns: the order in which panels are made and drawn, keys, the address. Must not know any drawing.
 
 import { decodeView } from "./data.js";
+import { measureIn } from "./marks.js";
 import { forgetWidths, html, patterns, replace } from "./dom.js";
 import { addressOf, changesFromAddress, current, goTo, nextOf, onChange, state, turningPoints, update } from "./state.js";
 import { drawBar, makeBar, momentInWords, play } from "./bar.js";
@@ -110,6 +111,7 @@ function foot(view) {
 
 function start() {
   state.views = JSON.parse(element("data").textContent).views.map(decodeView);
+  measureIn(Math.max(...state.views.map((one) => one.span[1])));
   const view = state.views[0], finding = view.findings[0];
   if (finding && finding.partition >= 0) state.partition = finding.partition;
   state.step = finding && finding.steps.length ? finding.steps[finding.steps.length - 1] : 0;

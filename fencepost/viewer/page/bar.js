@@ -1,7 +1,7 @@
 // The bar of the moment: overview, slider, buttons, the moment in words. Owns: how a person moves in time. Must not know panels.
 
 import { nameOf, operationAt, textOf } from "./data.js";
-import { seconds } from "./marks.js";
+import { moment } from "./marks.js";
 import { button, html, replace, svg, widthOf, words } from "./dom.js";
 import { current, goTo, nextOf, state, turningPoints, update } from "./state.js";
 
@@ -121,9 +121,9 @@ export function drawBar() {
   if (!view.count) return;
   const { who, what } = momentInWords(view, step);
   const convicts = view.convictingSteps.includes(step);
-  parts.slider.setAttribute("aria-valuetext", `${seconds(view.time[step])} seconds, ${who}: ${what}`);
+  parts.slider.setAttribute("aria-valuetext", `${moment(view.time[step])}, ${who}: ${what}`);
   replace(parts.now,
-    html("span", { class: "when" }, `${seconds(view.time[step])} s`),
+    html("span", { class: "when" }, `${moment(view.time[step])}`),
     html("span", { class: "count" }, `moment ${view.window.first + step + 1} of ${view.window.total}`),
     html("span", { class: convicts ? "what convicts" : "what" }, convicts ? html("b", null, "◆ convicts: ") : null, html("b", null, `${who}: `), what));
 }

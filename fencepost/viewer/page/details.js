@@ -1,7 +1,7 @@
 // The chosen thing in full, and the finding. Owns: their words. Must not know where the thing is drawn.
 
 import { NEVER, factAt, fateAt, operationAt, replicasOf, runLength, runValue, textOf, transactionOf, valueAt, writerOf } from "./data.js";
-import { FATES, GONE, MESSAGES, OUTCOMES, duration, roleOf, seconds } from "./marks.js";
+import { FATES, GONE, MESSAGES, OUTCOMES, duration, roleOf, moment } from "./marks.js";
 import { html, replace } from "./dom.js";
 import { current, goTo, state, stepIn, update } from "./state.js";
 import { momentInWords } from "./bar.js";
@@ -35,7 +35,7 @@ function proof(view, finding) {
   const steps = finding.steps.map((step) => {
     const { who, what } = momentInWords(view, step);
     return html("li", null, html("button", { type: "button", class: "jump", onclick: () => goTo(step, { selection: { kind: "moment", step }, ...(finding.partition >= 0 ? { partition: finding.partition } : {}) }) },
-      html("span", { class: "convictmark" }, "◆ "), html("span", { class: "when" }, `${seconds(view.time[step])} s `), html("b", null, `${who}: `), what));
+      html("span", { class: "convictmark" }, "◆ "), html("span", { class: "when" }, `${moment(view.time[step])} `), html("b", null, `${who}: `), what));
   });
   return steps.length ? html("ol", { class: "proof", "aria-label": "What convicts" }, steps) : null;
 }
@@ -45,7 +45,7 @@ function others(view) {
   if (!rest.length) return null;
   return html("details", { class: "others" }, html("summary", null, `${rest.length + view.more_findings} more of this run`), html("ul", null, rest.map((finding) => html("li", null,
     html("b", null, finding.anomaly.replaceAll("_", " ")), ` (${finding.check}): ${finding.seen} `,
-    finding.steps.slice(0, 4).map((step) => html("button", { type: "button", class: "small", onclick: () => goTo(step, { selection: { kind: "moment", step }, ...(finding.partition >= 0 ? { partition: finding.partition } : {}) }) }, `${seconds(view.time[step])} s`))))));
+    finding.steps.slice(0, 4).map((step) => html("button", { type: "button", class: "small", onclick: () => goTo(step, { selection: { kind: "moment", step }, ...(finding.partition >= 0 ? { partition: finding.partition } : {}) }) }, `${moment(view.time[step])}`))))));
 }
 
 function undecided(view) {
@@ -84,7 +84,7 @@ function stepButton(view, step, label) {
   if (step === NEVER) return "never";
   if (step < 0) return "before this page begins";
   if (step >= view.count) return "after this page ends";
-  return html("button", { type: "button", class: "small", onclick: () => goTo(step) }, label || `${seconds(view.time[step])} s`);
+  return html("button", { type: "button", class: "small", onclick: () => goTo(step) }, label || `${moment(view.time[step])}`);
 }
 
 function values(run) {
@@ -101,8 +101,8 @@ function tellOperation(view, { index }) {
   const one = view.operations[index], extras = one.extras;
   return [html("h3", null, `Operation ${one.id}${view.convicting.has(index) ? " ◆ convicts" : ""}`), list([
     ["client", view.lanes[one.lane].label], ["asked", textOf(view, one.request)], ["answer", textOf(view, one.answer)], ["outcome", OUTCOMES[one.outcome]],
-    ["invoked", stepButton(view, one.invoked, `${seconds(one.invoke)} s`)],
-    ["answered", one.complete < 0 ? "never" : [stepButton(view, one.answered, `${seconds(one.complete)} s`), ` after ${duration(one.complete - one.invoke)}`]],
+    ["invoked", stepButton(view, one.invoked, `${moment(one.invoke)}`)],
+    ["answered", one.complete < 0 ? "never" : [stepButton(view, one.answered, `${moment(one.complete)}`), ` after ${duration(one.complete - one.invoke)}`]],
     ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["records", values(one.writes)],
     ["read", one.reads.map(([partition, first, end]) => `${view.partitions[partition]} ${first} to ${end - 1}`).slice(0, 12).join(", ")],
     ["producer", extras.producer ? `id ${extras.producer[0]}, epoch ${extras.producer[1]}, sequence ${extras.producer[2]}` : ""],

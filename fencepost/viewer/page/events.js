@@ -1,8 +1,8 @@
 // The events as text, filtered. Owns: the list, of which only what is seen is made. Must not know what filters mean elsewhere.
 
 import { brokersOf, nameOf, operationAt, textOf } from "./data.js";
-import { KINDS, OTHER_KIND, kindOf, seconds } from "./marks.js";
-import { html, replace } from "./dom.js";
+import { KINDS, OTHER_KIND, kindOf, moment } from "./marks.js";
+import { html, replace, widthOf } from "./dom.js";
 import { current, goTo, related, state, update } from "./state.js";
 import { whoAt } from "./bar.js";
 
@@ -91,6 +91,7 @@ export function drawEvents() {
     drawFilters(view);
     parts.count.textContent = steps.length === view.count ? `${steps.length}` : `${steps.length} of ${view.count}`;
     parts.rows.style.height = `${steps.length * ROW}px`;
+    parts.box.style.height = `${Math.min(HEIGHT, Math.max(steps.length, 3) * ROW + 2)}px`;
   }
   const place = Math.max(0, nearest(steps, state.step));
   let moved = false;
@@ -124,7 +125,7 @@ function row(view, step, place, present, marked) {
   const text = textOf(view, view.moments.text[step]);
   const what = operation >= 0 ? `op ${view.operations[operation].id}: ${name.name === "answer" ? "→ " : ""}${text}` : text;
   const element = html("div", { class: kinds, role: "option", "aria-selected": String(present), "data-step": step, title: what, onclick: () => goTo(step, { selection: operation >= 0 ? { kind: "operation", index: operation } : { kind: "moment", step } }) },
-    html("span", { class: "mark" }, convicts ? "◆" : ""), html("span", { class: "time" }, seconds(view.time[step])),
+    html("span", { class: "mark" }, convicts ? "◆" : ""), html("span", { class: "time" }, moment(view.time[step], widthOf(parts.box, 280) < 560 ? 3 : undefined)),
     html("span", { class: "who" }, whoAt(view, step)), html("span", { class: "where" }, partition >= 0 ? view.partitions[partition] : ""), html("span", { class: "text" }, what));
   element.style.top = `${place * ROW}px`;
   return element;

@@ -1,7 +1,7 @@
 // The replicas' logs of a partition at a moment: rows of blocks by offset. Owns: the geometry of logs. Must not know time.
 
 import { blocksAt, clientFactAt, factAt, fateAt, ghostsAt, knownAt, replicasOf, runLength, runValue, transactionOf, valueAt, writerOf } from "./data.js";
-import { GONE, epochClass, epochPattern, ids, roleOf } from "./marks.js";
+import { GONE, epochClass, epochPattern, ids, moment, roleOf } from "./marks.js";
 import { button, html, replace, svg, widthOf, words } from "./dom.js";
 import { current, matched, related, state, stepIn, update } from "./state.js";
 
@@ -86,7 +86,7 @@ export function drawLogs() {
   if (!button_.hidden) button_.textContent = `◆ ${finding.offset}`;
   const width = widthOf(parts.pictures, 280);
   const narrow = width < 560;
-  const shape = { width, label: narrow ? 88 : 150, cell: narrow ? 34 : 44 };
+  const shape = { width, label: narrow ? 88 : 150, cell: narrow ? 36 : 48 };
   shape.count = Math.max(4, Math.floor((width - shape.label - 18) / shape.cell));
   shape.first = state.logs.offset !== null ? Math.max(0, state.logs.offset - Math.floor(shape.count / 2)) : firstOf(view, state.partition, state.step, shape);
   parts.middle = shape.first + Math.floor(shape.count / 2);
@@ -290,7 +290,7 @@ function blockShapes(view, step, block, highWatermark, shape, top, partition, do
       transactionMark(`txn-${fate}`, box.x, box.y, box.width, box.height),
       words(x + shape.cell / 2, top + 17, shorten(value, shape), `value ${epochClass(block.epoch)}${open && !ghost ? " uncommitted" : ""}`)));
   }
-  if (ghost) shapes.push(words((xOf(from, shape) + xOf(until, shape)) / 2, top + BLOCK + 14, `${GONE[block.gone]} at ${(view.time[block.died] / 1e9).toFixed(3)} s`, "gone"));
+  if (ghost) shapes.push(words((xOf(from, shape) + xOf(until, shape)) / 2, top + BLOCK + 14, `${GONE[block.gone]} at ${moment(view.time[block.died], 3)}`, "gone"));
   return shapes;
 }
 

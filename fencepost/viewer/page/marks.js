@@ -65,16 +65,26 @@ export function kindOf(name) {
   return found ? found[0] : OTHER_KIND;
 }
 
-/** Nanoseconds as seconds, to the microsecond, as the text timeline writes them. */
-export function seconds(nanoseconds) {
-  return (nanoseconds / 1e9).toFixed(6);
+const UNITS = [["s", 1e9, 6], ["ms", 1e6, 6], ["µs", 1e3, 3], ["ns", 1, 0]];
+let unit = UNITS[0];
+
+/** Choose the unit of all moments of the page: the largest of which a run of this length has a tenth. */
+export function measureIn(nanoseconds) {
+  unit = UNITS.find(([, size]) => nanoseconds >= size / 10) || UNITS[UNITS.length - 1];
+}
+
+/** A moment of the run in the page's unit, exact to the microsecond where that is a second, as the text timeline writes it. */
+export function moment(nanoseconds, digits) {
+  const [name, size, exact] = unit;
+  return `${(nanoseconds / size).toFixed(Math.min(digits ?? exact, exact))} ${name}`;
 }
 
 /** Nanoseconds in the unit that a person would take. */
 export function duration(nanoseconds) {
   if (nanoseconds >= 1e9) return `${(nanoseconds / 1e9).toFixed(1)} s`;
   if (nanoseconds >= 1e6) return `${(nanoseconds / 1e6).toFixed(1)} ms`;
-  return `${Math.round(nanoseconds / 1e3)} µs`;
+  if (nanoseconds >= 1e3) return `${(nanoseconds / 1e3).toFixed(1)} µs`;
+  return `${nanoseconds} ns`;
 }
 
 /** A set of broker ids as Kafka writes it. */

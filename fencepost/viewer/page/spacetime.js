@@ -2,7 +2,7 @@
 // Owns: its window and its geometry. Must not know how messages were derived.
 
 import { NEVER, lastAtMost, nameOf, operationAt, textOf } from "./data.js";
-import { FATES, MESSAGES, OUTCOMES, OUTCOME_SIGNS, duration, roleOf, seconds } from "./marks.js";
+import { FATES, MESSAGES, OUTCOMES, OUTCOME_SIGNS, duration, roleOf, moment } from "./marks.js";
 import { button, html, replace, svg, widthOf, words } from "./dom.js";
 import { current, goTo, related, state, update } from "./state.js";
 import { momentInWords } from "./bar.js";
@@ -77,8 +77,8 @@ export function drawSpacetime() {
   ];
   const { who, what } = momentInWords(view, state.step);
   replace(parts.picture, svg("svg", { width, height: geometry.height, viewBox: `0 0 ${width} ${geometry.height}`, class: "spacetime", role: "img",
-    "data-first": window_.first, "data-last": last, "aria-label": `Messages and operations around ${seconds(view.time[state.step])} seconds. Now: ${who}: ${what}. ` }, shapes));
-  parts.picture.setAttribute("aria-label", `Messages and operations around ${seconds(view.time[state.step])} seconds. Arrow up and down choose an operation.`);
+    "data-first": window_.first, "data-last": last, "aria-label": `Messages and operations around ${moment(view.time[state.step])}. Now: ${who}: ${what}. ` }, shapes));
+  parts.picture.setAttribute("aria-label", `Messages and operations around ${moment(view.time[state.step])}. Arrow up and down choose an operation.`);
 }
 
 let kindsFor = "";
@@ -186,7 +186,7 @@ function axis(view, geometry) {
   for (let step = geometry.first; step <= geometry.last; step++) {
     const at = geometry.x(step);
     if (at < free || at > geometry.width - 50) continue;
-    shapes.push(words(at, 13, `${(view.time[step] / 1e9).toFixed(3)} s`, "axis"), svg("line", { x1: at, x2: at, y1: 17, y2: TOP, class: "axisline" }));
+    shapes.push(words(at, 13, `${moment(view.time[step], 3)}`, "axis"), svg("line", { x1: at, x2: at, y1: 17, y2: TOP, class: "axisline" }));
     free = at + 74;
   }
   return shapes;
@@ -272,7 +272,7 @@ function eventShapes(view, geometry, marked) {
     const kinds = `event ${name}${convicts ? " convicts" : ""}${chosen ? " chosen" : ""}${step > state.step ? " future" : ""}`;
     const at = geometry.x(step);
     shapes.push(svg("g", { class: kinds, "data-step": step, onclick: (event) => { event.stopPropagation(); goTo(step, { selection: { kind: "moment", step } }); } },
-      svg("title", null, `${seconds(view.time[step])} s, ${who}: ${what}`),
+      svg("title", null, `${moment(view.time[step])}, ${who}: ${what}`),
       convicts ? svg("circle", { cx: at, cy: row.middle, r: 11, class: "convictring" }) : null,
       svg("circle", { cx: at, cy: row.middle, r: 8, class: "hit" }),
       sign ? words(at, row.middle + 4.5, sign, "sign") : svg("circle", { cx: at, cy: row.middle, r: 2.8, class: "dot" })));

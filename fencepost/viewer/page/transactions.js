@@ -2,7 +2,7 @@
 
 import { NEVER, clientFactAt, fateAt, runLength } from "./data.js";
 import { html, replace, svg, widthOf, words } from "./dom.js";
-import { seconds } from "./marks.js";
+import { moment } from "./marks.js";
 import { current, goTo, related, state, update } from "./state.js";
 
 const LANE = 26, TOP = 18, MOST_LANES = 24, MOST_ROWS = 14;
@@ -45,7 +45,7 @@ function picture(view, step, width, said) {
     shapes.push(span(view, one, x(one.began), x(one.ended === NEVER ? last : one.ended), TOP + place * LANE, step, marked));
   }
   const at = x(step);
-  shapes.push(words(left, 12, `${seconds(view.time[first])} s`, "dim"), words(width - 10, 12, `${seconds(view.time[last])} s`, "dim", { "text-anchor": "end" }), svg("line", { x1: at, x2: at, y1: TOP - 2, y2: height, class: "present" }));
+  shapes.push(words(left, 12, `${moment(view.time[first])}`, "dim"), words(width - 10, 12, `${moment(view.time[last])}`, "dim", { "text-anchor": "end" }), svg("line", { x1: at, x2: at, y1: TOP - 2, y2: height, class: "present" }));
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "transactions", role: "img", "data-first": first, "data-last": last, "aria-label": `Transactions: ${said}. The table says the same.` }, shapes);
 }
 
@@ -62,7 +62,7 @@ function span(view, one, from, until, y, step, marked) {
 }
 
 function inWords(view, one) {
-  const end = one.ended === NEVER ? "no end is known" : `${one.fate === 2 ? "aborted" : "committed"} ${one.ended >= view.count ? "after this page ends" : `at ${seconds(view.time[Math.max(0, one.ended)])} s`}`;
+  const end = one.ended === NEVER ? "no end is known" : `${one.fate === 2 ? "aborted" : "committed"} ${one.ended >= view.count ? "after this page ends" : `at ${moment(view.time[Math.max(0, one.ended)])}`}`;
   return `transaction ${one.id} of ${view.lanes[one.lane].label}${one.producer ? `, producer ${one.producer[0]} in epoch ${one.producer[1]}` : ""}: ${end}`;
 }
 
@@ -79,7 +79,7 @@ function around(view, step) {
 }
 
 function table(view, step) {
-  const when = (at) => (at === NEVER ? "not known" : at < 0 ? "before this page" : at >= view.count ? "after this page" : html("button", { type: "button", class: "small", onclick: () => goTo(at) }, `${seconds(view.time[at])} s`));
+  const when = (at) => (at === NEVER ? "not known" : at < 0 ? "before this page" : at >= view.count ? "after this page" : html("button", { type: "button", class: "small", onclick: () => goTo(at) }, `${moment(view.time[at])}`));
   const rows = around(view, step).map((one) => {
     const fate = fateAt(one, step);
     return html("tr", { "data-transaction": one.id, "data-fate": fate }, html("th", { scope: "row" }, one.operation >= 0 ? html("button", { type: "button", class: "small", onclick: () => choose(one) }, String(one.id)) : String(one.id)),
