@@ -27,7 +27,7 @@ from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
-FAULT, MOST_ROWS = 0.42, 4
+FAULT, MOST_ROWS = 0.42, 6
 """The height of a fault in heights of a lane, and the rows of faults of a lane; more at once lie over each other."""
 LANE, PANEL, BETWEEN, MARGINS = 26, 130, 46, 110
 """Pixels: the height of a lane, of a measurement, of the room above it, and of margins with the legend."""

@@ -4,11 +4,13 @@ Owns: the client's side of the page, which is all of it where a history has no e
 or drawing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from attrs import define, field, frozen
 
 from fencepost.report.group_words import group_detail
+from fencepost.report.words import partition_name
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import ACKS_NONE, Function, Operation, Outcome, Record
 from fencepost.viewer.replica_logs import Partition
@@ -128,9 +130,7 @@ class Groups:
             self.facts.set((name, "phase"), step, phase)
         elif event.name is Name.GROUP_OFFSET_EXPIRED:
             told = group_detail(event)
-            self.facts.set(
-                (str(told.get("group")), f"committed {told.get('topic')}-{told.get('partition')}"), step, None
-            )
+            self.facts.set((str(told.get("group")), f"committed {_expired(told)}"), step, None)
 
     def answered(self, step: int, operation: Operation) -> None:
         """A member's operation completed."""
@@ -153,7 +153,10 @@ class Groups:
             }
             self.facts.set((process, "member"), step, joined)
         elif operation.function is Function.POLL:
-            last = {f"{record.topic}-{record.partition}": record.offset + 1 for record in operation.records}
+            last = {
+                partition_name(record.topic, record.partition): record.offset + 1
+                for record in operation.records
+            }
             for name, offset in last.items():
                 self.facts.set((process, f"position {name}"), step, offset)
 
@@ -164,5 +167,10 @@ class Groups:
 
 def _spots(operation: Operation) -> list[tuple[str, int]]:
     if operation.topic is not None and operation.partition is not None and operation.offset is not None:
-        return [(f"{operation.topic}-{operation.partition}", operation.offset)]
-    return [(f"{spot.topic}-{spot.partition}", spot.offset) for spot in operation.positions]
+        return [(partition_name(operation.topic, operation.partition), operation.offset)]
+    return [(partition_name(spot.topic, spot.partition), spot.offset) for spot in operation.positions]
+
+
+def _expired(told: Mapping[str, Any]) -> str:
+    topic, partition = told.get("topic"), told.get("partition")
+    return partition_name(str(topic), partition if isinstance(partition, int) else None)

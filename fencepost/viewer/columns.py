@@ -3,10 +3,12 @@
 Owns: the encodings that page/data.js reads. Must not know what is encoded.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import define, field
+
+from fencepost.report.templating import shown
 
 LARGEST_EXACT = 2**53 - 1
 """JavaScript's numbers are exact up to here (Number.MAX_SAFE_INTEGER); what is larger travels as a text."""
@@ -54,3 +56,15 @@ def columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, li
         for cells, cell in zip(lists, row, strict=True):
             cells.append(cell)
     return found
+
+
+def visible(value: Any) -> Any:
+    """The same lists and objects, with signs that cannot be seen as escapes in every text, names of fields included:
+    no JSON holds a lone surrogate, and nobody reads a name that turns the direction of writing."""
+    if isinstance(value, str):
+        return value if value.isprintable() else shown(value)
+    if isinstance(value, Mapping):
+        return {visible(key): visible(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [one if isinstance(one, int) else visible(one) for one in value]
+    return value

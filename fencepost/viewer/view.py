@@ -14,14 +14,14 @@ from attrs import define, field, frozen
 
 from fencepost.checkers.verdict import Finding, Verdict
 from fencepost.report.entries import ROUTINE, TURNING_POINTS
-from fencepost.report.words import answer_in_words, event_in_words, printable
+from fencepost.report.words import answer_in_words, event_in_words, partition_name, printable
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.events import Event, Name
 from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 from fencepost.viewer.clients import ClientLogs, Groups, Known
 from fencepost.viewer.cluster import Cluster
-from fencepost.viewer.columns import Texts, columns, exact, values_as_run
+from fencepost.viewer.columns import Texts, columns, exact, values_as_run, visible
 from fencepost.viewer.faults import faults_of
 from fencepost.viewer.messages import Message, messages_of
 from fencepost.viewer.moments import Kind, Moments, moments_of
@@ -175,7 +175,7 @@ class _Whole:
             "trace": self._trace_facts(),
             "window": {"first": window.first, "end": window.end, "total": len(times)},
             "span": [0, max(times, default=0) - origin],
-            "partitions": [f"{printable(topic, 40)}-{number}" for topic, number in self.partitions],
+            "partitions": [partition_name(topic, number) for topic, number in self.partitions],
             "lanes": self.lanes,
             "moments": self._moments(window, texts, origin, numbers),
             "names": self._names(),
@@ -196,7 +196,8 @@ class _Whole:
             "sequential": shown.sequential,
         }
         view["texts"] = texts.all
-        return view
+        found: dict[str, Any] = visible(view)
+        return found
 
     # ---- parts
 

@@ -12,6 +12,7 @@ import pytest
 from attrs import evolve
 
 from fencepost.report.templating import data_as_text
+from fencepost.report.templating import shown as seen
 from fencepost.traces.errors import FencepostError
 from fencepost.viewer import page
 from fencepost.viewer.page import SCRIPTS, page_of, write_page
@@ -92,7 +93,41 @@ def test_no_text_of_a_trace_becomes_markup(shown):
     }
     assert not [name for _, attributes in elements.found for name in attributes if name.startswith("on")]
     data = next(text for tag, text in elements.texts if tag == "script")
-    assert json.loads(data)["views"][0]["replay"] == HOSTILE
+    assert json.loads(data)["views"][0]["replay"] == seen(HOSTILE)
+
+
+def test_signs_that_cannot_be_seen_are_shown_as_escapes(shown):
+    """NUL, escape sequences, lone surrogates and signs that turn the direction of writing never reach the page, not even
+    as names of groups and topics."""
+    nasty = "a\x00b\u202ec\x1b[31md\ud800"
+    run = shown("group")
+    operations = tuple(
+        evolve(
+            one,
+            group=one.group and nasty,
+            error=nasty,
+            positions=tuple(evolve(spot, topic=nasty) for spot in one.positions),
+        )
+        for one in run.trace.operations
+    )
+    events = tuple(evolve(event, cause=nasty, detail=nasty) for event in run.trace.events[:300])
+    trace = evolve(run.trace, operations=operations, events=events, target=nasty, digest=nasty)
+    text = page_of([evolve(run, trace=trace, verdicts=(), name=nasty, replay=nasty)])
+    data = next(text for tag, text in parsed(text).texts if tag == "script")
+    view = json.loads(data)["views"][0]
+
+    def strings(value):
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            for key, one in value.items():
+                yield from (key, *strings(one))
+        elif isinstance(value, list):
+            for one in value:
+                yield from strings(one)
+
+    assert {char for one in strings(view) for char in one if not char.isprintable()} == set()
+    assert view["name"] == view["replay"] == "a\\x00b\\u202ec\\x1b[31md\\ud800"
 
 
 def test_the_escapes_are_what_keeps_it_so(shown):

@@ -333,6 +333,25 @@ def test_groups_show_what_was_committed_and_where_consumers_stand(shown):
     assert at(facts["g2"]["phase"], last)["state"]
 
 
+def test_a_long_topic_has_one_name_on_the_page(shown):
+    """Commits, positions and assignments of groups name a partition as the page's list of partitions does."""
+    run = shown("group")
+    long = "orders-of-everybody-and-of-everything-since-the-beginning"
+    operations = tuple(
+        evolve(
+            one,
+            topic=one.topic and long,
+            positions=tuple(evolve(spot, topic=long) for spot in one.positions),
+            records=tuple(evolve(record, topic=long) for record in one.records),
+        )
+        for one in run.trace.operations
+    )
+    view = view_of(Shown(trace=evolve(run.trace, operations=operations)))
+    keys = {key for facts in view["groups"]["facts"].values() for key in facts}
+    named = {key.split(" ", 1)[1] for key in keys if key.startswith(("committed ", "position "))}
+    assert named and named <= set(view["partitions"])
+
+
 def test_values_beyond_javascripts_integers_travel_as_texts(shown):
     """A value id above 2^53 - 1 is not rounded."""
     trace = shown("foreign").trace

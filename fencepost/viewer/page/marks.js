@@ -68,9 +68,9 @@ export function kindOf(name) {
 const UNITS = [["s", 1e9, 6], ["ms", 1e6, 6], ["µs", 1e3, 3], ["ns", 1, 0]];
 let unit = UNITS[0];
 
-/** Choose the unit of all moments of the page: the largest of which a run of this length has a tenth. */
+/** Choose the unit of all moments of the page: the largest of which a run of this length has one. */
 export function measureIn(nanoseconds) {
-  unit = UNITS.find(([, size]) => nanoseconds >= size / 10) || UNITS[UNITS.length - 1];
+  unit = UNITS.find(([, size]) => nanoseconds >= size) || UNITS[UNITS.length - 1];
 }
 
 /** A moment of the run in the page's unit, exact to the microsecond where that is a second, as the text timeline writes it. */
