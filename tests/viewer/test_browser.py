@@ -125,6 +125,9 @@ def test_a_foreign_history_shows_its_clients_logs(chromium, written):
     with opened(chromium, path) as tab:
         move_to(tab, 3)
         assert tab.evaluate(READ_KNOWN) == [{"0": ["10", False], "1": ["11", False]}]
+        move_to(tab, 8)
+        whole = {"0": ["10", False], "1": ["11", False], "2": ["12", False], "3": ["13", False]}
+        assert tab.evaluate(READ_KNOWN) == [whole]
         tab.keyboard.press("End")
         acknowledged, read = tab.evaluate(READ_KNOWN)
         assert acknowledged == {"0": ["10", False], "1": ["11", False], "2": ["99", True], "3": ["13", False]}
@@ -193,6 +196,16 @@ def test_filters_and_keys(chromium, written):
         first = tab.inner_text("#details h3")
         tab.keyboard.press("ArrowRight")
         assert "offset" in first and tab.inner_text("#details h3") != first
+        tab.focus("#spacetime .picture")
+        tab.keyboard.press("ArrowDown")
+        assert "Operation" in tab.inner_text("#details h3")
+        told = set()
+        tab.keyboard.press("]")
+        for _ in range(60):  # messages and faults, which have no rows in a table
+            tab.keyboard.press("Shift+ArrowDown")
+            told.add(tab.inner_text("#details h3").split(":")[0])
+            assert tab.locator("#spacetime .arrow.chosen, #spacetime .fault.chosen").count() >= 1
+        assert "Fault" in told and len(told) > 2
         tab.locator("#events button.chip", has_text="operations").first.focus()
         tab.keyboard.press("Enter")
         assert tab.evaluate("document.activeElement.textContent") == "operations"

@@ -17,7 +17,7 @@ import { drawSequential, makeSequential } from "./sequential.js";
 const KEYS = [
   ["← →", "a moment back, a moment on"], ["Shift ← →", "ten moments"], ["[ ]", "the moment before, or after, that convicts"], [", .", "the turning point before or after: fault, election, cut, phase"],
   ["Home End", "beginning, end"], ["Space", "play, stop"], ["+ −", "fewer or more moments in the diagram"], ["p", "the next partition"], ["v", "the next run, where there are several"], ["Esc", "choose nothing"],
-  ["Tab", "from panel to panel; in the logs ← → choose a record, in messages ↑ ↓ an operation, in events ↑ ↓ an event"], ["?", "this list"],
+  ["Tab", "from panel to panel; in the logs ← → choose a record, in messages ↑ ↓ an operation, with Shift a message or a fault, in events ↑ ↓ an event"], ["?", "this list"],
 ];
 
 const element = (id) => document.getElementById(id);

@@ -86,7 +86,7 @@ export function drawLogs() {
   if (!button_.hidden) button_.textContent = `◆ ${finding.offset}`;
   const width = widthOf(parts.pictures, 280);
   const narrow = width < 560;
-  const shape = { width, label: narrow ? 88 : 150, cell: narrow ? 36 : 48 };
+  const shape = { width, label: narrow ? 88 : 150, cell: narrow ? 34 : 48 };
   shape.count = Math.max(4, Math.floor((width - shape.label - 18) / shape.cell));
   shape.first = state.logs.offset !== null ? Math.max(0, state.logs.offset - Math.floor(shape.count / 2)) : firstOf(view, state.partition, state.step, shape);
   parts.middle = shape.first + Math.floor(shape.count / 2);

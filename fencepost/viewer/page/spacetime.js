@@ -37,10 +37,23 @@ function moveByKey(event) {
   event.preventDefault();
   event.stopPropagation();
   const view = current();
+  if (event.shiftKey) { chooseOther(view, by); return; }
   const bars = view.operations.filter((one) => one.invoked <= shown.first + shown.span && (one.answered === NEVER || one.answered >= shown.first));
   if (!bars.length) return;
   const place = state.selection && state.selection.kind === "operation" ? bars.findIndex((one) => one.index === state.selection.index) : -1;
   update({ selection: { kind: "operation", index: bars[Math.min(bars.length - 1, Math.max(0, place + by))].index } });
+}
+
+/** Choose the next of the messages and faults that are drawn, in order of their beginning. */
+function chooseOther(view, by) {
+  const drawn = (name) => [...new Set([...parts.picture.querySelectorAll(`[data-${name}]`)].map((one) => Number(one.dataset[name])))];
+  const messages = drawn("message").map((index) => ({ kind: "message", index, at: view.messages[index].sent }));
+  const faults = drawn("fault").map((index) => ({ kind: "fault", index, at: view.faults[index].began }));
+  const all = [...messages, ...faults].sort((a, b) => a.at - b.at);
+  if (!all.length) return;
+  const place = state.selection ? all.findIndex((one) => one.kind === state.selection.kind && one.index === state.selection.index) : -1;
+  const { kind, index } = all[Math.min(all.length - 1, Math.max(0, place + by))];
+  update({ selection: { kind, index } });
 }
 
 /** The first and the number of moments that are shown; the window stays until the moment leaves its middle. */
@@ -78,7 +91,7 @@ export function drawSpacetime() {
   const { who, what } = momentInWords(view, state.step);
   replace(parts.picture, svg("svg", { width, height: geometry.height, viewBox: `0 0 ${width} ${geometry.height}`, class: "spacetime", role: "img",
     "data-first": window_.first, "data-last": last, "aria-label": `Messages and operations around ${moment(view.time[state.step])}. Now: ${who}: ${what}. ` }, shapes));
-  parts.picture.setAttribute("aria-label", `Messages and operations around ${moment(view.time[state.step])}. Arrow up and down choose an operation.`);
+  parts.picture.setAttribute("aria-label", `Messages and operations around ${moment(view.time[state.step])}. Arrow up and down choose an operation, with Shift a message or a fault.`);
 }
 
 let kindsFor = "";
@@ -172,7 +185,8 @@ function faultShapes(view, geometry) {
       used.set(number, place + 1);
       const from = geometry.x(Math.max(fault.began, geometry.first)), width = Math.max(4, geometry.x(Math.min(until, geometry.last + 1)) - from);
       const up = place % 2 === 0, y = up ? row.top + 2 : row.top + row.height - 9 - 2;
-      return [svg("g", { class: "fault", "data-fault": index, onclick: (event) => { event.stopPropagation(); update({ selection: { kind: "fault", index } }); } },
+      const chosen = state.selection && state.selection.kind === "fault" && state.selection.index === index;
+      return [svg("g", { class: chosen ? "fault chosen" : "fault", "data-fault": index, onclick: (event) => { event.stopPropagation(); update({ selection: { kind: "fault", index } }); } },
         svg("title", null, textOf(view, fault.text)),
         svg("rect", { x: from, y, width, height: 9, rx: 2, class: "faultbar" }), svg("rect", { x: from, y, width, height: 9, rx: 2, fill: "url(#hatch)" }),
         words(from + 3, y + 8, width > fault.kind.length * 5.4 ? fault.kind.replaceAll("_", " ") : "", "faultname"))];
