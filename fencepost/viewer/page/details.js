@@ -104,7 +104,7 @@ function tellOperation(view, { index }) {
     ["invoked", stepButton(view, one.invoked, `${moment(one.invoke)}`)],
     ["answered", one.complete < 0 ? "never" : [stepButton(view, one.answered, `${moment(one.complete)}`), ` after ${duration(one.complete - one.invoke)}`]],
     ["by", one.node >= 0 ? `broker ${one.node}` : ""], ["records", values(one.writes)],
-    ["read", one.reads.map(([partition, first, end]) => `${view.partitions[partition]} ${first} to ${end - 1}`).slice(0, 12).join(", ")],
+    ["read", one.reads.map(([partition, first, end]) => `${view.partitions[partition]} ${first}${end - 1 > first ? ` to ${end - 1}` : ""}`).slice(0, 12).join(", ")],
     ["producer", extras.producer ? `id ${extras.producer[0]}, epoch ${extras.producer[1]}, sequence ${extras.producer[2]}` : ""],
     ...transactionOfOperation(view, index),
     ["attempts", extras.attempts], ["acks", extras.acks], ["group", extras.group ? `${extras.group}, generation ${extras.generation ?? "none"}` : ""],

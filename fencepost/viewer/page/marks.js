@@ -65,7 +65,7 @@ export function kindOf(name) {
   return found ? found[0] : OTHER_KIND;
 }
 
-const UNITS = [["s", 1e9, 6], ["ms", 1e6, 6], ["µs", 1e3, 3], ["ns", 1, 0]];
+const UNITS = [["s", 1e9, 6], ["ms", 1e6, 3], ["µs", 1e3, 3], ["ns", 1, 0]];
 let unit = UNITS[0];
 
 /** Choose the unit of all moments of the page: the largest of which a run of this length has one. */
@@ -73,7 +73,7 @@ export function measureIn(nanoseconds) {
   unit = UNITS.find(([, size]) => nanoseconds >= size) || UNITS[UNITS.length - 1];
 }
 
-/** A moment of the run in the page's unit, exact to the microsecond where that is a second, as the text timeline writes it. */
+/** A moment of the run in the page's unit, exact to the microsecond as the text timeline writes it, or to the nanosecond. */
 export function moment(nanoseconds, digits) {
   const [name, size, exact] = unit;
   return `${(nanoseconds / size).toFixed(Math.min(digits ?? exact, exact))} ${name}`;
