@@ -1,5 +1,5 @@
-"""The figure of a finding: a lane per broker and per client over time, faults on the brokers that they hit, what
-convicts in red, and below it the measurements of the same stretch of time.
+"""The figure of a finding: a lane per broker and per client over time, faults on the brokers that they hit,
+what convicts in red, and below it the measurements of the same stretch of time.
 
 Owns: the stretch of time, the lanes, what each bar says. Must not know: how a finding was found, HTML pages.
 """
@@ -28,7 +28,8 @@ from fencepost.traces.operations import Operation
 from fencepost.traces.trace import Trace
 
 FAULT, MOST_ROWS = 0.42, 6
-"""The height of a fault in heights of a lane, and the rows of faults of a lane; more at once lie over each other."""
+"""The height of a fault in heights of a lane, and the rows of faults of a lane; more at once lie over each
+other."""
 LANE, PANEL, BETWEEN, MARGINS = 26, 130, 46, 110
 """Pixels: the height of a lane, of a measurement, of the room above it, and of margins with the legend."""
 MOST_CLIENTS = 12
@@ -51,8 +52,8 @@ LOOKS = {
     "ok": ("ok", "#5fa85d", ""),
     "convicts": ("convicts", "#d62728", ""),
 }
-"""Of each kind of bar: its name in the legend, colour and pattern, so that no two differ by colour alone. Later
-ones are drawn over earlier ones."""
+"""Of each kind of bar: its name in the legend, colour and pattern, so that no two differ by colour alone.
+Later ones are drawn over earlier ones."""
 ROLES = {
     "L": ("leads", "leader"),
     "l": ("believes that it leads", "believes"),
@@ -107,8 +108,8 @@ class Picture:
 
     @property
     def where(self) -> tuple[float, ...]:
-        """The middle of each lane, in heights of a lane from the first one's: lanes leave room for the rows of faults
-        above them. The last number is where one more lane would be."""
+        """The middle of each lane, in heights of a lane from the first one's: lanes leave room for the rows
+        of faults above them. The last number is where one more lane would be."""
         found = [0.0]
         for lane in range(len(self.lanes)):
             rows = max((bar.row for bar in self.faults if bar.lane == lane), default=0)
@@ -133,8 +134,8 @@ class _Window:
 
 
 def _window(trace: Trace, operations: list[Operation], events: list[Event]) -> _Window:
-    """What convicts with a third of its length on both sides, and the last fault that began before it, which is
-    mostly its cause; the whole trace if nothing convicts."""
+    """What convicts with a third of its length on both sides, and the last fault that began before it, which
+    is mostly its cause; the whole trace if nothing convicts."""
     times = [event.time for event in trace.events]
     for operation in trace.operations:
         times += [operation.invoke_time, operation.completion_time or operation.invoke_time]
@@ -199,7 +200,8 @@ class _Drawing:
         return tuple(bars)
 
     def operations(self, operations: Iterable[Operation], convicting: frozenset[int]) -> tuple[Bar, ...]:
-        """A bar from invocation to completion; to the edge while nothing was heard. What convicts lies on top."""
+        """A bar from invocation to completion; to the edge while nothing was heard. What convicts lies on
+        top."""
         found = []
         for operation in operations:
             end = self.window.end if operation.completion_time is None else operation.completion_time
@@ -219,7 +221,8 @@ class _Drawing:
 
 
 def _free_row(bar: Bar, before: Sequence[Bar]) -> int:
-    """The first row of its lane in which a fault lies over none of those before it; the last one if there is none."""
+    """The first row of its lane in which a fault lies over none of those before it; the last one if there is
+    none."""
     for row in range(MOST_ROWS - 1):
         same = (other for other in before if (other.lane, other.row) == (bar.lane, row))
         if all(bar.start >= other.end for other in same):
@@ -329,8 +332,8 @@ def _bars(picture: Picture) -> Iterator[Values]:
 
 
 def _labels(bars: list[Bar], picture: Picture, *, inside: bool) -> list[str]:
-    """The labels of one kind of bar, "" for each that has no room: inside of its bar, or up to the right edge and
-    the bar of the same kind that comes before it on its lane."""
+    """The labels of one kind of bar, "" for each that has no room: inside of its bar, or up to the right edge
+    and the bar of the same kind that comes before it on its lane."""
     free: dict[tuple[int, int], float] = {}
     labels = []
     for bar in bars:

@@ -47,8 +47,8 @@ class ClientLogs:
     _first: dict[tuple[Partition, int], int] = field(factory=dict)
 
     def answered(self, step: int, index: int, operation: Operation, *, in_transaction: bool = False) -> None:
-        """An operation completed. Only what went well tells something of a log, and an append that failed only because
-        its transaction was aborted: it names the offset at which its record stands."""
+        """An operation completed. Only what went well tells something of a log, and an append that failed
+        only because its transaction was aborted: it names the offset at which its record stands."""
         if operation.outcome is not Outcome.OK:
             if in_transaction and operation.function is Function.APPEND:
                 self._learn(step, index, operation.records, acknowledged=True)

@@ -25,8 +25,8 @@ COLUMNS = (
 
 @frozen(kw_only=True)
 class OperationRows:
-    """operations: of the trace. moments: their steps. partitions, lanes: numbers on the page, by name. origin: the
-    time at which the page begins."""
+    """operations: of the trace. moments: their steps. partitions, lanes: numbers on the page, by name.
+    origin: the time at which the page begins."""
 
     operations: tuple[Operation, ...]
     moments: Moments

@@ -1,7 +1,7 @@
 """Transactions as clients know them: when each began and ended, what became of it, which records are its own.
 
-Owns: the fate of a transaction by step. Must not know drawing. Which operations are parts of a transaction is the
-log judge's rule (checkers/log/transactions).
+Owns: the fate of a transaction by step. Must not know drawing. Which operations are parts of a transaction is
+the log judge's rule (checkers/log/transactions).
 """
 
 from collections import defaultdict
@@ -78,7 +78,8 @@ def found_transactions(trace: Trace, moments: Moments) -> list[Transaction]:
 
 
 def _end(row: Operation, answer: int, shown: int | None) -> tuple[Fate, int | None]:
-    """What became of a transaction and when. shown: the step at which a read_committed read had a record of it."""
+    """What became of a transaction and when. shown: the step at which a read_committed read had a record of
+    it."""
     if row.outcome is Outcome.UNKNOWN:
         return (Fate.OPEN, None) if shown is None else (Fate.COMMITTED, shown)
     return Fate.COMMITTED if row.outcome is Outcome.OK else Fate.ABORTED, answer if answer >= 0 else None

@@ -1,4 +1,5 @@
-"""The drawn forms: a finding's figure with its measurements, the page. Plotly accepts them, and text stays text."""
+"""The drawn forms: a finding's figure with its measurements, the page. Plotly accepts them, and text stays
+text."""
 
 import json
 
@@ -32,7 +33,8 @@ def bars(figure, name: str) -> list[dict]:
 
 
 def test_the_figure_shows_what_convicts_over_its_lanes(trace: Trace, finding: Finding) -> None:
-    """Each convicting operation is a red bar of its client, each convicting event a mark on its broker's lane."""
+    """Each convicting operation is a red bar of its client, each convicting event a mark on its broker's
+    lane."""
     figure = figure_of(trace, finding)
     assert [bar["title"].split(":")[0] for bar in bars(figure, "convicts")] == ["op 2", "op 3"]
     picture = picture_of(trace, finding)
@@ -44,8 +46,8 @@ def test_the_figure_shows_what_convicts_over_its_lanes(trace: Trace, finding: Fi
 
 
 def test_faults_at_once_lie_below_each_other_and_lanes_make_room(trace: Trace, finding: Finding) -> None:
-    """Two faults of one broker at the same time have a row each, with their names; a third that begins later takes the
-    first row again; the lanes below move down by one row."""
+    """Two faults of one broker at the same time have a row each, with their names; a third that begins later
+    takes the first row again; the lanes below move down by one row."""
     (began,) = [event for event in trace.events if event.name is Name.FAULT_BEGAN]
     (ended,) = [event for event in trace.events if event.name is Name.FAULT_ENDED]
 
@@ -147,7 +149,8 @@ def test_names_of_a_trace_cannot_leave_their_place(trace: Trace, finding: Findin
 
 
 def test_nothing_runs_but_what_the_policy_names(trace: Trace, finding: Finding, monkeypatch) -> None:
-    """Without a figure no script is allowed; with one, two by their hashes; without the library, the page says so."""
+    """Without a figure no script is allowed; with one, two by their hashes; without the library, the page
+    says so."""
     example = Example(heading="x", facts=(), proof=(), figures=(figure_of(trace, finding),))
     plain = Page(title="t", lead="l", good=True)
     drawn = evolve(plain, examples=(example,))
@@ -159,7 +162,8 @@ def test_nothing_runs_but_what_the_policy_names(trace: Trace, finding: Finding, 
 
 
 def test_unseen_and_lag_are_drawn_from_the_measurements(trace: Trace) -> None:
-    """Two records are acknowledged and one is shown: the line ends at 1; without polls there is no lag to draw."""
+    """Two records are acknowledged and one is shown: the line ends at 1; without polls there is no lag to
+    draw."""
     measured = measure_trace(trace)
     end = 12_002_000_000
     panel = unseen(measured, 0, end)

@@ -97,8 +97,8 @@ def test_no_text_of_a_trace_becomes_markup(shown):
 
 
 def test_signs_that_cannot_be_seen_are_shown_as_escapes(shown):
-    """NUL, escape sequences, lone surrogates and signs that turn the direction of writing never reach the page, not even
-    as names of groups and topics."""
+    """NUL, escape sequences, lone surrogates and signs that turn the direction of writing never reach the
+    page, not even as names of groups and topics."""
     nasty = "a\x00b\u202ec\x1b[31md\ud800"
     run = shown("group")
     operations = tuple(

@@ -1,4 +1,5 @@
-"""The five stories of docs/viewer.md: each moment that they name is one of the run that their command shows."""
+"""The five stories of docs/viewer.md: each moment that they name is one of the run that their command
+shows."""
 
 import re
 
@@ -23,7 +24,8 @@ def stories(request):
 
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_story_names_moments_of_its_run(bug, stories, shown):
-    """The command has the run's seed; every time is a moment's, to the millisecond; "the last" is the last that convicts."""
+    """The command has the run's seed; every time is a moment's, to the millisecond; "the last" is the last
+    that convicts."""
     story, run = stories[bug], shown(BUGS[bug])
     assert f"--seed {run.trace.seed} " in story
     view, now, times = view_of(run), 0, []

@@ -44,7 +44,8 @@ def test_fates_and_parts_are_those_of_the_trace(trace):
 
 
 def test_an_unknown_end_is_a_commit_from_the_read_that_shows_it(trace):
-    """A read_committed read of one of its records proves that the transaction committed; another isolation does not."""
+    """A read_committed read of one of its records proves that the transaction committed; another isolation
+    does not."""
     last = trace.operations[-1]
     seen = evolve(last, records=(*last.records, Record(topic="t", partition=0, offset=5, value=30)))
     for isolation, expected in (

@@ -1,4 +1,5 @@
-"""Transactions in a real headless Chromium: lanes, records and the last stable offset are those of the trace."""
+"""Transactions in a real headless Chromium: lanes, records and the last stable offset are those of the
+trace."""
 
 import pytest
 from attrs import evolve
@@ -30,7 +31,8 @@ READ_TRANSACTIONS = """() => {
 
 
 def fates_at(trace, time):
-    """(fate of each transaction that began, by op id; fate of each of its values) as the rows of the trace say it."""
+    """(fate of each transaction that began, by op id; fate of each of its values) as the rows of the trace
+    say it."""
     fates, values = {}, {}
     for row in trace.operations:
         if row.function is not Function.TXN or row.invoke_time > time:
@@ -47,8 +49,8 @@ def fates_at(trace, time):
 
 
 def test_transactions_are_drawn_as_the_trace_tells_them(chromium, written):
-    """Lanes, table, the marks of records in each replica's log and the line of the last stable offset, at three
-    moments; a transaction that is chosen marks its records; the words say the same."""
+    """Lanes, table, the marks of records in each replica's log and the line of the last stable offset, at
+    three moments; a transaction that is chosen marks its records; the words say the same."""
     run, path = written("transactions")
     view = view_of(run)
     times = [sum(view["moments"]["wait"][: step + 1]) for step in range(len(view["moments"]["wait"]))]
@@ -82,8 +84,8 @@ def test_transactions_are_drawn_as_the_trace_tells_them(chromium, written):
 
 @all_of_them
 def test_a_value_that_stands_in_two_partitions_has_a_writer_in_each(chromium, shown, tmp_path):
-    """Values of a foreign history may be unique in their partition only: a record names the operation that sent it
-    there."""
+    """Values of a foreign history may be unique in their partition only: a record names the operation that
+    sent it there."""
     trace = shown("foreign").trace
     first = trace.operations[0]
     other = evolve(
