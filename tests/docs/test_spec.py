@@ -60,3 +60,12 @@ def test_every_rule_is_used_by_a_test() -> None:
 def test_every_bug_has_its_row(bug: str) -> None:
     """Each planted bug, and each protection that the code names, is in the list of documented bugs."""
     assert re.search(rf"\b{re.escape(bug)}\b", LIST_OF_BUGS)
+
+
+def test_the_site_has_every_page() -> None:
+    """Each page of docs/ is in the navigation of the site, once, and nothing else is."""
+    navigation = (TOP / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    pages = re.findall(r"[\w/-]+\.md", navigation)
+    docs = TOP / "docs"
+    written = {str(path.relative_to(docs)) for path in docs.rglob("*.md") if "examples" not in path.parts}
+    assert sorted(pages) == sorted(written)
