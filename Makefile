@@ -84,7 +84,7 @@ fuzz: $(READY) ## an hour, resumable: every kind of message with odd fields, to 
 
 .PHONY: docs
 docs: $(READY) ## the documentation as a site, into out/site (installs the extra `docs` first; serve it with python -m http.server -d out/site)
-	@$(BIN)/python -m pip install -q --no-input -c constraints.txt -e '.[docs]'
+	@$(BIN)/python -m pip install -q --no-input --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[docs]'
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q $(ARGS)
 	@echo "out/site/index.html"
 
