@@ -82,6 +82,12 @@ healthy: $(READY) ## hours, resumable: 100,000 seeds of the unbroken implementat
 fuzz: $(READY) ## an hour, resumable: every kind of message with odd fields, to brokers and coordinators (ARGS='--seconds 600 --seed 7')
 	$(BIN)/python -m tools.fuzz --seconds 3600 $(ARGS)
 
+.PHONY: docs
+docs: $(READY) ## the documentation as a site, into out/site (installs the extra `docs` first; serve it with python -m http.server -d out/site)
+	@$(BIN)/python -m pip install -q --no-input --disable-pip-version-check --no-build-isolation -c constraints.txt -e '.[docs]'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build -q $(ARGS)
+	@echo "out/site/index.html"
+
 .PHONY: viewer-browser
 viewer-browser: $(READY) ## the viewer's pages in a real Chromium, moment by moment (else skipped by name)
 	FENCEPOST_BROWSER=all $(BIN)/python -m pytest -q tests/viewer/test_browser.py $(ARGS)

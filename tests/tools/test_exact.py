@@ -58,7 +58,7 @@ def test_every_subject_is_there() -> None:
         (["a", "b"], (2, None)),
         ((1, 5), (1, 5)),
         (([], 7), (0, 7)),
-        ((["a"], {"x": 3}), (1, None)),
+        ((["a"], 2, {"x": 3}), (1, 2)),
     ],
 )
 def test_answers_of_comparisons(answer: object, means: tuple[int, int | None]) -> None:

@@ -16,7 +16,8 @@ TOP = Path(__file__).parents[2]
 
 @frozen(kw_only=True)
 class Counted:
-    """What a stretch of seeds gave. wrong: histories on which the two differ; illegal: histories that are illegal, None where it is not told."""
+    """What a stretch of seeds gave. wrong: histories on which the two differ; illegal: histories that are illegal, None
+    where the comparison does not count them."""
 
     histories: int
     wrong: int
@@ -57,11 +58,11 @@ class Subject:
 
 
 def counted(answer: Any, histories: int) -> Counted:
-    """What a `sweep` answers, in one form: mismatches (a number, or a list of them), alone or with how many were illegal, or with counts by anomaly."""
+    """What a `sweep` answers, in one form: mismatches (a number, or a list of them), alone or followed by how many
+    histories were illegal. What comes after that is for the tests."""
     illegal = None
     if isinstance(answer, tuple):
-        answer, more = answer
-        illegal = more if isinstance(more, int) else None
+        answer, illegal, *_ = answer
     assert isinstance(answer, int | list), f"mismatches as {type(answer).__name__}"
     return Counted(
         histories=histories, wrong=answer if isinstance(answer, int) else len(answer), illegal=illegal

@@ -56,24 +56,33 @@ def may_be_missed(made: Trace) -> bool:
 
 def disagreements(made: list[Trace]) -> list[tuple[Trace, Verdict | None]]:
     """The histories where judge and exhaustive search differ, with what the judge says."""
+    return compared(made)[0]
+
+
+def compared(made: list[Trace]) -> tuple[list[tuple[Trace, Verdict | None]], int]:
+    """The histories where judge and exhaustive search differ, and how many of all are illegal."""
     verdicts = dict(judge_traces(made))
-    wrong = []
+    wrong, illegal = [], 0
     for made_trace in made:
         found = verdicts.get(made_trace.trace_id)
         decided = Decision.OK if found is None else found.decision
         wanted = Decision.OK if legal(made_trace) else Decision.ILLEGAL
+        illegal += wanted is Decision.ILLEGAL
         if decided is not wanted and not (decided is Decision.OK and may_be_missed(made_trace)):
             wrong.append((made_trace, found))
-    return wrong
+    return wrong, illegal
 
 
-def sweep(seed: int, count: int) -> list[tuple[Trace, Verdict | None]]:
-    """`count` random histories, half of them of special logs, judged and searched exhaustively: those where the two differ."""
+def sweep(seed: int, count: int) -> tuple[list[tuple[Trace, Verdict | None]], int]:
+    """`count` random histories, half of them of special logs, judged and searched exhaustively: those where the two
+    differ, and how many are illegal."""
     wrong: list[tuple[Trace, Verdict | None]] = []
+    illegal = 0
     for first in range(0, count, 2 * BATCH):
         made = [*histories(seed + first), *special_histories(seed + first)][: count - first]
-        wrong += disagreements([evolve(t, trace_id=n) for n, t in enumerate(made)])
-    return wrong
+        differ, more = compared([evolve(t, trace_id=n) for n, t in enumerate(made)])
+        wrong, illegal = wrong + differ, illegal + more
+    return wrong, illegal
 
 
 def histories(seed: int, **more: object) -> list[Trace]:

@@ -49,7 +49,7 @@ def partition(tmp_path: Path) -> Path:
 
 
 def test_a_log_that_we_wrote_has_nothing_wrong(fencepost, partition) -> None:
-    """Segments, indexes, snapshots and epochs of a real directory, followed through and through; the same from the directory above."""
+    """Rule (L5): segments, indexes, snapshots and epochs of a real directory, followed through and through; the same from the directory above."""
     assert len(list(partition.glob("*.log"))) > 3 and list(partition.glob("*.snapshot"))
     for path in (partition, partition.parent):
         told = fencepost("log", "dump", path, "--deep", "--verify-index")

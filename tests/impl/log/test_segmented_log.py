@@ -55,7 +55,7 @@ def test_an_empty_follower_may_begin_inside_a_batch():
 
 
 def test_segments_roll_by_bytes_time_and_full_index():
-    """Rule: a segment ends when the next batch does not fit, is too late, or an index is full (the time index keeps room for its last entry)."""
+    """Rule (L2): a segment ends when the next batch does not fit, is too late, or an index is full (the time index keeps room for its last entry)."""
     by_bytes = open_log(disk_of())
     fill(by_bytes, 7)
     assert bases(by_bytes) == [0, 3, 6]
@@ -96,7 +96,7 @@ def test_a_read_never_sees_the_rest_of_a_failed_write():
 
 @pytest.mark.parametrize("offset", range(10))
 def test_truncation_across_segments(offset):
-    """Rule: the log ends at the offset, later segments are gone, and a restart sees the same."""
+    """Rule (L1): the log ends at the offset, later segments are gone, and a restart sees the same."""
     disk = disk_of()
     log = open_log(disk)
     fill(log, 5, epoch=1)

@@ -26,7 +26,7 @@ SLOW = ClientOptions(delivery_timeout_ms=900_000, request_timeout_ms=1_000)
 
 
 def test_appends_of_one_partition_share_a_batch_while_it_lingers():
-    """Rule (linger.ms): appends that come meanwhile go into the same batch, in order; each is a row of its own with its own offset and sequence."""
+    """Rule (P2, linger.ms): appends that come meanwhile go into the same batch, in order; each is a row of its own with its own offset and sequence."""
     desk = ProducerDesk(linger_ms=20, idempotent=True)
     desk.append()
     desk.append(b"a", b"b")

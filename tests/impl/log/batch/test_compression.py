@@ -17,7 +17,7 @@ COMPRESSING = pytest.mark.parametrize("codec", CODECS[1:])
 @SEARCH
 @given(st.binary(max_size=100), st.integers(1, 2_000))
 def test_what_was_compressed_comes_back(codec, piece, times):
-    """Any data, empty and of several blocks as well; the same input gives the same bytes."""
+    """Rule (L6): any data, empty and of several blocks as well; the same input gives the same bytes."""
     data = piece * times
     packed = compress(codec, data)
     assert decompress(codec, packed) == data
