@@ -66,6 +66,24 @@ def _kafka_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, 
     return dict(judge_table(operations, traces))
 
 
+def _transactions(trace: Trace) -> Verdict:
+    from fencepost.checkers.transactions import judge_trace
+
+    return judge_trace(trace)
+
+
+def _transactions_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
+    from fencepost.checkers.transactions import judge_columns
+
+    return dict(judge_columns(operations, (trace,))).get(trace.trace_id) or _ok("transactions")
+
+
+def _transactions_of_table(operations: pa.Table, traces: Sequence[Trace]) -> dict[int, Verdict]:
+    from fencepost.checkers.transactions import judge_table
+
+    return dict(judge_table(operations, traces))
+
+
 def _groups(trace: Trace) -> Verdict:
     from fencepost.checkers.groups import judge_trace
 
@@ -165,6 +183,14 @@ CHECKS: dict[str, Check] = {
             judge_table=_kafka_of_table,
             operation_columns=(*LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
             beside=("log",),
+        ),
+        Check(
+            name="transactions",
+            judge=_transactions,
+            reads_events=False,
+            judge_columns=_transactions_of_columns,
+            judge_table=_transactions_of_table,
+            operation_columns=(*LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch"),
         ),
         Check(
             name="groups",

@@ -127,6 +127,13 @@ SUBJECTS: dict[str, Subject] = {
             "fencepost/checkers/kafka",
         ),
         _sweep(
+            "transactions",
+            "cycles among transactions, against all paths between all pairs",
+            "tests/checkers/transactions/test_transactions_differential.py",
+            "fencepost/checkers/transactions",
+            "fencepost/checkers/kafka",
+        ),
+        _sweep(
             "groups",
             "committed offsets of consumer groups, against an exhaustive search",
             "tests/checkers/groups/test_group_differential.py",

@@ -61,6 +61,11 @@ CHECKERS: dict[str, Checker] = {
             slowest_s=KERNELS_S,
         ),
         Checker(name="kafka", sources=("fencepost/checkers/kafka",), tests=("tests/checkers/kafka",)),
+        Checker(
+            name="transactions",
+            sources=("fencepost/checkers/transactions",),
+            tests=("tests/checkers/transactions",),
+        ),
         Checker(name="groups", sources=("fencepost/checkers/groups",), tests=("tests/checkers/groups",)),
     )
 }

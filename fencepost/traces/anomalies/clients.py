@@ -76,6 +76,27 @@ CLIENTS: tuple[Anomaly, ...] = (
         definition="the epoch or the sequence numbers of an idempotent producer go back along a log",
     ),
     Anomaly(
+        name="circular_reads",
+        rank=46,
+        breaks="TXN-ATOM",
+        jepsen="G1c",
+        definition="transactions read each other's records in a circle, though each is visible only after its commit",
+    ),
+    Anomaly(
+        name="circular_reads_in_process",
+        rank=46,
+        breaks="TXN-ATOM",
+        jepsen="G1c-process",
+        definition="transactions read each other's records in a circle that the order of a process closes",
+    ),
+    Anomaly(
+        name="circular_reads_in_real_time",
+        rank=46,
+        breaks="TXN-ATOM",
+        jepsen="G1c-realtime",
+        definition="transactions read each other's records in a circle that the order of time closes",
+    ),
+    Anomaly(
         name="precommitted_read",
         rank=47,
         breaks="TXN-ATOM",

@@ -1,0 +1,25 @@
+"""The transactions judge: could what transactions read of each other have happened in any order? (docs/anomalies.md)
+
+`judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `cycles_of_trace` also counts the cycles that
+Kafka allows.
+"""
+
+from fencepost.checkers.transactions.judge import (
+    COLUMNS,
+    Cycles,
+    cycles_of_trace,
+    judge_columns,
+    judge_table,
+    judge_trace,
+    judge_traces,
+)
+
+__all__ = [
+    "COLUMNS",
+    "Cycles",
+    "cycles_of_trace",
+    "judge_columns",
+    "judge_table",
+    "judge_trace",
+    "judge_traces",
+]

@@ -1,0 +1,282 @@
+"""The dependency graph of transactions: what depends on what, as arrays, of many traces stacked.
+
+Owns nodes and edges. Must not know which cycles are violations, or how cycles are found.
+
+A node is a transaction (a `txn` row with its parts), or an append or poll that is part of none. Nodes are named by their rows
+in the operations. Edges, after Adya's and Elle's names:
+
+    wr   from the writer of a record to whoever read it
+    ww   from the writer of a record to the writer of the next known record of that log, in offset order
+    rw   from a reader to the writer of the first known record at or above the position that it had reached
+    time from whatever ended to whatever began later: in one process, or anywhere
+
+Every wr edge is there, not only the one to the writer of the highest offset: a cycle of wr alone must not need ww to be seen.
+There are as many as records read. rw edges go by positions, not by ranks of records: markers and aborted records take offsets.
+
+Time takes O(n) edges through moments: node -> the moment of its end -> the next moment -> ... -> node. Moments are extra nodes
+behind the rows, so that the closure of these edges is exactly "ended before it began".
+"""
+
+import numpy as np
+from attrs import frozen
+
+from fencepost.checkers.kafka.extras import Extras
+from fencepost.checkers.kafka.placements import Placements, loss_allowed, placements_of
+from fencepost.checkers.kafka.relations import APPEND, FAIL, OK, POLL, TXN, KafkaColumns, kafka_columns
+from fencepost.checkers.operation_columns import NEVER, NONE, Array, OperationColumns
+from fencepost.checkers.statements import READ_UNCOMMITTED
+
+
+@frozen(kw_only=True, eq=False)
+class Edges:
+    """Edges as two arrays of nodes, and for each the record or position behind it.
+
+    source, target: nodes; log, offset: where the two meet (-1 for time); part: the row of the poll that read (wr, rw), of the
+    append that came second (ww), -1 for time.
+    """
+
+    source: Array
+    target: Array
+    log: Array
+    offset: Array
+    part: Array
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+@frozen(kw_only=True, eq=False)
+class Graph:
+    """The graph of some traces. rows: how many operations there are; nodes: rows and moments together, so that a node of at
+    least `rows` is a moment; trace: of each row."""
+
+    columns: KafkaColumns
+    rows: int
+    nodes: int
+    trace: Array
+    wr: Edges
+    ww: Edges
+    rw: Edges
+    process: Edges
+    realtime: Edges
+
+
+def graph_of(operations: OperationColumns, extras: Extras) -> Graph:
+    """The graph of these rows.
+
+    Args:
+        operations: the operations of some traces, in row order.
+        extras: what consumers and producers say beside, of the same rows.
+
+    Returns:
+        the graph; traces with repeated values have no edges, because nobody knows who wrote a record there.
+    """
+    columns = kafka_columns(operations, extras)
+    placements = placements_of(columns)
+    node = np.where(columns.txn >= 0, columns.txn, np.arange(len(columns.txn)))
+    writers = _writers(columns, placements)
+    wr = _read(columns, node)
+    rows = len(node)
+    whole = columns.txn < 0
+    process, moments = _time(operations, whole, columns.process, rows)
+    realtime, nodes = _time(operations, whole, operations.trace.astype(np.int64), moments)
+    return Graph(
+        columns=columns,
+        rows=rows,
+        nodes=nodes,
+        trace=operations.trace,
+        wr=wr,
+        ww=_written_next(columns, node, writers),
+        rw=_not_read(columns, node, writers),
+        process=process,
+        realtime=realtime,
+    )
+
+
+@frozen(kw_only=True, eq=False)
+class _Writers:
+    """Records with a known place that may count, in order of log and offset. row: of their appends."""
+
+    log: Array
+    offset: Array
+    row: Array
+
+
+def _writers(columns: KafkaColumns, placements: Placements) -> _Writers:
+    """Acknowledged appends with acks=all, records of transactions that committed, and whatever somebody read."""
+    sent, operations = columns.sent, columns.operations
+    alone = columns.txn[sent.row] < 0
+    head = np.where(alone, sent.row, columns.txn[sent.row])
+    kept = (
+        (placements.offset >= 0) & (operations.outcome[sent.row] != FAIL) & (operations.outcome[head] != FAIL)
+    )
+    kept &= (sent.firm & (alone | (operations.outcome[head] == OK))) | ~placements.unread
+    kept &= _unique(columns, sent.log) & ~loss_allowed(columns, sent.log, placements.offset)
+    at = np.flatnonzero(kept)
+    order = at[np.lexsort((placements.offset[at], sent.log[at]))]
+    return _Writers(log=sent.log[order], offset=placements.offset[order], row=sent.row[order])
+
+
+def _unique(columns: KafkaColumns, log: Array) -> Array:
+    unique = np.array([trace.unique_values for trace in columns.traces], np.bool_)
+    of: Array = unique[columns.log_trace[log]] if len(log) else np.zeros(0, np.bool_)
+    return of
+
+
+def _read(columns: KafkaColumns, node: Array) -> Edges:
+    """wr: each record that somebody read, from its sender. Reads that asked for uncommitted records prove nothing."""
+    sent, shown, operations = columns.sent, columns.shown, columns.operations
+    sender = _sender_of(columns)
+    statements = operations.statements
+    believed = np.ones(len(shown.row), np.bool_)
+    if statements is not None:
+        believed = statements.isolation[shown.row] != READ_UNCOMMITTED
+    kept = np.flatnonzero((sender >= 0) & believed & _unique(columns, shown.log))
+    source, target = node[sent.row[sender[kept]]], node[shown.row[kept]]
+    failed = (operations.outcome[source] == FAIL) | (operations.outcome[sent.row[sender[kept]]] == FAIL)
+    good = (source != target) & ~failed
+    kept, source, target = kept[good], source[good], target[good]
+    return Edges(
+        source=source, target=target, log=shown.log[kept], offset=shown.offset[kept], part=shown.row[kept]
+    )
+
+
+def _sender_of(columns: KafkaColumns) -> Array:
+    """For each record shown, the row in `sent` of its log and value; -1 if nobody sent it."""
+    sent, shown = columns.sent, columns.shown
+    if not len(sent.log) or not len(shown.log):
+        return np.full(len(shown.log), NONE)
+    values, code = np.unique(np.concatenate((sent.value, shown.value)), return_inverse=True)
+    key = np.concatenate((sent.log, shown.log)) * len(values) + code.reshape(-1)
+    mine, asked = key[: len(sent.log)], key[len(sent.log) :]
+    order = np.argsort(mine, kind="stable")
+    at = np.minimum(np.searchsorted(mine[order], asked), len(order) - 1)
+    found: Array = np.where(mine[order][at] == asked, order[at], NONE)
+    return found
+
+
+def _written_next(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
+    """ww: neighbours in the offset order of a log."""
+    first, second = np.arange(max(len(writers.log) - 1, 0)), np.arange(1, max(len(writers.log), 1))
+    source, target = node[writers.row[first]], node[writers.row[second]]
+    kept = np.flatnonzero((writers.log[first] == writers.log[second]) & (source != target))
+    second = second[kept]
+    return Edges(
+        source=source[kept],
+        target=target[kept],
+        log=writers.log[second],
+        offset=writers.offset[second],
+        part=writers.row[second],
+    )
+
+
+def _not_read(columns: KafkaColumns, node: Array, writers: _Writers) -> Edges:
+    """rw: from a reader to the writer of the first known record at or above its position, where it read none there itself.
+
+    The position is that behind the last record that a node's polls returned of a log, or where an empty poll began. Logs
+    that are compacted have no such edges: a record that was not returned may have been removed.
+    """
+    shown, operations = columns.shown, columns.operations
+    poll = (operations.function == POLL) & (operations.outcome == OK) & (operations.offset >= 0)
+    nothing = np.empty(0, np.int64)
+    none = Edges(source=nothing, target=nothing, log=nothing, offset=nothing, part=nothing)
+    if not len(writers.log):
+        return none
+    empty = np.flatnonzero(poll & (np.diff(operations.records.start) == 0))
+    own = _log_of_rows(columns, empty)
+    reader = np.concatenate((node[shown.row], node[empty]))
+    log = np.concatenate((shown.log, own))
+    reached = np.concatenate((shown.offset + 1, operations.offset[empty]))
+    part = np.concatenate((shown.row, empty))
+    known = np.flatnonzero((log >= 0) & ~_compacted(columns)[log])
+    order = known[np.lexsort((reached[known], log[known], reader[known]))]
+    last = np.ones(len(order), np.bool_)
+    last[:-1] = (reader[order][1:] != reader[order][:-1]) | (log[order][1:] != log[order][:-1])
+    order = order[last]
+    if not len(order):
+        return none
+    width = max(int(writers.offset.max()), int(reached[order].max())) + 2
+    at = np.searchsorted(writers.log * width + writers.offset, log[order] * width + reached[order])
+    inside = np.minimum(at, len(writers.log) - 1)
+    found = (at < len(writers.log)) & (writers.log[inside] == log[order])
+    found &= node[writers.row[inside]] != reader[order]
+    kept = np.flatnonzero(found)
+    return Edges(
+        source=reader[order][kept],
+        target=node[writers.row[inside[kept]]],
+        log=log[order][kept],
+        offset=writers.offset[inside[kept]],
+        part=part[order][kept],
+    )
+
+
+def _log_of_rows(columns: KafkaColumns, rows: Array) -> Array:
+    """The log that each of these rows names by topic and partition; -1 for a log without records."""
+    operations = columns.operations
+    names = {
+        key: log
+        for log, key in enumerate(
+            zip(
+                columns.log_trace.tolist(),
+                columns.log_topic.tolist(),
+                columns.log_partition.tolist(),
+                strict=True,
+            )
+        )
+    }
+    asked = zip(
+        operations.trace[rows].tolist(),
+        operations.topic[rows].tolist(),
+        operations.partition[rows].tolist(),
+        strict=True,
+    )
+    return np.array([names.get(key, NONE) for key in asked], np.int64)
+
+
+def _compacted(columns: KafkaColumns) -> Array:
+    """Of each log, whether its trace claims that it is compacted."""
+    topics = columns.operations.topics
+    return np.array(
+        [
+            topics[topic] in columns.traces[trace].claims.compacted
+            for trace, topic in zip(columns.log_trace.tolist(), columns.log_topic.tolist(), strict=True)
+        ],
+        np.bool_,
+    )
+
+
+def _time(operations: OperationColumns, whole: Array, group: Array, first_moment: int) -> tuple[Edges, int]:
+    """Edges that say "ended before it began" within each group, through moments.
+
+    Args:
+        operations: the rows.
+        whole: which rows are nodes; a part of a transaction is none.
+        group: of each row; only nodes of one group are compared.
+        first_moment: the number of the first moment.
+
+    Returns:
+        the edges, and the number behind the last moment.
+
+    What did not end for certain bounds nothing. Stamps of different clocks err by the uncertainty that the trace claims: an end
+    counts as later by twice as much, also where both stamps are of one clock, which loses edges and adds none.
+    """
+    counted = np.isin(operations.function, (APPEND, POLL, TXN)) & whole
+    uncertain = np.array([trace.claims.clock_uncertainty_ns for trace in operations.traces], np.int64)
+    slack = 2 * uncertain[operations.trace] if len(uncertain) else np.empty(0, np.int64)
+    ended = np.flatnonzero(counted & (operations.outcome == OK) & (operations.completion_time != NEVER))
+    begun = np.flatnonzero(counted)
+    node = np.concatenate((ended, begun))
+    time = np.concatenate((operations.completion_time[ended] + slack[ended], operations.invoke_time[begun]))
+    begins = np.concatenate((np.zeros(len(ended), np.bool_), np.ones(len(begun), np.bool_)))
+    of = group[node]
+    order = np.lexsort((~begins, time, of))  # at equal times beginnings come first: a tie is concurrent
+    node, begins, of = node[order], begins[order], of[order]
+    moment = first_moment + np.arange(len(node))
+    new = np.ones(len(node), np.bool_)
+    new[1:] = of[1:] != of[:-1]
+    chained = np.flatnonzero(~new)
+    ends, starts = np.flatnonzero(~begins), np.flatnonzero(begins & ~new)
+    source = np.concatenate((node[ends], moment[chained - 1], moment[starts - 1]))
+    target = np.concatenate((moment[ends], moment[chained], node[starts]))
+    none = np.full(len(source), NONE)
+    return Edges(source=source, target=target, log=none, offset=none, part=none), first_moment + len(node)

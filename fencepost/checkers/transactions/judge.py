@@ -1,0 +1,241 @@
+"""The transactions judge: which cycles among transactions are violations, and one verdict per trace.
+
+Owns the grades. Must not know how edges are made (`graph`) or how cycles are found (`components`).
+
+What Kafka promises a read_committed reader is that a transaction is visible after its commit. So if T1 reads what T2 wrote,
+T2 had committed before T1 committed. A cycle of such reads is impossible, and so is one of reads and of time, in one
+process or anywhere, since what ended before another began had read before that one committed. These are findings.
+
+Cycles with ww or rw are not: transactions of Kafka are written while they are open, so that two of them may stand in two
+logs in two orders (G0), and nobody promises a reader the latest records (G-single, G2-item). They are counted.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+
+from fencepost.checkers.columns_read import LOG_COLUMNS
+from fencepost.checkers.kafka.extras import Extras, extras_of_table, extras_of_traces
+from fencepost.checkers.kafka.relations import TXN
+from fencepost.checkers.operation_columns import Array, OperationColumns, columns_of_table, columns_of_traces
+from fencepost.checkers.transactions.components import components, shortest_cycle
+from fencepost.checkers.transactions.graph import Edges, Graph, graph_of
+from fencepost.checkers.verdict import Decision, Finding, Verdict
+from fencepost.traces.trace import Trace
+
+CHECK = "transactions"
+COLUMNS = (*LOG_COLUMNS, "group", "generation", "producer_id", "producer_epoch")
+"""Columns of the `operations` table that this check reads."""
+READS, IN_PROCESS, IN_REAL_TIME = "circular_reads", "circular_reads_in_process", "circular_reads_in_real_time"
+
+
+@frozen(kw_only=True)
+class Cycles:
+    """How many groups of transactions of a trace are in a cycle, after Adya's and Elle's names.
+
+    found: name -> components. G0: of writes alone. G1c: of writes and reads. G-single: with one anti-dependency (rw).
+    G2-item: with more. -process and -realtime: with the order of a process, or of time, as further edges; who is in a cycle
+    without them is counted there as well. Only circular reads are violations; the other cycles are legal in Kafka.
+    """
+
+    found: dict[str, int]
+
+
+def judge_trace(trace: Trace) -> Verdict:
+    """What the check says of one trace."""
+    verdicts = judge_traces((trace,))
+    return verdicts[0][1] if verdicts else Verdict(decision=Decision.OK, check=CHECK)
+
+
+def judge_traces(traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
+    """(trace id, verdict) of each trace that is not Ok, in order; every other one is Ok."""
+    return judge_columns(columns_of_traces(traces), traces)
+
+
+def judge_columns(operations: OperationColumns, traces: Sequence[Trace]) -> list[tuple[int, Verdict]]:
+    """As `judge_traces`, where the operations of these traces stand in columns already."""
+    return _judge(operations, lambda: extras_of_traces(traces))
+
+
+def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int, Verdict]]:
+    """As `judge_traces`, for the rows of an `operations` table. Raises TraceError where a column is missing."""
+    known = tuple(traces)
+    operations = columns_of_table(table, known)
+    concerned = np.zeros(len(operations.traces), np.bool_)
+    concerned[operations.trace[operations.function == TXN]] = True
+    rows = concerned[operations.trace]
+    if rows.any() and not rows.all():
+        table = table.filter(pa.array(rows))
+        broken = {one.trace_id: verdict for one in operations.traces if (verdict := _broken(one))}
+        some = _judge(columns_of_table(table, operations.traces), lambda: extras_of_table(table))
+        verdicts = broken | dict(some)
+        return [(one.trace_id, verdicts[one.trace_id]) for one in operations.traces if one.trace_id in verdicts]
+    return _judge(operations, lambda: extras_of_table(table))
+
+
+def cycles_of_trace(trace: Trace) -> Cycles:
+    """The cycles of one trace, by name; those that Kafka allows, too.
+
+    Args:
+        trace: any trace; one without transactions has none.
+
+    Returns:
+        the counts; a name without a cycle is left out.
+    """
+    operations = columns_of_traces((trace,))
+    if not (operations.function == TXN).any():
+        return Cycles(found={})
+    graph = graph_of(operations, extras_of_traces((trace,)))
+    found: dict[str, int] = {}
+    kinds: dict[str, tuple[Edges, ...]] = {"": (), "-process": (graph.process,), "-realtime": (graph.realtime,)}
+    for suffix, time in kinds.items():
+        counts = {
+            "G0": len(_groups(graph, (graph.ww, *time), needs=graph.ww)),
+            "G1c": len(_groups(graph, (graph.wr, graph.ww, *time), needs=graph.wr)),
+            **_with_anti_dependencies(graph, time),
+        }
+        found |= {name + suffix: count for name, count in counts.items() if count}
+    return Cycles(found=found)
+    return Cycles(found=found)
+
+
+def _broken(trace: Trace) -> Verdict | None:
+    reason = trace.claims.assumption_broken
+    return Verdict(decision=Decision.ASSUMPTION_BROKEN, check=CHECK, reason=reason) if reason else None
+
+
+def _judge(operations: OperationColumns, extras: Callable[[], Extras]) -> list[tuple[int, Verdict]]:
+    findings: dict[int, list[Finding]] = defaultdict(list)
+    concerned = set(operations.trace[operations.function == TXN].tolist())
+    if concerned:
+        for trace, found in _findings(graph_of(operations, extras()), concerned):
+            findings[trace].append(found)
+    verdicts = []
+    for index, trace in enumerate(operations.traces):
+        verdict = _broken(trace)
+        if verdict is None and index in findings:
+            verdict = Verdict(decision=Decision.ILLEGAL, check=CHECK, findings=tuple(findings[index]))
+        if verdict is not None:
+            verdicts.append((trace.trace_id, verdict))
+    return verdicts
+
+
+def _findings(graph: Graph, concerned: set[int]) -> Iterable[tuple[int, Finding]]:
+    """(trace, finding): of each of these traces the shortest cycle of the first kind that it shows."""
+    seen: set[int] = set()
+    for anomaly, kinds in (
+        (READS, (graph.wr,)),
+        (IN_PROCESS, (graph.wr, graph.process)),
+        (IN_REAL_TIME, (graph.wr, graph.realtime)),
+    ):
+        best: dict[int, list[tuple[int, int, int]]] = {}
+        for members in _groups(graph, kinds):
+            trace = int(graph.trace[members[members < graph.rows][0]])
+            if trace in seen or trace not in concerned:
+                continue
+            cycle = _cycle(graph, kinds, members)
+            if trace not in best or len(cycle) < len(best[trace]):
+                best[trace] = cycle
+        for trace, cycle in best.items():
+            seen.add(trace)
+            yield trace, _finding(graph, anomaly, cycle)
+
+
+def _joined(kinds: Sequence[Edges]) -> tuple[Array, Array, Array, Array, Array]:
+    source, target, log, offset, part = (
+        np.concatenate([getattr(edges, name) for edges in kinds])
+        for name in ("source", "target", "log", "offset", "part")
+    )
+    return source, target, log, offset, part
+
+
+def _groups(graph: Graph, kinds: Sequence[Edges], needs: Edges | None = None) -> list[Array]:
+    """The components of these edges that hold a cycle, each as its nodes. needs: only those with such an edge inside."""
+    source, target, *_ = _joined(kinds)
+    component = components(graph.nodes, source, target)
+    if needs is not None:
+        inside = (component[needs.source] >= 0) & (component[needs.source] == component[needs.target])
+        kept = np.unique(component[needs.source[inside]])
+    else:
+        kept = np.unique(component[component >= 0])
+    members = np.flatnonzero(np.isin(component, kept))
+    order = members[np.argsort(component[members], kind="stable")]
+    return [group for group in np.split(order, np.searchsorted(component[order], kept)[1:]) if len(group)]
+
+
+def _with_anti_dependencies(graph: Graph, time: Sequence[Edges]) -> dict[str, int]:
+    """Components with rw edges inside: G-single if one such edge closes a cycle of the others, else G2-item."""
+    counts = {"G-single": 0, "G2-item": 0}
+    plain = (graph.wr, graph.ww, *time)
+    source, target, *_ = _joined(plain)
+    for members in _groups(graph, (*plain, graph.rw), needs=graph.rw):
+        own = np.zeros(graph.nodes, np.bool_)
+        own[members] = True
+        kept = own[source] & own[target]
+        beyond: dict[int, list[int]] = {}
+        for one, other in zip(source[kept].tolist(), target[kept].tolist(), strict=True):
+            beyond.setdefault(one, []).append(other)
+        closing = np.flatnonzero(own[graph.rw.source] & own[graph.rw.target])
+        single = any(
+            _leads(beyond, int(graph.rw.target[edge]), int(graph.rw.source[edge]))
+            for edge in closing.tolist()
+        )
+        counts["G-single" if single else "G2-item"] += 1
+    return counts
+
+
+def _leads(beyond: dict[int, list[int]], start: int, goal: int) -> bool:
+    todo, done = [start], {start}
+    while todo:
+        node = todo.pop()
+        if node == goal:
+            return True
+        fresh = [other for other in beyond.get(node, ()) if other not in done]
+        done.update(fresh)
+        todo += fresh
+    return False
+
+
+def _cycle(graph: Graph, kinds: Sequence[Edges], members: Array) -> list[tuple[int, int, int]]:
+    """A shortest cycle as hops between operations: (from row, to row, edge), where edge is -1 for the order of time."""
+    source, target, *_ = _joined(kinds)
+    edges = shortest_cycle(members, source, target, np.arange(graph.nodes) < graph.rows)
+    hops: list[tuple[int, int, int]] = []
+    begun = -1
+    for edge in edges:
+        one, other = int(source[edge]), int(target[edge])
+        begun = one if one < graph.rows else begun
+        if other < graph.rows:
+            hops.append((begun, other, edge if one < graph.rows else -1))
+    return hops
+
+
+def _finding(graph: Graph, anomaly: str, hops: list[tuple[int, int, int]]) -> Finding:
+    operations, wr = graph.columns.operations, graph.wr
+    words, rows = [], []
+    for one, other, edge in hops:
+        name, next_name = (f"operation {operations.op_id[row]}" for row in (one, other))
+        rows.append(one)
+        if edge < 0:
+            words.append(f"{name} ended before {next_name} began")
+            continue
+        poll, log = int(wr.part[edge]), int(wr.log[edge])
+        rows.append(poll)
+        topic = operations.topics[graph.columns.log_topic[log]]
+        where = f"{topic}-{graph.columns.log_partition[log]} at offset {wr.offset[edge]}"
+        words.append(f"{next_name} read what {name} wrote to {where}")
+    first = next(edge for _, _, edge in hops if edge >= 0)
+    log = int(wr.log[first])
+    return Finding(
+        anomaly=anomaly,
+        check=CHECK,
+        expected="an order of these transactions in which each is read after its commit",
+        seen="; ".join(words),
+        topic=operations.topics[graph.columns.log_topic[log]],
+        partition=int(graph.columns.log_partition[log]),
+        offset=int(wr.offset[first]),
+        operations=tuple(int(operations.op_id[row]) for row in dict.fromkeys(rows)),
+    )
