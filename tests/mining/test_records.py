@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from attrs import evolve
 from log_histories import append, loss, read, trace
-from test_judge import judge_here
+from mining_results import judge_here
 
 from fencepost.checkers.log.accounts import counts_of_trace
 from fencepost.mining.results.checkpoint import from_json, to_json
@@ -27,7 +27,11 @@ def histories() -> list[Trace]:
     and one of unknown outcome; one that contradicts itself."""
     three = [append(200 + n, [200 + n], 5, 6, n) for n in range(3)]
     last = read(999, 0, [(n, 200 + n) for n in range(3)], 7, 8, 3)
-    twice = [append(1, [10], 0, 1, 0), append(2, [20], 0, None), read(5, 0, [(0, 10), (1, 10), (2, 20)], 2, 3)]
+    twice = [
+        append(1, [10], 0, 1, 0),
+        append(2, [20], 0, None),
+        read(5, 0, [(0, 10), (1, 10), (2, 20)], 2, 3),
+    ]
     gone = [append(100 + n, [100 + n], 0, 1, 3 + n) for n in range(EXCUSED)]
     made = [
         trace(*(append(n, [n], 0, 1, n) for n in range(300)), read(999, 0, [(n, n) for n in range(50)], 2, 3, 50)),
