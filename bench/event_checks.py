@@ -30,7 +30,7 @@ from fencepost.checkers.events.table import (
     unmapped_traces,
 )
 from fencepost.checkers.judges import SHOWN_COLUMNS
-from fencepost.mining.judge import CODED_COLUMNS
+from fencepost.mining.judge import CODED
 from fencepost.traces.parquet import groups_of, read_group
 from fencepost.traces.schema import SCHEMAS
 from fencepost.traces.store import TraceStore
@@ -64,7 +64,7 @@ def read(path: Path) -> list[Tables]:
         Tables(
             traces=read_group(part.traces, "traces", group.index),
             operations=read_group(part.operations, "operations", group.index, columns=list(SHOWN_COLUMNS)),
-            events=read_group(part.events, "events", group.index, dictionary=CODED_COLUMNS),
+            events=read_group(part.events, "events", group.index, dictionary=CODED["events"]),
         )
         for part in TraceStore(path).parts()
         for group in groups_of(part)

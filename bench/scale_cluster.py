@@ -6,6 +6,7 @@ The controller is a broker of its own without replicas: the core, driver, networ
 own, whose peak memory is therefore its own. The five other brokers are registered, and each is a socket that reads frames and answers that it has obeyed.
 """
 
+import argparse
 import asyncio
 import gc
 import hashlib
@@ -404,7 +405,12 @@ def _peak_mb() -> float:
 
 def main() -> None:
     """`raw ADDRESS CLUSTER SCENARIO`, `controller ORDERS` or `brokers PORTS CONTROLLER_PORT`; orders and results are JSON."""
-    role, text, *rest = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("role", choices=("raw", "controller", "brokers"))
+    parser.add_argument("first", help="an address, orders, or ports")
+    parser.add_argument("rest", nargs="*")
+    arguments = parser.parse_args()
+    role, text, rest = arguments.role, arguments.first, arguments.rest
     if role == "brokers":
         ports = {int(broker): port for broker, port in json.loads(text).items()}
         asyncio.run(stand_ins(ports, int(rest[0])))

@@ -7,6 +7,7 @@ Each diagram is a window of the recorded trace of a small plan, run in the simul
 another is an arrow, any other one a note; events that say nothing about the window's story are left out by name. Times are from the window's beginning.
 """
 
+import argparse
 import re
 import sys
 from collections.abc import Callable
@@ -223,8 +224,12 @@ def page(text: str) -> str:
 
 def main() -> int:
     """Write or check the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    if sys.argv[1:] == ["--check"]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check, text = parser.parse_args().check, PAGE.read_text(encoding="utf-8")
+    if check:
         return int(page(text) != text)
     PAGE.write_text(page(text), encoding="utf-8")
     return 0

@@ -7,6 +7,7 @@ The tables are what they obey (fencepost/impl/controller/machines.py, fencepost/
 recorded as a mark and counted.
 """
 
+import argparse
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
@@ -92,7 +93,11 @@ def page() -> str:
 
 def main() -> int:
     """Write or check the page."""
-    if sys.argv[1:] == ["--check"]:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    if parser.parse_args().check:
         return int(PAGE.read_text(encoding="utf-8") != page())
     PAGE.write_text(page(), encoding="utf-8")
     return 0

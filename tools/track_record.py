@@ -4,7 +4,7 @@ Owns the table between the two marks of that page; writes nothing else. Must not
 that one bug can be measured anew by itself; one that is in neither has no row.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import msgspec
@@ -59,4 +59,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="that `fencepost bugs hunt --out` wrote")
+    main(parser.parse_args().folder)

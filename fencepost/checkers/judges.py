@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from fencepost.checkers.operation_columns import OperationColumns
     from fencepost.traces.tables import Tables
 
+LOG = "log"
+"""The check of logs: the one that counts records too."""
 PROFILES = ("default", "session", "strong", "content")
 """What may be asked of a log in real time (LOG_CHECK); a trace's claims name one."""
 
@@ -168,7 +170,7 @@ CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
         Check(
-            name="log",
+            name=LOG,
             judge=_log,
             reads_events=False,
             judge_columns=_log_of_columns,

@@ -218,6 +218,8 @@ def show(summary: "Summary", output: Output) -> None:
         illegal = summary.illegal.get(source, 0)
         add_row(inputs, source, count, illegal, style="bold red" if illegal else "green")
     output.say(inputs, "", _checks(summary))
+    if summary.record_lines:
+        output.say("", *summary.record_lines)
     if summary.samples:
         output.say("", _anomalies(summary))
     if summary.shapes:

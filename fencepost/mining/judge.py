@@ -6,6 +6,7 @@ A check that has a form over columns judges all traces of a row group at once; t
 cannot be judged as a whole is judged trace by trace, so that one bad trace costs only itself; one that contradicts itself is not judged at all.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -15,15 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, frozen
 
-from fencepost.checkers.judges import Check, checks_by_name, event_tables, guarded, under_profile
+from fencepost.checkers.judges import LOG, Check, checks_by_name, event_tables, guarded, under_profile
+from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.inputs.contradictions import COLUMNS, contradictions
 from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.model_check import ModelQuestion
 from fencepost.mining.results.checkpoint import TaskResult, keep, key_of
-from fencepost.mining.results.rows import Counts, ResultWriter, quarantine_row
-from fencepost.traces.errors import TraceError
+from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row
+from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
 from fencepost.traces.parquet import read_group, read_tables
@@ -47,12 +49,14 @@ CODED: dict[Table, list[str]] = {
 
 @frozen
 class Judged:
-    """A trace (not all of it was read), how many operations it has, the kinds of fault that struck it, a verdict per check."""
+    """A trace (not all of it was read), how many operations it has, the kinds of fault that struck it, a verdict per check, what became of the records
+    of its logs (None: not asked, or it contradicts itself)."""
 
     trace: Trace
     operations: int
     faults: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
+    records: LogCounts | None = None
 
 
 @frozen(kw_only=True)
@@ -204,8 +208,11 @@ def judge_tables(
     by_table = {
         check.name: check.judge_table(tables.operations, headers)
         for check in checks
-        if check.judge_table is not None
+        if check.judge_table is not None and check.name != LOG
     }
+    records: dict[int, LogCounts] = {}
+    if any(check.name == LOG for check in checks):
+        by_table[LOG], records = _log(tables.operations, headers)
     if any(check.judge_events for check in checks):
         events = event_tables(tables, headers)
         by_table |= {check.name: check.judge_events(events) for check in checks if check.judge_events}
@@ -237,9 +244,21 @@ def judge_tables(
             sizes.get(trace.trace_id, 0),
             faults.get(trace.trace_id, ()),
             verdicts(trace.trace_id),
+            records.get(trace.trace_id),
         )
         for trace in headers
     ]
+
+
+def _log(operations: pa.Table, headers: list[Trace]) -> tuple[dict[int, Verdict], dict[int, LogCounts]]:
+    """The verdicts of the log check that are not Ok and the counts of records, by trace id, from the same columns."""
+    from fencepost.checkers.log import judge_columns, log_columns
+    from fencepost.checkers.log.accounts import counts_of
+    from fencepost.checkers.operation_columns import columns_of_table
+
+    columns = log_columns(columns_of_table(operations, headers))
+    counts = {columns.traces[index].trace_id: one for index, one in counts_of(columns).items()}
+    return dict(judge_columns(columns)), counts
 
 
 def _by_model(
@@ -300,7 +319,11 @@ def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judge
     verdicts = [guarded(check, trace) for check in checks]
     if settings.model is not None:
         verdicts.append(settings.model.judge(trace))
-    return Judged(trace, len(trace.operations), kinds, tuple(verdicts))
+    records = None
+    if any(check.name == LOG for check in checks):
+        with contextlib.suppress(FencepostError):  # its verdict says why
+            records = counts_of_trace(trace)
+    return Judged(trace, len(trace.operations), kinds, tuple(verdicts), records)
 
 
 def _of_file(
@@ -350,6 +373,11 @@ def judge_split(split: Split | HistoryFile, settings: Settings, writer: ResultWr
         counts.operations += item.operations
         counts.add_verdicts(split.source, item.trace, item.operations, item.verdicts, item.faults)
         writer.add(split.source, item.trace, item.verdicts)
+        if item.records is not None:
+            counts.add_records(split.source, item.trace.trace_id, item.records)
+            writer.rows["lost"].extend(
+                lost_row(split.source, item.trace.trace_id, lost) for lost in item.records.lost_values
+            )
     writer.flush()
 
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from fencepost.checkers.judges import judge
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.mining.inputs.splits import work_of
+from fencepost.mining.judge import Settings, judge_splits
 
 
 def verdicts_in(out: Path) -> dict[tuple[int, str], tuple]:
@@ -52,3 +54,13 @@ def plain(traces) -> tuple[dict, list]:
         for f in verdict.findings
     ]
     return by_check, sorted(findings)
+
+
+def judge_here(path: Path, out: Path, *, checks=DEFAULT_CHECKS, profile=None):
+    """All splits of a folder in one task, in this process."""
+    result = judge_splits(
+        work_of([path]).splits, Settings(checks=checks, profile=profile, folder=out), attempt="here"
+    )
+    for folder in (out / "files").iterdir() if (out / "files").exists() else ():
+        folder.rename(out / folder.name)
+    return result

@@ -5,13 +5,12 @@ from pathlib import Path
 import attrs
 import pyarrow.parquet as pq
 import pytest
-from mining_results import findings_in, plain, verdicts_in
+from mining_results import findings_in, judge_here, plain, verdicts_in
 
 from fencepost.checkers import judges
-from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import Decision, combine
 from fencepost.mining.inputs.splits import Split, work_of
-from fencepost.mining.judge import Settings, judge_splits
 from fencepost.mining.mine import _tasks as tasks_of
 from fencepost.mining.results.proofs import proven
 from fencepost.mining.results.rows import SCHEMAS, bugs_of
@@ -19,16 +18,6 @@ from fencepost.traces.digest import digest_of
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
-
-
-def judge_here(path: Path, out: Path, *, checks=DEFAULT_CHECKS, profile=None):
-    """All splits of a folder in one task, in this process."""
-    result = judge_splits(
-        work_of([path]).splits, Settings(checks=checks, profile=profile, folder=out), attempt="here"
-    )
-    for folder in (out / "files").iterdir() if (out / "files").exists() else ():
-        folder.rename(out / folder.name)
-    return result
 
 
 def test_the_traces_have_the_verdicts_they_were_made_for(mixed) -> None:

@@ -3,6 +3,7 @@
 Must not know which stretches there are. It ignores Ctrl-C: whoever started it closes the pipe.
 """
 
+import argparse
 import os
 import signal
 import sys
@@ -49,7 +50,8 @@ def swept(task: Task) -> Stretch:
 
 
 def main() -> None:
-    """Entry of the process."""
+    """Entry of the process, which takes no argument."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

@@ -12,6 +12,7 @@ from attrs import define, field
 
 from fencepost.impl.broker.broker import Broker, make_broker
 from fencepost.impl.broker.parts import Parts
+from fencepost.impl.core.broker_context import FIRST_CLIENT
 from fencepost.impl.core.core_interface import Effect, MessageArrived
 from fencepost.impl.core.files import FileSystem
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
@@ -51,6 +52,15 @@ class Listener:
         return []
 
 
+class Nobody:
+    """A broker's address where nobody listens: a peer may say that it is alive."""
+
+    incarnation = 0
+
+    def receive(self, source: int, message: Any) -> None:
+        """It is lost."""
+
+
 @define(eq=False)
 class Cluster(Observer):
     """heard: takes every message that a broker sent to a client. halts: brokers that gave up, and why."""
@@ -75,6 +85,8 @@ class Cluster(Observer):
             self.world.add_host(broker, partial(self._broker, broker), zookeeper=True)
         for client in CLIENTS:
             self.world.add_host(client, lambda files, now: Listener(self._heard), zookeeper=False)
+        for broker in range(max(BROKERS) + 1, FIRST_CLIENT):
+            self.world.network.attach(broker, Nobody())
         for node in (*BROKERS, *CLIENTS):
             self.world.start(node)
         self.run(WARM_UP)  # a controller is elected, and its nodes are there

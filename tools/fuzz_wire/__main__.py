@@ -69,6 +69,9 @@ def pack(folder: Path, target: Path) -> None:
 
 def main(arguments: list[str]) -> Any:
     """Fuzz, or pack."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        sys.stdout.write(f"usage: {__doc__}")
+        return 0
     if arguments[0] == "--pack":
         return pack(Path(arguments[1]), Path(arguments[2]))
     import atheris

@@ -7,6 +7,7 @@ Kernels run uncompiled (NUMBA_DISABLE_JIT=1, set by whoever starts this): compil
 input, answers go to standard output.
 """
 
+import argparse
 import gc
 import os
 import resource
@@ -170,7 +171,11 @@ def run(top: Path, task: Task) -> Answer:
 
 def main() -> None:
     """Entry of the process; its argument is the copy of the tree, which comes first on the path."""
-    top = Path(sys.argv[1]).resolve()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tree", type=Path, help="the copy")
+    top = parser.parse_args().tree.resolve()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

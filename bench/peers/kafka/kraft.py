@@ -5,6 +5,7 @@
 1. A broker is written to by librdkafka (each codec, idempotent, small segments) and killed. Its files are dumped without a flaw, audited, and recovered here
    on a copy; then the broker starts again, and both must have the same end of each log.
 2. The broker is stopped, the log of a topic that it created is replaced by one that this project wrote, and the broker must serve the same values.
+3. Three brokers with compaction, retention and risen leader epochs: kraft_three.py.
 
 What differs from 3.5 to 3.9: meta.properties of version 1 with node and directory ids, partition.metadata with a topic id (kept), a log of the cluster's
 metadata with snapshots (dumped and decoded; not written here).
@@ -19,6 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import kraft_three
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -145,7 +149,14 @@ def main() -> int:
         scratch = Path(folder)
         cluster = ApacheKafka(directory=scratch / "cluster", release=Release(version=version), size=1)
         with cluster:
-            return 0 if compare(cluster, scratch) else 1
+            good = compare(cluster, scratch)
+        several = ApacheKafka(
+            directory=scratch / "three", release=Release(version=version), settings=kraft_three.SETTINGS
+        )
+        with several:
+            rows = [say(*row) for row in kraft_three.compare(several, scratch, quiet)]
+            good &= all(rows)
+        return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Owns the value that the rules of `content`, `skips`, `chain`, `side_chains` and `holes` share. Must not know the rules themselves.
 """
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,6 @@ class PartitionLog:
     """The same of the last stable offset."""
     licence: Array = field(init=False)
     """For each read, the offset below which retention explains that it returned nothing."""
-    evidence: Evidence = field(init=False)
-    placements: Placements = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -72,8 +71,16 @@ class PartitionLog:
         put("log_start", np.where(self.trusted, self.extras.log_start, NONE))
         put("stable", np.where(self.trusted, self.extras.stable, NONE))
         put("licence", np.where(self.log_start >= 0, self.log_start, self.extras.licence))
-        put("evidence", evidence_of(self))
-        put("placements", placements_of(self))
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Who says what of an offset. Made when asked for: counting hardly ever asks."""
+        return evidence_of(self)
+
+    @cached_property
+    def placements(self) -> Placements:
+        """Where batches stand, by the evidence."""
+        return placements_of(self)
 
     @property
     def special(self) -> bool:

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, ClassVar, Final, Self
 
 import msgspec
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from fencepost.checkers.models.definition import check_definition
 from fencepost.traces.decoding import from_json
@@ -211,12 +211,22 @@ class Model:
         return Call(function=function, key=operation.key, argument=argument, result=result)
 
 
-@frozen
+@define(unsafe_hash=True)
 class Starting(Model):
     """A model of ours that starts from a value. initial: what `init` starts from, as JSON; by name only, so
-    that a derived class has its first parameter for itself."""
+    that a derived class has its first parameter for itself.
+
+    Nothing writes to a model once it is made. It is not frozen all the same: a class derived from a frozen one
+    could not set its own parameters in `__init__`.
+    """
 
     initial: Any = field(default=None, converter=frozen_value, kw_only=True)
+
+    def __getattr__(self, name: str) -> Any:
+        """The default of `initial` for a derived class that does not call this one's `__init__`."""
+        if name == "initial":
+            return None
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def init(self) -> Any:
         """The first state."""

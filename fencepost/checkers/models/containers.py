@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field
 
 from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, frozen_value, integer
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 
 
-@frozen
+@define(unsafe_hash=True)
 class Set(Starting):
     """add(e), remove(e), contains(e), and read, which answers all elements.
 
@@ -68,7 +68,7 @@ class Set(Starting):
         return call
 
 
-@frozen
+@define(unsafe_hash=True)
 class Queue(Starting):
     """enqueue(v) adds behind, dequeue takes from the front; a dequeue that answers null found nothing."""
 
@@ -112,7 +112,7 @@ class Queue(Starting):
         return call
 
 
-@frozen
+@define(unsafe_hash=True)
 class Counter(Starting):
     """add(n) adds an integer, read answers the sum, at first `initial` (0)."""
 

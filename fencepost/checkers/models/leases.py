@@ -10,7 +10,7 @@ that ends every lease as early as possible, and forbids nothing that some choice
 
 from typing import Any, ClassVar
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field
 
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Model
 from fencepost.checkers.models.locks import by_client
@@ -22,7 +22,7 @@ LONG_AGO = -(1 << 62)
 NS_IN_MS = 1_000_000
 
 
-@frozen
+@define(unsafe_hash=True)
 class Lease(Model):
     """acquire takes a lease that is free or has run out, renew by its holder begins it anew, release gives it
     back.

@@ -5,14 +5,14 @@ Owns the model. Must not know logs with offsets (log).
 
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import define
 
 from fencepost.checkers.models.base import IMPOSSIBLE, Call, Starting
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation
 
 
-@frozen
+@define(unsafe_hash=True)
 class AppendOnlyList(Starting):
     """append(v) adds a value at the end, read answers all values in order. Keys are lists of their own."""
 

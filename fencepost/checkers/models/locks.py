@@ -5,7 +5,7 @@ The client is the argument where there is one, the process otherwise.
 
 from typing import Any, ClassVar
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field
 
 from fencepost.checkers.models.base import (
     IMPOSSIBLE,
@@ -21,7 +21,7 @@ from fencepost.traces.errors import FencepostError
 from fencepost.traces.operations import Operation, Outcome
 
 
-@frozen
+@define(unsafe_hash=True)
 class Mutex(Starting):
     """acquire takes the free lock, release gives it back; only its holder can. The state is the holder, null when free."""
 
@@ -38,7 +38,7 @@ class Mutex(Starting):
         return by_client(super().call(operation), operation)
 
 
-@frozen
+@define(unsafe_hash=True)
 class FencedLock(Starting):
     """A mutex whose acquire answers a token, an integer above all tokens before it (at first above `initial`, 0).
 
@@ -71,7 +71,7 @@ class FencedLock(Starting):
         return call
 
 
-@frozen
+@define(unsafe_hash=True)
 class Semaphore(Model):
     """acquire takes one of `permits` permits, release gives one back; only a client that has one can.
 

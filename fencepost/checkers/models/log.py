@@ -5,14 +5,14 @@ The linear judge (checkers/log) decides this model without any search; here it i
 
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import define
 
 from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, integer, value_of
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 
 
-@frozen
+@define(unsafe_hash=True)
 class Log(Starting):
     """append(values) answers its base offset, poll(from) answers records and (a strong one) the end, list_offsets (a strong one) the end.
 

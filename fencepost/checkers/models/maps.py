@@ -6,7 +6,7 @@ Owns the model and how a JSON value is compared there. Must not know texts that 
 from typing import Any, ClassVar
 
 import msgspec
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field
 
 from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, JsonText, Starting, decoded
 from fencepost.traces.errors import TraceError
@@ -28,7 +28,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-@frozen
+@define(unsafe_hash=True)
 class Map(Starting):
     """put(v) stores any JSON value under a key, get answers it, delete takes it away, cas([old new]) replaces
     it. A key without a value answers null.

@@ -10,7 +10,7 @@ without an order cannot tell equal values apart.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from attrs import frozen
+from attrs import define
 
 from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, shown
 from fencepost.traces.errors import TraceError
@@ -22,7 +22,7 @@ MOST_SHOWN = 3
 """Possible contents that are spelled out in a message."""
 
 
-@frozen
+@define(unsafe_hash=True)
 class UnorderedQueue(Starting):
     """enqueue(v) puts a value in, dequeue takes any one out; a dequeue that answers null found nothing. Also
     called a bag or a pool."""
@@ -77,7 +77,7 @@ class UnorderedQueue(Starting):
         return call
 
 
-@frozen
+@define(unsafe_hash=True)
 class AtLeastOnceQueue(UnorderedQueue):
     """enqueue(v) puts a value in; dequeue answers any value that is there, which stays until remove(v)
     acknowledges it.

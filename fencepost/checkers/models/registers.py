@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any, ClassVar, Final
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field
 
 from fencepost.checkers.models.base import IMPOSSIBLE, UNHEARD, Call, Starting, frozen_value
 from fencepost.traces.errors import TraceError
 from fencepost.traces.operations import Operation, Outcome
 
 
-@frozen
+@define(unsafe_hash=True)
 class Register(Starting):
     """write(v) stores v; read answers what is stored, at first `initial` (null)."""
 
@@ -27,7 +27,7 @@ class Register(Starting):
         return state if call.result == state else IMPOSSIBLE
 
 
-@frozen
+@define(unsafe_hash=True)
 class CasRegister(Register):
     """A register with cas([old new]): true stores `new` where `old` was; false tells that something else was there."""
 
@@ -74,7 +74,7 @@ UNSEEN: Final = _Text.UNSEEN
 """A text with which none begins that any get shows: until the next put, nothing tells it from others."""
 
 
-@frozen
+@define(unsafe_hash=True)
 class KeyValue(Starting):
     """Independent texts under keys: put(v) replaces, append(v) adds behind, get answers; a key that nobody wrote holds `initial` ("")."""
 

@@ -10,12 +10,12 @@ from attrs import define, field
 
 from fencepost.checkers.verdict import Decision
 from fencepost.cli.check.claims import OutsideClaims, claims_options, outside_claims
-from fencepost.cli.check.counts import MOST_LOST, LogTotals
 from fencepost.cli.check.model import asked_model, check_model, model_options
 from fencepost.cli.replay import by_rank, exit_code_of, show_findings
 from fencepost.console.options import checks_option, jobs_option, json_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.report.commands import replay_stored, show_stored
+from fencepost.report.records import MOST_LOST, LogTotals
 from fencepost.traces.errors import ExitCode, strongest
 from fencepost.traces.names import unknown_name
 
@@ -240,7 +240,8 @@ def _show(tally: Tally, checks: tuple[str, ...], output: Output) -> None:
         output.say(
             f"and {tally.left_out} more with a verdict other than ok (the first {MOST_LISTED} are listed)", ""
         )
-    tally.log.show(output)
+    for line in tally.log.lines():
+        output.say(line)
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(tally.decisions.items()))
     left_out = f"; {len(tally.unreadable)} pieces of the input were unreadable" if tally.unreadable else ""
     output.say(f"{tally.traces} traces judged by {', '.join(checks)}: {counts or 'none'}{left_out}")

@@ -11,8 +11,8 @@ from attrs import frozen
 
 from fencepost.checkers.verdict import Verdict, combine
 from fencepost.cli.check.claims import OutsideClaims, under_claims
-from fencepost.cli.check.counts import MOST_LOST, LogReport
 from fencepost.mining.inputs.traces import Found, Piece, Quarantined, read_piece
+from fencepost.report.records import MOST_LOST, LogReport
 from fencepost.traces.trace import Trace
 
 if TYPE_CHECKING:
@@ -89,12 +89,10 @@ def asked_trace(trace: Trace, question: Question) -> Trace:
 
 def _log_report(trace: Trace, question: Question) -> LogReport | None:
     """What became of the records of the trace's logs."""
-    from fencepost.checkers.log import log_columns
-    from fencepost.checkers.log.accounts import counts_of
-    from fencepost.checkers.operation_columns import columns_of_traces
+    from fencepost.checkers.log.accounts import counts_of_trace
 
-    columns = log_columns(columns_of_traces((asked_trace(trace, question),)))
-    return None if columns.broken else LogReport.of(counts_of(columns)[0], question.lost_listed)
+    counts = counts_of_trace(asked_trace(trace, question))
+    return None if counts is None else LogReport.of(counts, question.lost_listed)
 
 
 def _judgement(found: Found, index: int, question: Question) -> Judgement:

@@ -127,8 +127,8 @@ def check_client(message: Message) -> None:
 
 
 def check_broker(source: int, message: Message) -> None:
-    """What arrives on the inter-broker listener. Raises MalformedError for what brokers do not say to each other, and for a message that names another
-    sender than its connection's."""
+    """What arrives on the inter-broker listener. Raises MalformedError for what brokers do not say to each other, for a message that names another
+    sender than its connection's, and for one that calls a client's number a live broker: a follower would fetch from it."""
     if not isinstance(message, BROKER_MESSAGES):
         raise MalformedError(f"expected a message for a broker, saw {type(message).__name__}")
     for name in ("replica_id", "controller_id", "broker_id"):
@@ -137,3 +137,9 @@ def check_broker(source: int, message: Message) -> None:
             raise MalformedError(
                 f"expected a message of broker {source}, saw {type(message).__name__} with {name} {said}"
             )
+    for name in ("live_brokers", "shutting_down"):
+        for broker in getattr(message, name, ()):
+            if not 1 <= broker < FIRST_CLIENT:
+                raise MalformedError(
+                    f"expected brokers from 1 to {FIRST_CLIENT - 1} in {name}, saw {broker} in {type(message).__name__}"
+                )

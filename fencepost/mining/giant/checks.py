@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 
-from fencepost.checkers.judges import CHECKS, Check
+from fencepost.checkers.judges import CHECKS, LOG, Check
 from fencepost.checkers.kafka.extras import extras_of_table
 from fencepost.checkers.kafka.judge import applying
 from fencepost.checkers.operation_columns import Array, columns_of_table
@@ -26,7 +26,6 @@ from fencepost.traces.schema import SCHEMAS, Table
 from fencepost.traces.tables import Tables
 from fencepost.traces.trace import Trace
 
-LOG = "log"
 WHOLE_OPERATIONS = 2_000_000
 """Operations that a check still takes together: a million of them take a gigabyte."""
 MOST_EVENTS = 5_000_000

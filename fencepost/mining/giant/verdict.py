@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from attrs import evolve, frozen
 
-from fencepost.checkers.judges import Check, checks_by_name
+from fencepost.checkers.judges import LOG, Check, checks_by_name
 from fencepost.checkers.log.ranges.partial import NOT_OF_SLOTS
 from fencepost.checkers.verdict import Decision, Verdict
-from fencepost.mining.giant.checks import LOG, WHOLE_OPERATIONS, judge_rest, rows_of
+from fencepost.mining.giant.checks import WHOLE_OPERATIONS, judge_rest, rows_of
 from fencepost.mining.giant.closer import look
 from fencepost.mining.giant.fold import judge_ranges
 from fencepost.mining.giant.rows import LogKey, Spread, own_batches

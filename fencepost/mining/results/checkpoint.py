@@ -23,6 +23,7 @@ from attrs import field, frozen
 from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.results.rows import Counts
+from fencepost.report.records import LogTotals
 from fencepost.report.sample import Sample
 from fencepost.traces.errors import FencepostError
 
@@ -54,6 +55,7 @@ class _Answer:
     statistics: list[tuple[str, str, str, str | None, int]]
     samples: dict[str, Sample] = field(factory=dict)
     quarantined: list[Unreadable] = field(factory=list)
+    records: LogTotals = field(factory=LogTotals)
 
 
 def to_json(result: TaskResult) -> bytes:
@@ -72,13 +74,21 @@ def to_json(result: TaskResult) -> bytes:
             statistics=[(*key, count) for key, count in counts.statistics.items()],
             samples=counts.samples,
             quarantined=counts.quarantined,
+            records=counts.records,
         )
     )
 
 
+def _counter(kind: type, value: Any) -> Any:
+    """The sums of records are counters."""
+    if kind == Counter[str]:
+        return Counter(msgspec.convert(value, dict[str, int]))
+    raise NotImplementedError(kind.__name__)
+
+
 def from_json(data: bytes) -> TaskResult:
     """The answer again. Raises msgspec.MsgspecError."""
-    kept = msgspec.json.decode(data, type=_Answer)
+    kept = msgspec.json.decode(data, type=_Answer, dec_hook=_counter)
     counts = Counts(
         traces=Counter(kept.traces),
         operations=kept.operations,
@@ -90,6 +100,7 @@ def from_json(data: bytes) -> TaskResult:
         statistics=Counter({(a, b, c, anomaly): count for a, b, c, anomaly, count in kept.statistics}),
         samples=kept.samples,
         quarantined=kept.quarantined,
+        records=kept.records,
     )
     return TaskResult(counts=counts, files=kept.files)
 

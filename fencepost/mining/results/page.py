@@ -8,6 +8,7 @@ from pathlib import Path
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.results.summary import Summary
 from fencepost.report.page import Page, Table
+from fencepost.report.records import LogTotals
 from fencepost.viewer.examples import anchor_of, examples_of
 
 HEADINGS = {
@@ -81,6 +82,36 @@ def _by(summary: Summary, dimension: str) -> Table:
     )
 
 
+def _records(summary: Summary, records: LogTotals) -> list[Table]:
+    """What became of records, by acks, and the lost ones."""
+    counts = records.as_dict()
+    rows = []
+    for acks, acknowledged in counts["acknowledged"].items():
+        lost = counts["lost"].get(acks, {"allowed": 0, "not_allowed": 0})
+        rows.append((acks, *map(_number, (acknowledged, lost["not_allowed"], lost["allowed"]))))
+    note = (
+        f"{_number(records.unread)} acknowledged records read by nobody; {_number(records.duplicated)} values duplicated;"
+        f" {_number(records.unknown_present)} records of unknown outcome present."
+    )
+    if summary.giants:
+        note += f" Records of giant histories ({summary.giants}) are not counted."
+    columns = ("acks", "acknowledged", "lost", "lost, allowed")
+    tables = [Table(heading="Records", columns=columns, rows=tuple(rows), note=note)]
+    if records.lost:
+        listed = [
+            (
+                *(source, str(trace_id), f"{one.topic}-{one.partition}", _number(one.offset), str(one.value)),
+                *(one.acks, "yes" if one.allowed else "no"),
+            )
+            for source, trace_id, one in records.lost
+        ]
+        names = ("input", "trace", "partition", "offset", "value", "acks", "allowed")
+        more = f"The first {len(listed)} of {_number(records.lost_in_all)}; the table lost has all."
+        note = more if records.lost_in_all > len(listed) else ""
+        tables.append(Table(heading="Lost records", columns=names, rows=tuple(listed), note=note))
+    return tables
+
+
 def page_of(summary: Summary, folder: Path | None = None) -> str:
     """The HTML of a summary.
 
@@ -92,6 +123,8 @@ def page_of(summary: Summary, folder: Path | None = None) -> str:
     tables = [_inputs(summary), _checks(summary)]
     if summary.anomalies:
         tables += [_anomalies(summary), *(_by(summary, dimension) for dimension in HEADINGS)]
+    if summary.records is not None:
+        tables += _records(summary, summary.records)
     if summary.quarantined:
         rows = tuple((f"{piece.place}: {piece.reason}",) for piece in summary.quarantine)
         note = f"{summary.quarantined:,} pieces of input could not be read; the table quarantine has all."

@@ -14,16 +14,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import Factory, define, field
 
+from fencepost.checkers.log.accounts import LogCounts, LostRecord
 from fencepost.checkers.verdict import Decision, Finding, Verdict
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.report.commands import replay_stored
+from fencepost.report.records import MOST_LOST, LogReport, LogTotals
 from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.decoding import from_json
 from fencepost.traces.trace import Trace
 
-Result = Literal["findings", "verdicts", "quarantine", "statistics"]
-RESULTS: tuple[Result, ...] = ("findings", "verdicts", "quarantine", "statistics")
+Result = Literal["findings", "verdicts", "quarantine", "statistics", "lost"]
+RESULTS: tuple[Result, ...] = ("findings", "verdicts", "quarantine", "statistics", "lost")
 RESULTS_VERSION = 2
 DIMENSIONS = ("profile", "bug", "fault")
 """What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds of fault that struck it."""
@@ -35,7 +37,8 @@ def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:
     return pa.schema(fields).with_metadata(metadata)
 
 
-_text, _int, _ints = pa.string(), pa.int64(), pa.list_(pa.field("element", pa.int64(), nullable=False))
+_text, _int, _bool = pa.string(), pa.int64(), pa.bool_()
+_ints = pa.list_(pa.field("element", pa.int64(), nullable=False))
 
 SCHEMAS: dict[Result, pa.Schema] = {
     "findings": _schema(
@@ -62,6 +65,11 @@ SCHEMAS: dict[Result, pa.Schema] = {
     "statistics": _schema(
         "statistics",
         *(("source", _text), ("dimension", _text), ("value", _text), ("anomaly?", _text), ("traces", _int)),
+    ),
+    "lost": _schema(
+        "lost",
+        *(("source", _text), ("trace_id", _int), ("topic", _text), ("partition", _int), ("offset", _int)),
+        *(("value", _int), ("acks", _text), ("allowed", _bool)),
     ),
 }
 
@@ -114,7 +122,7 @@ def bugs_of(plan: str) -> tuple[str, ...]:
 class Counts:
     """What was judged, summed. decisions: (check, decision) -> traces; anomalies: name -> findings; traces_with: name -> traces
     that have it; illegal: traces with any finding, by source; statistics: (source, dimension, value, anomaly) -> traces, all of them where the anomaly
-    is None; samples: the smallest trace by anomaly."""
+    is None; samples: the smallest trace by anomaly; records: what became of the records of logs, with the first lost ones."""
 
     traces: Counter[str] = Factory(Counter)
     operations: int = 0
@@ -126,6 +134,11 @@ class Counts:
     statistics: Counter[tuple[str, str, str, str | None]] = Factory(Counter)
     samples: dict[str, Sample] = Factory(dict)
     quarantined: list[Unreadable] = Factory(list)
+    records: LogTotals = Factory(LogTotals)
+
+    def add_records(self, source: str, trace_id: int, counts: LogCounts) -> None:
+        """Count what became of the records of one trace."""
+        self.records.add(source, trace_id, LogReport.of(counts, MOST_LOST), MOST_LOST)
 
     def add_verdicts(
         self,
@@ -178,6 +191,7 @@ class Counts:
         for sample in other.samples.values():
             self._offer(sample)
         self.quarantined.extend(other.quarantined)
+        self.records.merge(other.records, MOST_LOST)
 
 
 def finding_row(source: str, trace: Trace, finding: Finding, headline: str | None = None) -> tuple[Any, ...]:
@@ -214,6 +228,14 @@ def verdict_row(source: str, trace: Trace, verdict: Verdict) -> tuple[Any, ...]:
 def quarantine_row(unreadable: Unreadable) -> tuple[Any, ...]:
     """One row of `quarantine`."""
     return unreadable.source, unreadable.place, unreadable.trace_id, unreadable.reason
+
+
+def lost_row(source: str, trace_id: int, lost: LostRecord) -> tuple[Any, ...]:
+    """One row of `lost`."""
+    return (
+        *(source, trace_id, lost.topic, lost.partition, lost.offset),
+        *(lost.value, lost.acks, lost.allowed),
+    )
 
 
 def statistics_rows(counts: Counts) -> list[tuple[Any, ...]]:

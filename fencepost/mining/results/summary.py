@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 from attrs import Factory, asdict, frozen
 
+from fencepost.checkers.judges import LOG
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.results.rows import DIMENSIONS, Counts, statistics_rows
+from fencepost.report.records import LogTotals
 from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest
@@ -27,7 +29,8 @@ class Summary:
     traces, illegal: by input; decisions: traces by check and decision; anomalies: findings by name; traces_with: traces by anomaly;
     statistics: dimension -> value -> anomaly -> traces, "" for all of them; samples: the smallest trace of each anomaly, most telling anomaly
     first; quarantine: the first MOST_NAMED pieces of input that could not be read; quarantined: how many there were; unfinished: tasks that an
-    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were brought together first.
+    interruption left undone; giants: histories that were judged by slot ranges; regrouped: traces that were brought together first; records: what became
+    of the records of logs, in all histories but giants (None: the log check was not asked).
     """
 
     out: str
@@ -47,6 +50,7 @@ class Summary:
     unfinished: int = 0
     giants: int = 0
     regrouped: int = 0
+    records: LogTotals | None = None
 
     @property
     def shapes(self) -> str:
@@ -81,7 +85,20 @@ class Summary:
 
     def to_json(self) -> str:
         """One JSON object on one line."""
-        return msgspec.json.encode(asdict(self)).decode()
+        records = None if self.records is None else self.records.as_dict()
+        return msgspec.json.encode({**asdict(self), "records": records}).decode()
+
+    @property
+    def record_lines(self) -> list[str]:
+        """What became of the records of logs, line by line."""
+        if self.records is None:
+            return []
+        lines = list(self.records.lines(f"{self.out}/lost"))
+        if self.giants:
+            lines.append(
+                f"records of {_many(self.giants, 'giant history', 'giant histories')} are not counted"
+            )
+        return lines
 
     def plain(self) -> str:
         """The summary for a person, without colours: totals, anomalies, one sample of each with its proof and replay command."""
@@ -139,6 +156,9 @@ def _lines(summary: Summary) -> Iterator[str]:
         yield from _table(
             [("check", *(decision.value.replace("_", " ") for decision in Decision)), *decisions]
         )
+    if summary.record_lines:
+        yield ""
+        yield from summary.record_lines
     if summary.anomalies:
         found = [
             (name, f"{count:,}", f"{summary.traces_with[name]:,}")
@@ -188,4 +208,5 @@ def summary_of(
         quarantine=tuple(quarantine[:MOST_NAMED]),
         quarantined=len(quarantine),
         unfinished=unfinished,
+        records=counts.records if LOG in checks else None,
     )

@@ -104,6 +104,38 @@ def test_a_class_derived_from_one_of_ours_has_its_first_parameter_for_itself() -
         Register(3)
 
 
+class PlainBounded(Register):
+    def __init__(self, n=9):
+        self.n = n
+
+
+class CallingBounded(Register):
+    def __init__(self, n=9, initial=None):
+        super().__init__(initial=initial)
+        self.n = n
+
+
+@dataclass
+class DataBounded(Register):
+    n: int = 9
+
+
+@dataclass(frozen=True)
+class FrozenDataBounded(Register):
+    n: int = 9
+
+
+@pytest.mark.parametrize("cls", [PlainBounded, CallingBounded, DataBounded, FrozenDataBounded])
+def test_any_kind_of_class_may_be_derived_from_one_of_ours(cls) -> None:
+    """Rule: the models that come with the package are bases like `Model`: a class derived from them sets its own
+    parameters, and starts from null unless it says otherwise."""
+    assert (cls(2).n, cls(n=2).parameters(), cls().init()) == (2, {"n": 2}, None)
+    assert judge_trace(holders(0), cls(2)).decision is Decision.OK
+    assert CallingBounded(2, initial=7).init() == 7
+    with pytest.raises(AttributeError, match="'PlainBounded' object has no attribute 'm'"):
+        PlainBounded(2).m  # noqa: B018 (it raises)
+
+
 def test_arguments_that_nobody_takes_are_refused() -> None:
     """Rule: a class without parameters takes none; nothing is swallowed."""
 

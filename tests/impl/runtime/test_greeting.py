@@ -104,6 +104,17 @@ def test_a_broker_speaks_for_itself_only(message: kafka.Message) -> None:
     assert heard_of(broker_greeting(2, OURS) + framed(encode(message))) == []
 
 
+@pytest.mark.parametrize("name", ["live_brokers", "shutting_down"])
+@pytest.mark.parametrize("broker", [1_000, 1 << 48, -1, 0])
+def test_no_peer_calls_a_client_a_broker(name: str, broker: int) -> None:
+    """A follower would fetch from it: over a client's connection the request would be taken for an answer."""
+    values = {"live_brokers": (1, 2), "shutting_down": (), name: (1, broker)}
+    told = kafka.UpdateMetadataRequest(
+        correlation_id=1, controller_id=2, controller_epoch=9, broker_epoch=9, partitions=(), **values
+    )
+    assert heard_of(broker_greeting(2, OURS) + framed(encode(told))) == []
+
+
 def test_the_file_is_its_owners_and_new_each_time(tmp_path) -> None:
     """Mode 0600 whatever the umask; what others may read is refused, as is what is none."""
     before = os.umask(0)

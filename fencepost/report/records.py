@@ -1,15 +1,15 @@
-"""The counts of records that `fencepost check` reports of logs: of one history, and of all of them.
+"""The counts of records that `fencepost check` and `mine` report of logs: of one history, and of all of them.
 
 Owns: adding counts up, and how they are shown. Must not know how records are counted.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import define, field, frozen
 
 from fencepost.checkers.log.accounts import LogCounts, LostRecord
-from fencepost.console.output import Output
 
 MOST_LOST = 100
 """Lost records that are listed without --json."""
@@ -68,6 +68,11 @@ def _as_dict(
     }
 
 
+def _place_of(lost: tuple[str, int, LostRecord]) -> tuple[str, int, str, int, int]:
+    source, trace_id, one = lost
+    return source, trace_id, one.topic, one.partition, one.offset
+
+
 @define
 class LogTotals:
     """All histories together. lost: (source, trace id, record) of those that are listed; found: how
@@ -99,15 +104,26 @@ class LogTotals:
         """How many records are lost."""
         return self.allowed.total() + self.not_allowed.total()
 
-    def show(self, output: Output) -> None:
-        """A line of counts, and the lost records, for a person."""
+    def merge(self, other: "LogTotals", most: int) -> None:
+        """Add the histories of another sum, in whatever order sums come. most: lost records to keep."""
+        self.histories += other.histories
+        self.acknowledged.update(other.acknowledged)
+        self.allowed.update(other.allowed)
+        self.not_allowed.update(other.not_allowed)
+        self.unread += other.unread
+        self.duplicated += other.duplicated
+        self.unknown_present += other.unknown_present
+        self.lost = sorted(self.lost + other.lost, key=_place_of)[:most]
+
+    def lines(self, all_of_them: str = "--json") -> Iterator[str]:
+        """A line of counts, and the lost records, for a person. all_of_them: where every lost record is."""
         if not self.acknowledged.total() + self.unknown_present:
             return
         by_acks = ", ".join(f"{count} with acks={acks}" for acks, count in self.acknowledged.items() if count)
         allowed = f" ({self.allowed.total()} of them allowed)" if self.allowed.total() else ""
         acks_1 = self.allowed["1"] + self.not_allowed["1"]
         leader = f", {acks_1} with acks=1" if acks_1 else ""
-        output.say(
+        yield (
             f"records: {self.acknowledged.total()} acknowledged ({by_acks or 'none'});"
             f" {self.lost_in_all} lost{leader}{allowed}; {self.unread} read by nobody;"
             f" {self.duplicated} duplicated; {self.unknown_present} unknown but present"
@@ -115,10 +131,10 @@ class LogTotals:
         for source, trace_id, one in self.lost[:MOST_LOST]:
             allowed = ", allowed" if one.allowed else ""
             place = f"{one.topic}-{one.partition} offset {one.offset}"
-            output.say(f"  lost: {source} {trace_id}: {place}, value {one.value}, acks={one.acks}{allowed}")
+            yield f"  lost: {source} {trace_id}: {place}, value {one.value}, acks={one.acks}{allowed}"
         more = self.lost_in_all - min(len(self.lost), MOST_LOST)
         if more > 0:
-            output.say(f"  and {more} more (all of them: --json)")
+            yield f"  and {more} more (all of them: {all_of_them})"
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON values, with every lost record that was kept."""
