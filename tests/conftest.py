@@ -16,6 +16,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # xdist says how wide its terminal is; programs under test have none, and would fold their tables
 os.environ.pop("COLUMNS", None)
 
+# Spark, ZooKeeper and TLC live for seconds here: the JVM's second compiler costs them more than it gives.
+os.environ["JAVA_TOOL_OPTIONS"] = f"{os.environ.get('JAVA_TOOL_OPTIONS', '')} -XX:TieredStopAtLevel=1".strip()
+
 
 @define(kw_only=True)
 class FolderTimes:

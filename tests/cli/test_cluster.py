@@ -23,7 +23,7 @@ from fencepost.impl.zookeeper.interface import Create, Created, GetData
 from fencepost.traces.outcomes import ErrorCode
 
 pytestmark = pytest.mark.java
-BOUND_S = 60
+BOUND_S = 600
 TOPIC = "t"
 
 

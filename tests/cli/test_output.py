@@ -11,7 +11,7 @@ from fencepost.console.output import Output
 from fencepost.console.tables import add_row, fitted, table
 from fencepost.traces.names import did_you_mean, unknown_name
 
-LIMIT_S = 60
+LIMIT_S = 600
 
 
 def drawn(

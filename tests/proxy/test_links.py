@@ -182,7 +182,7 @@ def test_lines_drive_the_process():
         "{",
         '{"do":"cut","source":7,"x":1}',
     ]
-    out, _ = process.communicate("\n".join(lines) + "\n", timeout=120)
+    out, _ = process.communicate("\n".join(lines) + "\n", timeout=600)
     answers = [json.loads(line) for line in out.splitlines()]
     assert answers[0]["links"][0]["upstream"] == "127.0.0.1:9"
     assert answers[1] == {"done": "cut", "links": ["1 -> 2 (INTER)"]}

@@ -129,7 +129,10 @@ def test_ctrl_c_tells_what_was_judged(odd) -> None:
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        env={**os.environ, "PYTHONPATH": str(odd)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(odd), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        },
     )
     (odd / "pid").write_text(str(process.pid))
     out, err = process.communicate()
