@@ -25,7 +25,7 @@ COMMAND = (sys.executable, "-m", "fencepost.campaign.workers.worker")
 TASK_LIMIT_S = 1200
 """Real time after which a run that has not ended is given up and its process killed. A run takes seconds; on two cores that 40
 others wanted, too, minutes."""
-CLOSE_LIMIT_S = 30
+CLOSE_LIMIT_S = 120
 """Real time that a worker gets to finish the run in hand and sync its journal."""
 _LINE_MAX = 1 << 20
 

@@ -93,7 +93,7 @@ def test_a_slow_history_does_not_stop_the_others(fencepost, odd) -> None:
     history(odd / "h" / "1.json", "wait")
     history(odd / "h" / "2.json", "a")
     history(odd / "h" / "3.json", "later")
-    told = fencepost("check", odd / "h", "--model", "odd_model:Odd", "--jobs", 2, "--timeout", 120, "--json")
+    told = fencepost("check", odd / "h", "--model", "odd_model:Odd", "--jobs", 2, "--timeout", 1200, "--json")
     assert told_rows(told) == [("1", "ok"), ("2", "ok"), ("3", "ok")]
 
 
