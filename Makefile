@@ -1,6 +1,7 @@
 # Everything runs in .venv, made from constraints.txt on first use. Needs Python 3.11-3.13, Java 17 or later, and make.
 # An active virtual environment and a PYTHONPATH of yours are ignored.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONSTARTUP
+# So is a wish for no bytecode: hundreds of processes under test would each compile our sources and the tests anew.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONSTARTUP PYTHONDONTWRITEBYTECODE
 export PYTHONNOUSERSITE := 1
 # Compiled kernels by the content of all files they may be made from: numba itself looks at the outermost file only.
 KERNELS := fencepost/checkers fencepost/model/explore

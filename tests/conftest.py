@@ -16,6 +16,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # xdist says how wide its terminal is; programs under test have none, and would fold their tables
 os.environ.pop("COLUMNS", None)
 
+# A Spark of these tests lives for seconds: the JVM's second compiler costs it more than it gives. So do Spark's own launchers.
+for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 
 @define(kw_only=True)
 class FolderTimes:

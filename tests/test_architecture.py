@@ -5,6 +5,7 @@ row is proven by a source that breaks it (BAD) and by one that does not (GOOD). 
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -371,18 +372,23 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
 
 
 PACKAGES = frozenset(module_name(path) for path in SOURCES if path.name == "__init__.py")
-GRAPH = import_graph({module_name(path): path.read_text(encoding="utf-8") for path in SOURCES}, PACKAGES)
+
+
+@cache
+def graph() -> dict[str, set[str]]:
+    """Which file of the package imports which; made once, by the first test that asks, not by every process that collects."""
+    return import_graph({module_name(path): path.read_text(encoding="utf-8") for path in SOURCES}, PACKAGES)
 
 
 def test_no_files_import_each_other_in_a_circle():
     """Whoever reads a file can read what it needs first: no circle of files, imports for types included."""
-    assert circles(GRAPH) == []
+    assert circles(graph()) == []
 
 
 @pytest.mark.parametrize("parent", sorted(PACKAGES))
 def test_no_folders_import_each_other_in_a_circle(parent):
     """The files and folders of one folder have an order, too."""
-    assert circles(folders_of(GRAPH, parent)) == []
+    assert circles(folders_of(graph(), parent)) == []
 
 
 def test_a_planted_circle_of_files_and_of_folders_is_found():
@@ -403,9 +409,9 @@ def test_a_planted_circle_of_files_and_of_folders_is_found():
         "a.y": "",
         "b.x": "",
     }
-    graph = import_graph(folders, frozenset({"a", "b"}))
-    assert circles(graph) == []
-    assert circles(folders_of(graph, "")) == [["a", "b"]]
+    planted = import_graph(folders, frozenset({"a", "b"}))
+    assert circles(planted) == []
+    assert circles(folders_of(planted, "")) == [["a", "b"]]
 
 
 MOST_ROOMS = 24
@@ -414,6 +420,6 @@ MOST_ROOMS = 24
 
 def test_no_folder_has_more_rooms_than_a_reader_keeps_in_mind():
     """A folder with many files wants folders of its own; campaign, the largest, has at most 20 rooms."""
-    rooms = {parent or "fencepost": len(folders_of(GRAPH, parent)) for parent in PACKAGES}
+    rooms = {parent or "fencepost": len(folders_of(graph(), parent)) for parent in PACKAGES}
     assert {name: count for name, count in rooms.items() if count > MOST_ROOMS} == {}
     assert rooms["campaign"] <= 20

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from fencepost.kafka.records import KafkaRecord
     from fencepost.proxy.faults import RequestFault
 
-HEALTHY_S = 60.0
+HEALTHY_S = 300.0
 """Longest wait for a healthy cluster, of the wall clock."""
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 """Longest wait for a condition of a test: beyond the half minute that clients take to give up a
-connection."""
+connection, and what that takes on a crowded machine."""
 LOOK_S = 0.005
 """Between two looks of a wait."""
 Self = TypeVar("Self", bound="KafkaCluster")

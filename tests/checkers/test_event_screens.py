@@ -171,7 +171,7 @@ def test_a_screen_with_a_rule_left_out_is_noticed() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
+        timeout=600,
     )
     assert (done.returncode, done.stdout.splitlines()) == (0, []), done.stderr
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -169,23 +170,23 @@ def test_one_process_at_a_time_compiles(tmp_path: Path) -> None:
         other = threading.Thread(target=compile_too, daemon=True)
         other.start()
         assert not entered.wait(0.2)
-    assert entered.wait(60)
+    assert entered.wait(600)
     other.join()
 
 
 def test_no_limit_interrupts_a_compiler_or_counts_it() -> None:
     """A search that needs machine code in its midst gets it, whatever its time limit says."""
-    outer = Guard(SearchLimits(timeout_s=0.2))
-    share = Guard(SearchLimits(timeout_s=0.2), outer=outer)
+    outer = Guard(SearchLimits(timeout_s=2))
+    share = Guard(SearchLimits(timeout_s=2), outer=outer)
     went_on = False
     with pytest.raises(LimitReached), outer.watching(), share.watching():
         with share.stopped():
             deadline = outer.deadline
-            threading.Event().wait(0.5)
+            threading.Event().wait(2.5)
             went_on = True
-        assert outer.deadline - deadline >= 0.5 and share.seconds_left > 0
+        assert outer.deadline - deadline >= 2.5 and share.seconds_left > 0
         while True:
-            pass
+            time.sleep(0.01)
     assert went_on
 
 

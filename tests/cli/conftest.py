@@ -42,7 +42,7 @@ def fencepost(capsys: pytest.CaptureFixture[str]) -> Fencepost:
     return call
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A campaign of ten runs with KAFKA-532 planted; some have findings (the hunt needs eight seeds)."""
     folder = tmp_path_factory.mktemp("campaign") / "planted"

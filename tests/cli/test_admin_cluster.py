@@ -8,7 +8,7 @@ import time
 import pytest
 
 pytestmark = pytest.mark.java
-BOUND_S = 60
+BOUND_S = 600
 RECORDS = 200
 
 

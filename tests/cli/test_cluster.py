@@ -23,7 +23,7 @@ from fencepost.impl.zookeeper.interface import Create, Created, GetData
 from fencepost.traces.outcomes import ErrorCode
 
 pytestmark = pytest.mark.java
-BOUND_S = 60
+BOUND_S = 600
 TOPIC = "t"
 
 
@@ -206,7 +206,7 @@ def a_group_goes_through(directory: Path, fencepost):
 
     async def consume() -> None:
         async with running(make_consumer(identity, options, tuple(addresses)), addresses, done) as client:
-            await asyncio.wait_for(client.until(lambda: sum(committed.values()) == 1_000), 60)
+            await asyncio.wait_for(client.until(lambda: sum(committed.values()) == 1_000), BOUND_S)
 
     asyncio.run(consume())
     told = fencepost("groups", "describe", "g", *where, "--json")

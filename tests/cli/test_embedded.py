@@ -27,7 +27,7 @@ def test_it_serves_until_ctrl_c_and_judges(tmp_path):
             client.send("no such topic", b"1").get(1)
         client.close()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=600)
     finally:
         process.kill()
         process.wait()

@@ -20,7 +20,7 @@ from fencepost.cli import LINES_OF_THEIR_OWN, SUB_COMMANDS, WAITING
 from fencepost.console.options import Named
 
 PROGRAM = [sys.executable, "-m", "fencepost"]
-LIMIT_S = 120
+LIMIT_S = 600
 
 
 def _walk(command: click.Command, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:

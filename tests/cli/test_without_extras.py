@@ -69,7 +69,7 @@ def without(hidden: tuple[str, ...], command: list[str], folder: Path) -> subpro
     """A command in a Python that cannot import these."""
     return subprocess.run(
         [sys.executable, "-c", PROGRAM.format(hidden=hidden), *command],
-        cwd=folder, capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+        cwd=folder, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 

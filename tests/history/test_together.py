@@ -120,7 +120,7 @@ def test_what_clients_do_to_the_process_is_undone() -> None:
 
 def test_all_clients_begin_together() -> None:
     """Rule: no client begins before all are there."""
-    history, ready = History(), threading.Barrier(8, timeout=20)
+    history, ready = History(), threading.Barrier(8, timeout=600)
     assert history.clients(8, lambda number: ready.wait() >= 0) == [True] * 8
 
 

@@ -9,7 +9,7 @@ from kafka import KafkaProducer
 
 from fencepost.traces.operations import Function, Outcome
 
-PATIENCE_S = 300
+PATIENCE_S = 600
 logging.getLogger("kafka").setLevel(
     logging.CRITICAL
 )  # its connections break all the time here, and it tells each with a traceback

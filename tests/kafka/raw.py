@@ -12,7 +12,7 @@ from fencepost.impl.log.batch.header import read_headers
 from fencepost.impl.log.batch.record_batch import Record, encode_batch
 from fencepost.wire.codec import read_response, request_type, write_request
 
-PATIENCE_S = 60
+PATIENCE_S = 600
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, HEARTBEAT, LEAVE = 7, 11, 2, 8, 3, 3
 
 

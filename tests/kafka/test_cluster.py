@@ -312,10 +312,10 @@ def test_after_the_end_nobody_is_served():
         with producer(kafka) as client:
             produce(client, range(1))
         host, _, port = kafka.bootstrap_servers.partition(":")
-        with socket.create_connection((host, int(port)), timeout=30) as before:
+        with socket.create_connection((host, int(port)), timeout=600) as before:
             trace = kafka.end()
             assert closed_by_peer(before)
-        with socket.create_connection((host, int(port)), timeout=30) as after:
+        with socket.create_connection((host, int(port)), timeout=600) as after:
             assert closed_by_peer(after)
     assert appended(trace) == {0}
 

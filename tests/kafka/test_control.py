@@ -21,7 +21,7 @@ def ask(tmp_path):
         control_port(kafka, 0, tmp_path, seed=5) as port,
     ):
         token = (tmp_path / TOKEN).read_text().strip()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
 
         def call(verb, **arguments):
             headers = {"Authorization": f"Bearer {token}"}

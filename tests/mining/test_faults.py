@@ -27,7 +27,7 @@ from fencepost.traces.sealing import Sizes, seal
 from fencepost.traces.store import TraceStore
 from fencepost.traces.tables import tables_of
 
-LIMIT_S = 120
+LIMIT_S = 600
 """Generous: of anything that a test waits for."""
 
 

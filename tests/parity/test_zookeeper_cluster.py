@@ -21,7 +21,7 @@ from fencepost.traces.plan import ClusterOptions, Fault, Plan, PlannedOperation,
 from fencepost.traces.trace import Trace
 
 pytestmark = pytest.mark.java
-BROKERS, PARTITIONS, CRASH_MS, DOWN_MS, BOUND_S = (1, 2, 3), 2, 600, 3_000, 60
+BROKERS, PARTITIONS, CRASH_MS, DOWN_MS, BOUND_S = (1, 2, 3), 2, 600, 3_000, 600
 APPENDS = tuple(
     PlannedOperation(
         op_id=number, process=0, at_ms=number * 200, function="append", partition=number % PARTITIONS

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 VARIABLE = "FENCEPOST_KAFKA_CLASSPATH"
-START_S = 120
+START_S = 600
 JVM = ("-Xmx224m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -35,7 +35,7 @@ def classpath() -> str | None:
 def java(classpath: str, *arguments: str, heap: str = "-Xmx128m", **options) -> subprocess.CompletedProcess:
     """Run a tool of Kafka's to its end."""
     command = ["java", heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath, *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=180, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=START_S, **options)
 
 
 class Jars:

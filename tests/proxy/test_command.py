@@ -54,7 +54,7 @@ def test_faults_and_the_control_port_of_a_running_proxy(tmp_path):
                 data=json.dumps(arguments).encode(),
                 headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             )
-            return json.loads(urllib.request.urlopen(request, timeout=60).read())
+            return json.loads(urllib.request.urlopen(request, timeout=600).read())
 
         settings = {"socket.timeout.ms": 1_000, "enable.idempotence": True, "log_level": 0, "linger.ms": 0}
         producer, told = ck.Producer({"bootstrap.servers": started["listen"], **settings}), []
@@ -70,7 +70,7 @@ def test_faults_and_the_control_port_of_a_running_proxy(tmp_path):
         assert call("state")["faults"] == []
         assert call("verdict")["decision"] in ("ok", "assumption_broken")  # nobody has read
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=600)
     assert json.loads(out.splitlines()[-1])["records acknowledged"] == 12
     (folder,) = live.glob("run-*")
     began = [event for event in read_recording(folder).events if event.name is Name.FAULT_BEGAN]

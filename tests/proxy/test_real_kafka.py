@@ -51,7 +51,7 @@ def consumed(bootstrap, topic, group, count, **settings):
         | settings
     )
     consumer.subscribe([topic])
-    got, deadline = 0, time.monotonic() + 60
+    got, deadline = 0, time.monotonic() + 600
     while got < count and time.monotonic() < deadline:
         got += len([one for one in consumer.consume(500, 1) if not one.error()])
     committed = {(one.topic, one.partition): one.offset for one in consumer.commit(asynchronous=False)}

@@ -207,23 +207,28 @@ def test_seeds_become_tests(suite):
     assert chosen == ["seeds 100:110", "seeds 110:112", *(f"seeds {n}:{n + 2}" for n in range(100, 112, 2))]
 
 
-@pytest.mark.parametrize(
-    ("marker", "sentence"),
-    [
-        ("campaign", "expected seeds: how many"),
-        ("campaign(seeds='a:b')", "saw 'a:b'"),
-        ("campaign(seeds=5, chunk=0)", "expected a chunk of at least 1 seed"),
-        ("campaign(seeds=5, profile='wild')", "saw 'wild'"),
-        ("campaign(seeds=5, bug='KIP-0')", "saw 'KIP-0'"),
-        ("campaign(seeds=5, colour='red')", "saw 'colour'"),
-        ("campaign(seeds=5, plan='none.json')", "none.json: expected a plan file"),
-    ],
-)
-def test_mistakes_in_a_marker_are_sentences(suite, marker, sentence):
-    """Rule: a campaign that cannot be is told at collection, with expected and seen."""
-    result = suite(f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass")
-    result.assert_outcomes(errors=1)
-    assert sentence in result.stdout.str()
+WRONG_MARKERS = [
+    ("campaign", "expected seeds: how many"),
+    ("campaign(seeds='a:b')", "saw 'a:b'"),
+    ("campaign(seeds=5, chunk=0)", "expected a chunk of at least 1 seed"),
+    ("campaign(seeds=5, profile='wild')", "saw 'wild'"),
+    ("campaign(seeds=5, bug='KIP-0')", "saw 'KIP-0'"),
+    ("campaign(seeds=5, colour='red')", "saw 'colour'"),
+    ("campaign(seeds=5, plan='none.json')", "none.json: expected a plan file"),
+]
+
+
+def test_mistakes_in_a_marker_are_sentences(suite, pytester):
+    """Rule: a campaign that cannot be is told at collection, with expected and seen; here each in a file of its own."""
+    for number, (marker, _) in enumerate(WRONG_MARKERS):
+        pytester.makepyfile(
+            **{f"test_wrong_{number}": f"import pytest\n@pytest.mark.{marker}\ndef test_it(): pass"}
+        )
+    result = suite("")
+    result.assert_outcomes(errors=len(WRONG_MARKERS))
+    for number, (_, sentence) in enumerate(WRONG_MARKERS):
+        told = result.stdout.str().partition(f"ERROR collecting test_wrong_{number}.py")[2]
+        assert sentence in told.partition("ERROR collecting")[0].partition("short test summary")[0], told
 
 
 def test_runs_of_ones_own_assertions(suite, pytester):

@@ -12,7 +12,7 @@ from fencepost.sim.scheduler import SECOND
 from fencepost.systems.embedded import Embedded, quick_options
 from fencepost.systems.requests import carry_out
 
-PATIENCE_S = 300.0
+PATIENCE_S = 600
 """Far above what anything here takes on a crowded machine."""
 
 

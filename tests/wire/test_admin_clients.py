@@ -36,7 +36,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import KafkaAdminClient
 from wire_lab import wire_lab
 
-BOUND_S = 60
+BOUND_S = 600
 
 
 @pytest.fixture(scope="module")

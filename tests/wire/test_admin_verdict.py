@@ -14,7 +14,7 @@ from fencepost.checkers import conformance
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.events import OFFSET_DELETED, UNCLEAN_REQUESTED, Name
 
-BOUND_S = 60
+BOUND_S = 600
 
 
 def until(seen, what):

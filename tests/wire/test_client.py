@@ -17,7 +17,7 @@ from fencepost.traces.plan import TopicOptions
 from fencepost.wire.client import Access, KafkaNetwork, Link, look_around
 from fencepost.wire.server import Security, Server
 
-BOUND_S = 60
+BOUND_S = 600
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from fencepost.traces.plan import TopicOptions
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = (0, 1, "all")
-BOUND_S = 60
+BOUND_S = 600
 NULL_AND_EMPTY = ((None, b"v"), (b"", b""), (b"k", None), (b"k", b"v" * 500))
 
 

@@ -27,7 +27,7 @@ from fencepost.wire.frames import framed
 from fencepost.wire.limits import Limits
 from fencepost.wire.server import Security, Server
 
-BOUND_S = 30
+BOUND_S = 600
 SMALL = Limits(request_bytes=1 << 20, buffered_bytes=1 << 20, connections=50)
 METADATA = request_bytes(1, MetadataRequest(topics=None))
 

@@ -12,7 +12,7 @@ HINT = "install it with: pip install 'kio>=0.6' 'h11>=0.14' 'junitparser>=4'"
 
 def without_kio(code):
     """A Python process that cannot import kio."""
-    return subprocess.run([sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, timeout=120)
+    return subprocess.run([sys.executable, "-c", BLOCKED + code], capture_output=True, text=True, timeout=600)
 
 
 @pytest.mark.parametrize(

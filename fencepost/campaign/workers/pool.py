@@ -22,9 +22,10 @@ from fencepost.campaign.workers.results import RunResult, Task
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 COMMAND = (sys.executable, "-m", "fencepost.campaign.workers.worker")
-TASK_LIMIT_S = 300
-"""Real time after which a run that has not ended is given up and its process killed."""
-CLOSE_LIMIT_S = 30
+TASK_LIMIT_S = 1200
+"""Real time after which a run that has not ended is given up and its process killed. A run takes seconds; on two cores that 40
+others wanted, too, minutes."""
+CLOSE_LIMIT_S = 120
 """Real time that a worker gets to finish the run in hand and sync its journal."""
 _LINE_MAX = 1 << 20
 

@@ -23,8 +23,8 @@ from fencepost.mining.spark.interrupts import patient_interrupts
 from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 
 JAVA_MINIMUM = 17
-JAVA_TIMEOUT_S = 30
-"""`java -version` answers in a fraction of a second; a machine that needs longer has no usable Java."""
+JAVA_TIMEOUT_S = 120
+"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer has no usable Java."""
 MOST_FAILURES = 2
 """Attempts of one task: the kernel may kill a Python worker for its memory, and the others should not lose their work to that."""
 DEFAULT_MASTER = "local[*]"

@@ -107,6 +107,7 @@ class Shard:
             except TraceError as error:
                 yield "quarantine", (self.source, chunk.place, self.trace_id, f"{chunk.place}: {error}")
                 self._see_no_more(Decision.UNKNOWN, f"{chunk.place} could not be read")
+        self._wait_for_few()
         ending = self.end_after is not None and self._holds(self.end_after)
         if not self.ended:
             for moment in self.merge.release(END if ending else self._low_watermark()):
@@ -122,10 +123,20 @@ class Shard:
 
     def _count(self, numbers: Iterable[int]) -> None:
         """Files have arrived."""
+        if self.torn:
+            return  # every number holds already
         self.ahead.update(number for number in numbers if number > self.files)
         while self.files + 1 in self.ahead:
             self.files += 1
             self.ahead.discard(self.files)
+
+    def _wait_for_few(self) -> None:
+        """Of files that arrived before an earlier one, and of their marks, `horizon` are remembered: one that never comes must cost no memory."""
+        self.marks = list({number: (number, time) for number, time in sorted(self.marks)}.values())
+        if max(len(self.ahead), len(self.marks)) > self.limits.horizon:
+            reason = f"file {self.files + 1} of trace {self.trace_id} did not arrive, and more than {self.limits.horizon} later ones did"
+            self._see_no_more(Decision.UNKNOWN, reason)
+            self.torn, self.ahead = True, set()
 
     def _holds(self, number: int) -> bool:
         """Have all files up to a number arrived? Where one was damaged, its number is not known, and nobody asks."""
@@ -213,7 +224,15 @@ class Shard:
             if moment.completes:
                 self.transactions.pop(operation.op_id, None)
             else:
-                self.transactions[operation.op_id] = operation
+                self._open(operation)
+
+    def _open(self, transaction: Operation) -> None:
+        """A transaction began. Of more than `horizon` open ones the oldest is forgotten; a log that is first heard of later may hold records of it."""
+        self.transactions[transaction.op_id] = transaction
+        if len(self.transactions) > self.limits.horizon:
+            del self.transactions[next(iter(self.transactions))]
+            reason = f"more than {self.limits.horizon} transactions were open before it was heard of"
+            self.blind = self.blind or (Decision.UNKNOWN, reason)
 
     def _ask(self, state: LogUnderWay, check: StreamingLogCheck, moment: Moment) -> None:
         """Let a log's judge hear of a moment."""

@@ -20,8 +20,8 @@ from fencepost.traces.errors import EnvironmentError_, MissingExtraError
 JAR_VARIABLE = "FENCEPOST_TLA2TOOLS"
 JAR_NAME = "tla2tools.jar"
 JAVA_MINIMUM = 11
-JAVA_TIMEOUT_S = 30
-"""`java -version` answers in a fraction of a second; a machine that needs longer has no usable Java."""
+JAVA_TIMEOUT_S = 120
+"""`java -version` answers in a fraction of a second, or in ten on a crowded machine; one that needs longer has no usable Java."""
 _MAIN_CLASS = "tlc2/TLC.class"
 _JAVA_HINT = f"install a Java runtime {JAVA_MINIMUM} or newer, or point JAVA_HOME at one"
 

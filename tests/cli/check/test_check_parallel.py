@@ -93,7 +93,7 @@ def test_a_slow_history_does_not_stop_the_others(fencepost, odd) -> None:
     history(odd / "h" / "1.json", "wait")
     history(odd / "h" / "2.json", "a")
     history(odd / "h" / "3.json", "later")
-    told = fencepost("check", odd / "h", "--model", "odd_model:Odd", "--jobs", 2, "--timeout", 120, "--json")
+    told = fencepost("check", odd / "h", "--model", "odd_model:Odd", "--jobs", 2, "--timeout", 1200, "--json")
     assert told_rows(told) == [("1", "ok"), ("2", "ok"), ("3", "ok")]
 
 
@@ -129,7 +129,10 @@ def test_ctrl_c_tells_what_was_judged(odd) -> None:
         stderr=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        env={**os.environ, "PYTHONPATH": str(odd)},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(odd), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        },
     )
     (odd / "pid").write_text(str(process.pid))
     out, err = process.communicate()

@@ -223,4 +223,4 @@ def test_a_reader_that_leaves_early_changes_nothing(partition) -> None:
         process.stdout.close()
         errors = process.stderr.read()
         process.stderr.close()
-        assert process.wait(60) == 0 and b"Error" not in errors, errors
+        assert process.wait(600) == 0 and b"Error" not in errors, errors

@@ -18,7 +18,7 @@ from fencepost.impl.messages.broker_api import MetadataRequest
 from fencepost.impl.runtime.driver import Driver, HostClock
 from fencepost.traces.events import Event, Name
 
-BOUND_S = 20
+BOUND_S = 600
 
 
 class Scripted:

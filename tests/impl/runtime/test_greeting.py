@@ -21,7 +21,7 @@ from fencepost.impl.runtime.network import Network
 from fencepost.systems.node import parse_arguments
 from fencepost.traces.errors import EnvironmentError_
 
-HOST, SOON_S = "127.0.0.1", 20
+HOST, SOON_S = "127.0.0.1", 300
 OURS = Credentials(cluster_id="here", secret="s" * 64)
 
 

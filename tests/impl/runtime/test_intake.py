@@ -19,7 +19,7 @@ from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME, MEBIBYTE, MOST_U
 from fencepost.impl.runtime.network import Network
 from fencepost.traces.outcomes import ErrorCode
 
-HOST, SOON_S = "127.0.0.1", 20
+HOST, SOON_S = "127.0.0.1", 300
 
 
 class Desk:

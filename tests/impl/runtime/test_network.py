@@ -23,7 +23,7 @@ from fencepost.impl.runtime.intake import MAXIMUM_CLIENT_FRAME
 from fencepost.impl.runtime.network import Network
 from fencepost.traces.outcomes import ErrorCode
 
-HOST, SOON_S = "127.0.0.1", 20
+HOST, SOON_S = "127.0.0.1", 300
 CREDENTIALS = Credentials(cluster_id="here", secret="s" * 64)
 
 

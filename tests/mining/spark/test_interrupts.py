@@ -13,7 +13,7 @@ import pytest
 from fencepost.mining.spark.interrupts import Patience, patient_interrupts
 from fencepost.traces.store import TraceStore
 
-LIMIT_S = 120
+LIMIT_S = 600
 CALL = """
 def call(interrupt):
     interrupt()

@@ -135,7 +135,7 @@ def test_a_driver_killed_in_the_middle_loses_and_doubles_nothing(tmp_path: Path,
     first, second = zip(*(cut(trace, 20) for trace in live), strict=True)
     arrive(folder / "a.jsonl", *first)  # micro-batch 0
     arrive(folder / "b.jsonl", *second)  # micro-batch 1
-    done = subprocess.run([sys.executable, "-c", KILLED, folder, out], timeout=300, check=False)
+    done = subprocess.run([sys.executable, "-c", KILLED, folder, out], timeout=600, check=False)
     assert done.returncode == -9
     written, committed = found_in(out), out / "checkpoint" / "commits"
     assert written and (out / "findings" / "part-00000001.parquet").exists()

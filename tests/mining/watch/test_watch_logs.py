@@ -16,7 +16,7 @@ from fencepost.mining.watch.memory import remember
 from fencepost.mining.watch.read import logs_of
 from fencepost.mining.watch.shard import Shard, ShardLimits
 from fencepost.traces.errors import TraceError
-from fencepost.traces.operations import Outcome
+from fencepost.traces.operations import Function, Outcome
 from tests.checkers.wild_histories import wild
 from tests.mining.watch.watch_by_hand import (
     BOTH,
@@ -196,3 +196,38 @@ def test_more_appends_of_a_key_than_are_kept_excuse_everything_of_it() -> None:
         shown = read(3, 0, [(1, 2)], 70, 80)
         verdict = stream_trace(trace(*rows[:2], *late, shown, compacted=("t",)), "t", 0)
         assert verdict.decision is (Decision.OK if lost else Decision.ILLEGAL)
+
+
+def test_transactions_that_never_end_are_remembered_up_to_the_horizon(tmp_path: Path) -> None:
+    """Memory no longer grows; a log that is first heard of when some were forgotten is undecided, and one from before is judged on."""
+    watch, sizes = Watch(tmp_path, ShardLimits(horizon=20, lateness_ns=0)), []
+    watch.batch([watch.write(trace(append(1, [1], 0, 5, 0)))])
+    one = evolve(append(1, [], 0, None), function=Function.TXN, topic=None, partition=None, acks=None)
+    for n in range(12):
+        begun = [
+            evolve(one, op_id=number, process=number, invoke_time=1_000 * n + number)
+            for number in range(100 + 10 * n, 110 + 10 * n)
+        ]
+        watch.batch([watch.write(evolve(trace(*begun), events=(low_watermark(1_000 * n + 500),)))])
+        sizes.append(sum(map(len, watch.memory.values())))
+    assert max(sizes[6:]) <= max(sizes[:6]) + 64, sizes
+    later = append(5_000, [5], 20_000, 20_001, 0, topic="u")
+    wrong = read(5_001, 0, [(0, 9)], 20_010, 20_020)
+    watch.batch([watch.write(evolve(trace(later, wrong), events=(END,)))])
+    told = {row[2]: (row[4], row[-1]) for row in watch.told["log"]}
+    assert told["u"] == ("unknown", "more than 20 transactions were open before it was heard of")
+    assert told["t"][0] == "illegal" and "inconsistent_offsets" in [row[0] for row in watch.findings()]
+
+
+def test_files_after_one_that_never_arrives_are_remembered_up_to_the_horizon(tmp_path: Path) -> None:
+    """Numbered files that came before an earlier one cost bounded memory; then the trace is undecided, and the reason names the missing file."""
+    watch, sizes = Watch(tmp_path, ShardLimits(horizon=10, lateness_ns=0)), []
+    for n in range(2, 30):
+        mark = low_watermark(100 * n + 50, files=n)
+        watch.batch([watch.write(evolve(trace(append(n, [n], 100 * n, 100 * n + 5, n - 2)), events=(mark,)))])
+        sizes.append(sum(map(len, watch.memory.values())))
+    assert max(sizes[14:]) <= max(sizes[:14]) + 64, sizes
+    watch.batch([watch.write(evolve(trace(append(99, [99], 9_000, 9_001, 28)), events=(END,)))])
+    ((*_, decision, _, findings, reason),) = watch.told["log"]
+    assert (decision, findings) == ("unknown", 0)
+    assert reason == "file 1 of trace 1 did not arrive, and more than 10 later ones did"

@@ -106,13 +106,16 @@ class StreamingLogCheck:
             shown=self.shown,
             log_start=self.log_start,
             stable=self.stable,
-            transactional=bool(self.transacting) and process in self.transacting,
+            transactional=self.abandoned > 0 or (bool(self.transacting) and process in self.transacting),
         )
         if len(self.in_flight) >= self.most_in_flight:
             self._abandon()
         self.in_flight[operation.op_id] = sent
         if operation.function is Function.TXN:
             self.transacting.add(process)
+            if len(self.transacting) > self.most_in_flight:  # from now on every append counts as part of one
+                self.transacting.clear()
+                self.abandoned += 1
         if operation.function is Function.APPEND:
             self.skips.sent(operation)
             self.skips.transactional |= sent.transactional

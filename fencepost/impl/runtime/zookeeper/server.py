@@ -23,7 +23,8 @@ HOST = "127.0.0.1"
 MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
 ATTEMPTS = 3
 """Ports tried: another process may take the one that we found free before the server binds it."""
-START_S = 60.0
+START_S = 300.0
+"""A start takes 1.5 s of processor time: a second, or minutes on a crowded machine. A server that died is noticed at once."""
 POLL_S = 0.05
 ANSWER_S = 2.0
 ANSWER_BYTES = 4_096

@@ -131,7 +131,7 @@ def test_what_is_found_is_left_as_a_program_that_runs(tmp_path):
     assert f"program:   {tmp_path / 'Planted.py'}" in str(failed.value)
     assert f"fencepost replay --plan {tmp_path / 'Planted.json'}" in str(failed.value)
     ran = subprocess.run(
-        [sys.executable, tmp_path / "Planted.py"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, tmp_path / "Planted.py"], capture_output=True, text=True, timeout=600, check=False
     )
     assert ran.returncode == 1, ran.stderr
     assert "fenced_controller_wrote: expected" in ran.stdout
