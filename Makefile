@@ -17,8 +17,8 @@ JOBS ?= auto
 # More arguments: make test ARGS='-k timeline', make demo ARGS='--help'.
 ARGS ?=
 
-# What `make bench` runs, in this order. bench/viewer.py wants a Chromium, bench/clients_under_faults.py toolchains and half an hour: run them by themselves.
-BENCHES ?= $(filter-out bench/viewer.py bench/clients_under_faults.py,$(shell grep -l __main__ bench/*.py))
+# What `make bench` runs, in this order. bench/viewer.py wants a Chromium: run it by itself.
+BENCHES ?= $(filter-out bench/viewer.py,$(shell grep -l __main__ bench/*.py))
 
 BIN := .venv/bin
 READY := .venv/.ready

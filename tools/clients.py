@@ -10,6 +10,7 @@ skipped by name, with what is missing. Exit code 1 if a cell failed.
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import fencepost.kafka
@@ -19,9 +20,13 @@ from fencepost.torture.libraries import Wanted, libraries, wanted
 from fencepost.traces.errors import FencepostError
 
 MARKS = {"ok": "yes", "failed": "**no**", "absent": "–"}
+ALSO = ("kafka-clients@3.9.2",)
+"""Rows of `make clients` in addition to the newest version of each library: Java 3.9 is the last line that ZooKeeper's
+brokers came with."""
+BEGIN, END = "<!-- table -->\n", "<!-- end -->"
 
 
-def row_of(library: Wanted) -> tuple[str, list[Cell]]:
+def row_of(library: Wanted) -> list[Cell]:
     """All cells of a library."""
 
     def progress(cell: Cell) -> None:
@@ -29,56 +34,72 @@ def row_of(library: Wanted) -> tuple[str, list[Cell]]:
 
     built = build(library)
     with fencepost.kafka.cluster() as kafka:
-        return try_all(built, kafka, progress=progress)
+        return try_all(built, kafka, progress=progress)[1]
 
 
-def page_of(rows: dict[str, tuple[str, list[Cell]]], skipped: dict[str, str]) -> str:
-    """The table, and what failed and why."""
+def lines_of(library: Wanted, cells: list[Cell] | str) -> list[str]:
+    """The row, and a line for each cell that failed; for a library that was skipped, a line with the reason."""
+    if isinstance(cells, str):
+        return [f"- {library}: skipped: {cells}"]
+    marks = " | ".join(MARKS[cell.outcome] for cell in cells)
+    failed = [f"- {library}: {cell.ability}: {cell.why}" for cell in cells if cell.outcome == "failed"]
+    return [f"| {library}: {library.library.title} | {marks} |", *failed]
+
+
+def page_of(rows: Mapping[str, list[str]]) -> str:
+    """The table, then what failed or was skipped, in the order of NAME@VERSION."""
     lines = ["| client | " + " | ".join(ability.name for ability in ABILITIES) + " |"]
     lines.append("|---" * (len(ABILITIES) + 1) + "|")
-    for name, (version, cells) in rows.items():
-        marks = " | ".join(MARKS[cell.outcome] for cell in cells)
-        lines.append(f"| {name} {version} | {marks} |")
-    failed = [(name, cell) for name, (_, cells) in rows.items() for cell in cells if cell.outcome == "failed"]
-    lines.append("")
-    lines += [f"- {name}, {cell.ability}: {cell.why}" for name, cell in failed]
-    lines += [f"- {name} was skipped: {why}" for name, why in skipped.items()]
-    return "\n".join(lines).rstrip() + "\n"
+    sorted_lines = [line for name in sorted(rows) for line in rows[name]]
+    lines += [line for line in sorted_lines if line.startswith("|")]
+    notes = [line for line in sorted_lines if line.startswith("-")]
+    return "\n".join([*lines, *([""] if notes else []), *notes]) + "\n"
+
+
+def rows_of(page: str) -> dict[str, list[str]]:
+    """The lines of a page that was written before, by NAME@VERSION."""
+    rows: dict[str, list[str]] = {}
+    for line in page.splitlines():
+        name = line[2:].partition(":")[0]
+        if line[:2] in ("| ", "- ") and "@" in name:
+            rows.setdefault(name, []).append(line)
+    return rows
 
 
 def main() -> None:
-    """Try every client, or those that are named."""
+    """Try every client, or those that are named; of those that are not, a page keeps the rows."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("clients", nargs="*", help="NAME[@VERSION]; all by default")
     parser.add_argument("--json", type=Path, help="write every cell here")
     parser.add_argument("--docs", type=Path, help="put the table between this page's marks")
     options = parser.parse_args()
-    rows: dict[str, tuple[str, list[Cell]]] = {}
-    skipped: dict[str, str] = {}
-    for name in options.clients or libraries():
+    results: dict[str, list[Cell] | str] = {}
+    fresh: dict[str, list[str]] = {}
+    for name in options.clients or (*libraries(), *ALSO):
+        library = wanted(name)
         try:
-            library = wanted(name)
-            lacks = missing(library)
-            if lacks:
-                skipped[name] = lacks
-                continue
-            rows[library.library.title] = row_of(library)
+            results[str(library)] = missing(library) or row_of(library)
         except FencepostError as error:
-            skipped[name] = str(error)
-    page = page_of(rows, skipped)
-    print(page)
+            results[str(library)] = str(error)
+        fresh[str(library)] = lines_of(library, results[str(library)])
+    print(page_of(fresh))
     if options.docs is not None:
-        text = options.docs.read_text()
-        before, _, rest = text.partition("<!-- table -->\n")
-        _, _, after = rest.partition("<!-- end -->")
-        options.docs.write_text(f"{before}<!-- table -->\n{page}<!-- end -->{after}")
+        before, begin, rest = options.docs.read_text().partition(BEGIN)
+        old, end, after = rest.partition(END)
+        if not begin or not end:
+            sys.exit(f"expected {BEGIN.strip()} and {END} in {options.docs}, saw a page without them")
+        kept = rows_of(old) if options.clients else {}
+        options.docs.write_text(f"{before}{BEGIN}{page_of({**kept, **fresh})}{END}{after}")
     if options.json is not None:
         content = {
-            name: {"version": version, "cells": {cell.ability: [cell.outcome, cell.why] for cell in cells}}
-            for name, (version, cells) in rows.items()
+            name: cells
+            if isinstance(cells, str)
+            else {cell.ability: [cell.outcome, cell.why] for cell in cells}
+            for name, cells in results.items()
         }
-        options.json.write_text(json.dumps({"clients": content, "skipped": skipped}, indent=1))
-    sys.exit(1 if any(cell.outcome == "failed" for _, cells in rows.values() for cell in cells) else 0)
+        options.json.write_text(json.dumps(content, indent=1))
+    failed = (cells for cells in results.values() if not isinstance(cells, str))
+    sys.exit(int(any(cell.outcome == "failed" for cells in failed for cell in cells)))
 
 
 if __name__ == "__main__":

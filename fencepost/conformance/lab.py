@@ -20,7 +20,7 @@ from fencepost.wire.versions import APIS
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 0, 1, 2, 3, 8, 9, 10
 JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE_GROUPS, LIST_GROUPS = 11, 12, 13, 14, 15, 16
-CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS = 19, 20, 21, 37
+CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, CREATE_PARTITIONS, DELETE_GROUPS = 19, 20, 21, 37, 42
 REASSIGN = 45
 ANSWER_S = 15.0
 """Of one answer: above every wait that a case asks for."""
@@ -75,6 +75,8 @@ class Run:
     """Versions that the broker advertises, by API key."""
     topics: set[str] = field(factory=set)
     groups: set[str] = field(factory=set)
+    nameless: asyncio.Lock = field(factory=asyncio.Lock)
+    """Held by a case that looks at the group of no characters, or makes it: it has no fresh name."""
     numbers: "itertools.count[int]" = field(factory=lambda: itertools.count(1))
 
     async def look(self) -> None:

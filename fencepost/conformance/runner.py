@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from fencepost.conformance.case import Case, Facts
-from fencepost.conformance.lab import DELETE_TOPICS, Lab, NotSpokenError, RefusedError, Run
+from fencepost.conformance.lab import DELETE_GROUPS, DELETE_TOPICS, Lab, NotSpokenError, RefusedError, Run
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.client import Access, Address
 from fencepost.wire.frames import ProtocolError
@@ -20,7 +20,6 @@ AT_ONCE = 8
 """Cases under way: some only wait."""
 CASE_S = 60.0
 """Of one case. The slowest waits a few seconds; a real broker on a busy machine creates topics slowly."""
-DELETE_GROUPS = 42
 CLEAN_S = 120.0
 DELETED_AT_ONCE, DELETE_MS = 50, 10_000
 """Topics of one request, and its time-out: below ANSWER_S of the lab."""

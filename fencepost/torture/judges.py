@@ -5,7 +5,7 @@ convicts by what a client may do: an append of unknown outcome may be in the log
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from attrs import frozen
@@ -14,6 +14,7 @@ from fencepost.torture.driver import Command
 from fencepost.torture.protocol import decoded, outcome_of_append
 from fencepost.torture.run import Outcome as Run
 from fencepost.traces.operations import Outcome
+from fencepost.traces.trace import LossRange
 
 PROMISES = {
     "lost_write": 'acks=all: "This guarantees that the record will not be lost as long as at least one in-sync'
@@ -52,16 +53,30 @@ class Finding:
         return f"{self.anomaly}: expected {self.expected}, saw {self.seen}"
 
 
-def judge(run: Run) -> list[Finding]:
-    """At most one finding of each anomaly, the first that is met."""
+class _Allowed:
+    """Places that faults of the brokers may have taken back: no client is at fault for them."""
+
+    def __init__(self, ranges: Sequence[LossRange]) -> None:
+        self._ranges = {(one.partition, one.start, one.end) for one in ranges}
+
+    def __contains__(self, place: tuple[int, int]) -> bool:
+        return any(
+            partition == place[0] and start <= place[1] < end for partition, start, end in self._ranges
+        )
+
+
+def judge(run: Run, allowed: Sequence[LossRange] = ()) -> list[Finding]:
+    """At most one finding of each anomaly, the first that is met. allowed: offsets of the run's topic that the
+    brokers may have lost."""
     found: dict[str, Finding] = {}
-    for findings in (_appends(run), _order(run), _deliveries(run), _ends(run)):
+    may = _Allowed(allowed)
+    for findings in (_appends(run, may), _order(run), _deliveries(run, may), _ends(run)):
         for finding in findings:
             found.setdefault(finding.anomaly, finding)
     return list(found.values())
 
 
-def _appends(run: Run) -> Iterator[Finding]:
+def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     idempotent = bool(run.scenario.producer.get("idempotence"))
     retries = run.scenario.producer.get("retries")
     sent = {_value(command): command for command in run.appends}
@@ -91,7 +106,8 @@ def _appends(run: Run) -> Iterator[Finding]:
             assert command.answer is not None
             offset = command.answer.get("offset", -1)
             if not where:
-                lost.append((value, offset))
+                if (command.fields["partition"], offset) not in allowed:
+                    lost.append((value, offset))
             elif offset is not None and offset >= 0 and offset not in [each[1] for each in where]:
                 yield Finding(
                     anomaly="wrong_offset",
@@ -158,7 +174,7 @@ def _value(command: Command) -> bytes:
     return decoded(command.fields["value"]) or b""
 
 
-def _deliveries(run: Run) -> Iterator[Finding]:
+def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
     log = {(partition, entry.offset): entry for partition, entries in run.log.items() for entry in entries}
     shows = any(event.fields["event"] == "assigned" for event in run.events)
     handed: set[tuple[int, int]] = set()
@@ -175,6 +191,9 @@ def _deliveries(run: Run) -> Iterator[Finding]:
             for record in poll.answer.get("records") or ():
                 partition, offset = record["partition"], record["offset"]
                 handed.add((partition, offset))
+                if (partition, offset) in allowed:
+                    last.pop(partition, None)
+                    continue
                 entry = log.get((partition, offset))
                 if (
                     entry is None
@@ -202,8 +221,8 @@ def _deliveries(run: Run) -> Iterator[Finding]:
     highest: dict[int, int] = {}
     for partition, offset in handed:
         highest[partition] = max(offset, highest.get(partition, -1))
-    missing = sorted(place for place in log if place not in handed)
-    skipped = [place for place in missing if place[1] < highest.get(place[0], -1)]
+    missing = sorted(place for place in log if place not in handed and place not in allowed)
+    skipped = [place for place in missing if place[1] < highest.get(place[0], -1) and place not in allowed]
     if skipped:
         yield Finding(
             anomaly="skipped",

@@ -1,58 +1,81 @@
 """Many records through one client while the swarm's broker faults go on (`kafka.chaos`).
 
-Owns the load. It is judged as any run (judges.py).
+Owns the load. It is judged as any run (judges.py), but for what the brokers' own record allows: after power losses
+of all replicas acknowledged records may be gone.
 """
 
+import threading
 import time
+from pathlib import Path
 from typing import Any
 
-from attrs import define
+from attrs import define, field, frozen
 
 import fencepost.kafka
 from fencepost.torture.driver import Driver
+from fencepost.torture.judges import Finding, judge
 from fencepost.torture.protocol import Ready
 from fencepost.torture.run import TOPIC, TURN_S, Outcome, Torture
 from fencepost.torture.scenario import Scenario
 
-BURST = 100
+BURST = 20
 """Records of one producer that are sent before consumers are looked at again."""
-MOST_OPEN = 6_000
-"""Records without an answer: below what librdkafka queues, and enough for every request that may be under way."""
-CHAOS_MS = 10_000
+MOST_OPEN = 1_000
+"""Records without an answer: enough for batches, and few enough for clients that time a record from its call."""
+ROUND_MS = 6_000
+"""Of one chaos. The next one follows at once."""
+CHAOS_S = 60.0
+"""How long faults go on, and over which the records are spread: a hundred thousand take some clients two seconds,
+less than a fault. A slower client sends the rest to a cluster that has healed."""
 LONGEST_S = 240.0
-"""Of the part with faults; what was not sent by then is left out."""
+"""Of sending; what was not sent by then is left out."""
+MOST_EVENTS = 2_000_000
+"""Of the brokers' record: it must hold a whole run, for it says which losses are allowed."""
 
 
 @define(eq=False, kw_only=True)
 class Load(Torture):
-    """Sends as fast as answers come."""
+    """Sends as fast as answers come, and no faster than the records are spread."""
 
-    chaos_ms: int = CHAOS_MS
+    chaos_s: float = CHAOS_S
+    drawn: int = 0
+    """Faults so far."""
+    _over: threading.Event = field(factory=threading.Event)
+
+    def _chaos(self, start: float) -> None:
+        number = self.scenario.seed * 1_000
+        while not self._over.is_set() and time.monotonic() - start < self.chaos_s:
+            self.drawn += self.kafka.chaos(number, ROUND_MS, topic=TOPIC)
+            number += 1
+            self._over.wait(ROUND_MS / 1_000)
+        self.kafka.heal()
 
     def _with_faults(self) -> None:
-        count = self.kafka.chaos(self.scenario.seed, self.chaos_ms, topic=TOPIC)
-        self.hit.append(f"{count} faults of the swarm over {self.chaos_ms} ms")
         start = time.monotonic()
-        for burst in range(self.scenario.bursts):
-            for number in range(self.scenario.producers):
-                self._send(number, burst)
-            while self.driver.under_way > MOST_OPEN and not self.driver.failure:
-                self._poll()
-                time.sleep(TURN_S)
-            self._poll()
-            if time.monotonic() - start > LONGEST_S or self.driver.failure:
-                break
-        while (time.monotonic() - start) * 1000 < self.chaos_ms:
-            self._poll()
-            time.sleep(TURN_S)
+        breaking = threading.Thread(target=self._chaos, args=(start,), daemon=True)
+        breaking.start()
+        try:
+            for burst in range(self.scenario.bursts):
+                for number in range(self.scenario.producers):
+                    self._send(number, burst)
+                due = start + self.chaos_s * burst / self.scenario.bursts
+                while self.driver.under_way > MOST_OPEN or time.monotonic() < due:
+                    self._poll()
+                    time.sleep(TURN_S)
+                    if time.monotonic() - start > LONGEST_S or self.driver.failure:
+                        return
+        finally:
+            self._over.set()
+            breaking.join()
+            self.hit.append(f"{self.drawn} faults of the swarm")
 
 
-def scenario_of_load(seed: int, ready: Ready, records: int) -> Scenario:
-    """One producer per 50,000 records at most two, one reader; retries without end, as an application has them."""
+def scenario_of_load(seed: int, ready: Ready, records: int, *, plain: bool = False) -> Scenario:
+    """Two producers, one reader; retries without end, as an application has them. plain: no idempotence."""
     producers = 2
     producer: dict[str, Any] = {
         "acks": -1,
-        "idempotence": ready.idempotence,
+        "idempotence": ready.idempotence and not plain,
         "retries": 1_000,
         "retry_backoff_ms": 50,
         "request_timeout_ms": 3_000,
@@ -79,15 +102,38 @@ def scenario_of_load(seed: int, ready: Ready, records: int) -> Scenario:
     )
 
 
-def load(driver: Driver, seed: int, records: int) -> tuple[Outcome, str]:
-    """One load in a fresh cluster, and what the brokers' own record says of it: whether they kept their
-    invariants, and whether what happened to them allows a loss. Raises FencepostError."""
+@frozen(kw_only=True)
+class Loaded:
+    """One load, and what the brokers' own record says of it."""
+
+    run: Outcome
+    faults: int
+    """Drawn; some of them found the fault budget used up."""
+    findings: tuple[Finding, ...]
+    """Beyond what the faults allow."""
+    allowed: tuple[str, ...]
+    """Why acknowledged records may be gone, in words; empty: they may not."""
+    brokers: str
+    """Whether the brokers kept their invariants: ok, or the verdict."""
+
+
+def load(
+    driver: Driver, seed: int, records: int, *, plain: bool = False, trace: Path | None = None
+) -> Loaded:
+    """One load in a fresh cluster. trace: where the brokers' record is kept. Raises FencepostError."""
     driver.forget()
-    with fencepost.kafka.cluster(seed=seed) as kafka:
-        scenario = scenario_of_load(seed, driver.ready, records)
-        outcome = Load(scenario=scenario, driver=driver, kafka=kafka).go()
+    with fencepost.kafka.cluster(seed=seed, most_events=MOST_EVENTS) as kafka:
+        scenario = scenario_of_load(seed, driver.ready, records, plain=plain)
+        loaded = Load(scenario=scenario, driver=driver, kafka=kafka)
+        run = loaded.go()
         claims = kafka.trace().claims
         brokers = kafka.verdict(("invariants", "conformance"))
-        loss = f"; loss is allowed: {claims.loss[0].reason}" if claims.loss else ""
-        weak = f"; {claims.assumption_broken}" if claims.assumption_broken else ""
-        return outcome, f"brokers {brokers.decision.value}{loss}{weak}; {'; '.join(claims.reasons)}"
+        if trace is not None:
+            kafka.save_trace(trace)
+    return Loaded(
+        run=run,
+        faults=loaded.drawn,
+        findings=tuple(judge(run, claims.loss)),
+        allowed=(*(one.reason for one in claims.loss), *filter(None, [claims.assumption_broken])),
+        brokers=brokers.decision.value,
+    )

@@ -77,14 +77,14 @@ def test_a_topic_lives_and_is_moved_and_goes(directory, fencepost, monkeypatch, 
     eventually(lambda: admin("reassign", "--verify", "--reassignment-json-file", back).code == 0)
     assert replicas_are([1, 2], [2, 3])()
 
-    # a setting, while brokers run: two replicas are not three
+    # a setting, while brokers run: a compacted topic takes no record without a key
     def refused():
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\n")))
-        return "NOT_ENOUGH_REPLICAS" in admin("produce", "moved", "--json", "--delivery-timeout-ms", 300).err
+        return "INVALID_RECORD" in admin("produce", "moved", "--json", "--delivery-timeout-ms", 300).err
 
-    assert admin("topics", "alter", "moved", "--config", "min.insync.replicas=3").code == 0
+    assert admin("topics", "alter", "moved", "--config", "cleanup.policy=compact").code == 0
     eventually(refused)
-    assert admin("topics", "alter", "moved", "--delete-config", "min.insync.replicas").code == 0
+    assert admin("topics", "alter", "moved", "--delete-config", "cleanup.policy").code == 0
     eventually(lambda: not refused())
 
     # more partitions, then none

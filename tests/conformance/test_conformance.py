@@ -89,6 +89,16 @@ def test_nothing_is_left(whole):
     assert whole[1] <= {"__consumer_offsets"}
 
 
+def test_cases_of_the_group_without_a_name_do_not_meet():
+    """They cannot have a fresh name: each leaves nothing to the others, in one run and in the next."""
+    names = [f"{api}.empty_group_id" for api in ("offset_commit", "describe_groups", "delete_groups")]
+    with Embedded(options=quick_options()) as cluster:
+        for _ in range(3):
+            seen = {one.case.name: one.facts for one in results_of(cluster, *names)}
+            assert seen["delete_groups.empty_group_id"] == ["GROUP_ID_NOT_FOUND"], seen
+            assert seen["describe_groups.empty_group_id"]["group_state"] == "Dead", seen
+
+
 def test_every_recorded_case_is_one():
     """A name is never reused, and never dropped without its record."""
     known = {case.name for case in all_cases()}

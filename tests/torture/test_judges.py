@@ -9,6 +9,7 @@ from fencepost.torture.protocol import encoded
 from fencepost.torture.run import Outcome
 from fencepost.torture.scenario import Scenario
 from fencepost.torture.truth import Entry
+from fencepost.traces.trace import LossRange
 
 SECOND = 1_000_000_000
 
@@ -140,6 +141,20 @@ INNOCENT = {
 def test_nobody_innocent_is_convicted(what):
     """What a client may do is no finding."""
     assert judge(changed(**INNOCENT[what])) == []
+
+
+LOSABLE = ("lost_write", "wrong_delivery", "delivered_twice", "skipped", "stuck_consumer")
+
+
+@pytest.mark.parametrize("anomaly", PLANTED)
+@pytest.mark.parametrize(("start", "end", "covers"), [(0, 3, True), (3, 9, False)])
+def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, covers):
+    """Inside of a range that power losses took, a record may be gone, come again, or be another one. Outside of it,
+    and for every other anomaly, nothing is excused."""
+    power_loss = LossRange(topic="t", partition=0, start=start, end=end, reason="a power loss")
+    elsewhere = LossRange(topic="t", partition=1, start=0, end=9, reason="a power loss")
+    expected = [] if covers and anomaly in LOSABLE else [anomaly]
+    assert [one.anomaly for one in judge(changed(**PLANTED[anomaly]), [power_loss, elsewhere])] == expected
 
 
 def test_an_error_that_proves_failure_convicts_what_is_there():

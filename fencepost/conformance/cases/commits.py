@@ -5,7 +5,7 @@ from typing import Any
 
 from fencepost.conformance.case import Facts, case
 from fencepost.conformance.cases.membership import join_alone, member_values
-from fencepost.conformance.lab import OFFSET_COMMIT, OFFSET_FETCH, Lab, outcome
+from fencepost.conformance.lab import DELETE_GROUPS, OFFSET_COMMIT, OFFSET_FETCH, Lab, outcome
 from fencepost.wire.client import Link
 
 OFFSET_DELETE = 47
@@ -133,7 +133,9 @@ async def no_topics_unknown(lab: Lab) -> Facts:
 @case("offset_commit.empty_group_id", "Of the group of no characters.")
 async def empty_group(lab: Lab) -> Facts:
     topic = await lab.topic()
-    answer = await lab.everywhere(lambda link: commit(lab, link, "", _offsets(topic.name)))
+    async with lab.run.nameless:
+        answer = await lab.everywhere(lambda link: commit(lab, link, "", _offsets(topic.name)))
+        await lab.everywhere(lambda link: lab.ask(link, DELETE_GROUPS, groups_names=[""]))
     return answer["topics"][0]["partitions"][0]["error_code"]
 
 

@@ -13,10 +13,17 @@ from fencepost.conformance.cases.membership import (
     subscription,
     sync,
 )
-from fencepost.conformance.lab import DESCRIBE_GROUPS, HEARTBEAT, LEAVE, LIST_GROUPS, Lab, outcome
+from fencepost.conformance.lab import (
+    DELETE_GROUPS,
+    DESCRIBE_GROUPS,
+    HEARTBEAT,
+    LEAVE,
+    LIST_GROUPS,
+    Lab,
+    outcome,
+)
 from fencepost.wire.client import Link
 
-DELETE_GROUPS = 42
 POLLS = 400
 FIRST_LEAVE_OF_SEVERAL = 3
 
@@ -396,7 +403,8 @@ async def describe_empty(lab: Lab) -> Facts:
 
 @case("describe_groups.empty_group_id", "The group of no characters.")
 async def describe_no_name(lab: Lab) -> Facts:
-    return await lab.everywhere(lambda link: _described(lab, link, ""))
+    async with lab.run.nameless:
+        return await lab.everywhere(lambda link: _described(lab, link, ""))
 
 
 @case("describe_groups.at_another_broker", "At a broker that does not coordinate the group.")
@@ -459,4 +467,5 @@ async def delete_unknown(lab: Lab) -> Facts:
 
 @case("delete_groups.empty_group_id", "The group of no characters.")
 async def delete_no_name(lab: Lab) -> Facts:
-    return await lab.everywhere(lambda link: _deleted(lab, link, ""))
+    async with lab.run.nameless:
+        return await lab.everywhere(lambda link: _deleted(lab, link, ""))

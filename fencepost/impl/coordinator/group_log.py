@@ -70,7 +70,7 @@ class GroupLog:
         if partition is None or not partition.is_leader or partition.leader_epoch != epoch:
             self.not_leading(done)
             return
-        if len(partition.isr) < self.broker_context.topic_options(OFFSETS_TOPIC).min_insync_replicas:
+        if not self._in_sync(partition):
             done(ErrorCode.NOT_ENOUGH_REPLICAS, -1)
             return
         now_ms = self.broker_context.now // MILLISECOND
@@ -122,8 +122,10 @@ class GroupLog:
                 self._end(waiting, self._enough(partition))
 
     def _enough(self, partition: Partition) -> ErrorCode:
-        minimum = self.broker_context.topic_options(OFFSETS_TOPIC).min_insync_replicas
-        return NO_ERROR if len(partition.isr) >= minimum else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return NO_ERROR if self._in_sync(partition) else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def _in_sync(self, partition: Partition) -> bool:
+        return partition.enough_in_sync(self.broker_context.topic_options(OFFSETS_TOPIC).min_insync_replicas)
 
     def expire(self, append_id: int) -> None:
         """An append's time is up; it may come to pass all the same."""

@@ -190,12 +190,17 @@ class GroupMembership(Rebalances):
             return None, ErrorCode.UNKNOWN_MEMBER_ID
         return group, group.identity_error(member_id, instance)
 
+    def while_loading(self, error: ErrorCode, instead: ErrorCode) -> ErrorCode:
+        """Clients do not expect COORDINATOR_LOAD_IN_PROGRESS of SyncGroup and Heartbeat, and may give up: Apache Kafka
+        lets a member join again, and tells a heartbeat that all is well (GroupCoordinator, 0.9 to 4.x)."""
+        return instead if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error
+
     def sync(self, source: int, request: kafka.SyncGroupRequest) -> None:
         """Answered when the generation's assignment is durable."""
         waiting = Waiting(source, request.correlation_id)
         group, error = self._member(request.group_id, request.member_id, request.group_instance_id)
         if group is None or error is not NO_ERROR:
-            self.refuse_sync(waiting, error)
+            self.refuse_sync(waiting, self.while_loading(error, ErrorCode.REBALANCE_IN_PROGRESS))
             return
         member = group.members[request.member_id]
         if request.generation_id != group.generation:
@@ -221,6 +226,7 @@ class GroupMembership(Rebalances):
                 self.heard(group, request.member_id)
                 if group.phase is GroupPhase.PREPARING:
                     error = ErrorCode.REBALANCE_IN_PROGRESS
+        error = self.while_loading(error, NO_ERROR)
         response = kafka.HeartbeatResponse(correlation_id=request.correlation_id, error=error)
         self.table.broker_context.reply(source, response, request.correlation_id)
 

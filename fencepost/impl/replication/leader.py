@@ -94,7 +94,7 @@ class LeaderRole:
             return
         assert partition is not None
         minimum = self.broker_context.topic_options(request.partition.topic).min_insync_replicas
-        if request.acks == ACKS_ALL and len(partition.isr) < minimum:
+        if request.acks == ACKS_ALL and not partition.enough_in_sync(minimum):
             self._produced(source, request, ErrorCode.NOT_ENOUGH_REPLICAS)
             return
         try:
@@ -369,7 +369,7 @@ class LeaderRole:
             return
         else:
             minimum = self.broker_context.topic_options(partition.key.topic).min_insync_replicas
-            enough = len(partition.isr) >= minimum
+            enough = partition.enough_in_sync(minimum)
             error = NO_ERROR if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         self.purgatory.remove(delayed)
         self._answer_produce(delayed, error)

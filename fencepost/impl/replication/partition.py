@@ -56,6 +56,11 @@ class Partition:
         isr = frozenset(self.isr)
         return isr if self.pending_isr is None else isr.union(self.pending_isr)
 
+    def enough_in_sync(self, minimum: int) -> bool:
+        """Protection of acks=all: whether the ISR has min.insync.replicas members, or all replicas that there are.
+        Apache Kafka 3.9 and 4.x bound the setting so; acks=all would be refused for good otherwise."""
+        return len(self.isr) >= min(minimum, max(1, len(self.replicas)))
+
     def set_high_watermark(self, offset: int, *, cause: str) -> bool:
         """Take it over, clamped into the log; returns whether it moved."""
         clamped = self.high_watermark_within_log(offset)

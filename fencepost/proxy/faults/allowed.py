@@ -106,11 +106,12 @@ ALLOWED: Mapping[str, Row] = {
         effect=True,
     ),
     "SyncGroup": Row(
-        any_time=f"{MOVES} REBALANCE_IN_PROGRESS",
+        any_time="NOT_COORDINATOR COORDINATOR_NOT_AVAILABLE REBALANCE_IN_PROGRESS",
         after="COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR REBALANCE_IN_PROGRESS",
         only_if="UNKNOWN_MEMBER_ID ILLEGAL_GENERATION INCONSISTENT_GROUP_PROTOCOL INVALID_GROUP_ID"
         " GROUP_AUTHORIZATION_FAILED FENCED_INSTANCE_ID",
-        source="GroupCoordinator.doSyncGroup; after: GroupMetadataManager.storeGroup",
+        source="GroupCoordinator.doSyncGroup; a coordinator that loads lets members join again; after:"
+        " GroupMetadataManager.storeGroup",
         effect=True,
     ),
     "Heartbeat": Row(

@@ -110,10 +110,13 @@ def test_a_deletion_that_could_not_be_written_is_made_up_for(planted, monkeypatc
         lab.leave(1, joined)
     lab.commit(1, 7)
     lab.rest()
-    strict = evolve(lab.options.topics[0], min_insync_replicas=3)
+    strict = evolve(lab.options.topics[0], min_insync_replicas=2)
     lab.core(1).broker_context.configured[OFFSETS_TOPIC] = strict
+    (partition,) = lab.core(1).replicas.partitions.values()
+    isr, partition.isr = partition.isr, (1,)
     assert delete(lab).answer.error is E.COORDINATOR_NOT_AVAILABLE
     lab.core(1).broker_context.configured.clear()
+    partition.isr = isr
     lab.step(1, TimerFired(EXPIRY_TIMER))
     lab.rest()
     lab.elect(2, 1)

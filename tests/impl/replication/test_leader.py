@@ -63,6 +63,20 @@ def test_too_small_an_isr_refuses_before_the_append() -> None:
     assert lab.produce(1, 12, acks=1).error is ErrorCode.NONE
 
 
+@pytest.mark.parametrize(
+    ("isr", "minimum", "error"),
+    [((1, 2, 3), 4, ErrorCode.NONE), ((1, 2), 4, ErrorCode.NOT_ENOUGH_REPLICAS)],
+)
+def test_min_insync_replicas_is_bounded_by_the_replicas(isr, minimum, error) -> None:
+    """Rule (R4): of three replicas four cannot be in sync: three are enough, as 3.9 and 4.x of Apache Kafka take it; two
+    are not."""
+    lab = Lab(topic=TopicOptions(min_insync_replicas=minimum))
+    lab.lead(1, 0, isr=isr)
+    lab.produce(1, 11, acks=-1)
+    lab.settle()
+    assert lab.produced(11).error is error
+
+
 def test_an_isr_that_shrank_after_the_append_says_so_and_names_the_offset() -> None:
     """Rule (R4): if the ISR falls below min.insync.replicas before the batch is committed the answer is NOT_ENOUGH_REPLICAS_AFTER_APPEND, with its offset."""
     lab = led_by_1(topic=TopicOptions(min_insync_replicas=2), replica_lag_time_max_ms=1_000)
