@@ -232,8 +232,7 @@ class RecordFiles:
             self._sealer = ThreadPoolExecutor(1, "fencepost seals parts")
         descriptor, self._descriptor = self._descriptor, -1
         self._sealing.append(self._sealer.submit(_sealed, descriptor, self.run, self.number))
-        self._settle(0 if last else MOST_SEALING)
-        if self.full:
+        if not self._settle(0 if last else MOST_SEALING):
             return
         self.bytes_written += len(lines)
         if not last:
@@ -246,14 +245,15 @@ class RecordFiles:
         if self._sealer is not None:
             self._sealer.shutdown()
 
-    def _settle(self, most: int) -> None:
-        """Look at what was sealed, and wait while more than so many parts are not."""
+    def _settle(self, most: int) -> bool:
+        """Look at what was sealed, and wait while more than so many parts are not. Answers whether there is still room."""
         while self._sealing and (len(self._sealing) > most or self._sealing[0].done()):
             error = self._sealing.popleft().exception()
             if isinstance(error, OSError):
                 self._no_room(error.strerror or str(error))
             elif error is not None:
                 raise error
+        return not self.full
 
     def _begin(self) -> None:
         self.number += 1
