@@ -50,7 +50,7 @@ ONLY_IN: dict[str, tuple[str, ...]] = {
     "h11": ("proxy.control",),
     "hypothesis": ("campaign.machines", "pytest_plugin"),
     "pyarrow": ("traces", "checkers", "mining"),
-    "numba": ("checkers", "model.explore"),
+    "numba": ("checkers", "model.explore", "proxy.record.machine"),
     "junitparser": ("conformance",),
 }
 

@@ -164,10 +164,12 @@ class Pipe:
     _delayed: Exchange | None = field(init=False, default=None)
     """The delayed request, with its frame in `answer`."""
     _answer_waits: bool = field(init=False, default=False)
+    _untold: list[tuple[Exchange, Any, int, bool]] = field(init=False, factory=list)
+    """Answers that the watcher hears of once they have left."""
     _tokens: int = field(init=False, default=0)
     """Frames of the client that are tokens, not requests."""
 
-    # ---- what the host calls; each returns what to do, in order
+    # ---- what the host calls; each returns what to do, in order; then `settle`
 
     def from_client(self, data: bytes) -> list[Action]:
         """Bytes of the client arrived."""
@@ -217,6 +219,14 @@ class Pipe:
         except FencepostError as error:
             self._close(actions, str(error), hostile="client")
         return actions
+
+    def settle(self) -> None:
+        """The actions of the last call are done: the watcher hears of the answers, which did not wait for it."""
+        if self._untold:
+            untold, self._untold = self._untold, []
+            assert self.watcher is not None
+            for exchange, body, time, delivered in untold:
+                self.watcher.answered(self, exchange, body, time, delivered)
 
     def ended(self, reason: str) -> None:
         """One of the sockets is closed: no answer comes any more."""
@@ -355,7 +365,7 @@ class Pipe:
         if header is None or not exchange.readable:
             exchange.answer = frame
             if header is not None and self.watcher is not None:
-                self.watcher.answered(self, exchange, None, self.now(), True)
+                self._untold.append((exchange, None, self.now(), True))
             self._release(actions)
             return
         key, version = header.api_key, header.version
@@ -376,7 +386,7 @@ class Pipe:
             verdict = self.hook.on_answer(self.number, header, exchange.body, body)
         if self.watcher is not None:
             told = isinstance(verdict, Pass | Last) or (isinstance(verdict, Delay) and verdict.body is None)
-            self.watcher.answered(self, exchange, body, self.now(), told)
+            self._untold.append((exchange, body, self.now(), told))
         if verdict is not PASS:
             self._judged_answer(exchange, verdict, actions)
         if not self.closed and not self.silent:
@@ -469,6 +479,7 @@ class Pipe:
 
     def _lose(self, reason: str, *, over: bool = True) -> None:
         time = self.now()
+        self.settle()
         if self.watcher is not None:
             for exchange in self.pending:
                 if exchange.answer is None and exchange.header is not None:

@@ -60,6 +60,7 @@ def test_whatever_fields_say_the_record_stays_readable(key):
             except (AttributeError, ValueError, OverflowError, struct.error):
                 continue  # kio cannot write it
             actions += pipe.from_broker(answer)
+            pipe.settle()
             assert all(isinstance(each, ToBroker | ToClient | Close) for each in actions)
             passed += any(isinstance(each, ToClient) for each in actions)
             pipe.ended("over")
@@ -92,6 +93,7 @@ def test_bytes_that_are_changed_end_a_connection_or_pass(seed):
             actions += pipe.from_client(bytes(request[:size]))
             del request[:size]
         actions += pipe.from_broker(bytes(answer))
+        pipe.settle()
         hostile += any(isinstance(each, Close) and each.hostile for each in actions)
     assert hostile > 20
 
@@ -120,6 +122,7 @@ def test_an_answer_that_nobody_asked_for_ends_the_connection():
         pipe = pipe_of()
         pipe.from_client(asked)
         (action,) = pipe.from_broker(answer)
+        pipe.settle()
         assert isinstance(action, Close) and action.hostile == "broker"
 
 

@@ -217,7 +217,7 @@ def test_at_the_disk_bound_recording_or_traffic_stops(lab, tmp_path, when_full):
     assert (done == 2_000) is (when_full is WhenFull.STOP_RECORDING)
     assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 70_000
     rows = proxy.trace().operations  # how many fit depends on how much is written at once
-    assert rows and all(len(row.records) == 10 for row in rows)
+    assert rows and all(1 <= len(row.records) <= 10 for row in rows)
     assert not list(tmp_path.rglob(".part*"))
 
 

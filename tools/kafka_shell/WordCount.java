@@ -15,8 +15,8 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
 
 /**
- * Kafka Streams counts words, at least once: BOOTSTRAP INPUT OUTPUT FOLDER. A repartition topic and a changelog are
- * made by the application. It writes "running" once it runs, and ends with its standard input.
+ * Kafka Streams counts words: BOOTSTRAP INPUT OUTPUT FOLDER [REPLICAS [GUARANTEE]], with three replicas and at least once
+ * if nothing else is said. A repartition topic and a changelog are made by the application. It writes "running" once it runs, and ends with its standard input.
  */
 public final class WordCount {
     public static void main(String[] arguments) throws Exception {
@@ -24,10 +24,12 @@ public final class WordCount {
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "word-count");
         settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, arguments[0]);
         settings.put(StreamsConfig.STATE_DIR_CONFIG, arguments[3]);
-        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 3);
+        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, arguments.length > 4 ? Integer.parseInt(arguments[4]) : 3);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 200);
-        settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.AT_LEAST_ONCE);
+        settings.put(
+                StreamsConfig.PROCESSING_GUARANTEE_CONFIG,
+                arguments.length > 5 ? arguments[5] : StreamsConfig.AT_LEAST_ONCE);
         settings.put("auto.offset.reset", "earliest");
         StreamsBuilder builder = new StreamsBuilder();
         builder.stream(arguments[1], Consumed.with(Serdes.String(), Serdes.String()))

@@ -51,6 +51,16 @@ def counted(bootstrap: str) -> dict[str, int]:
     return found
 
 
+def wait_for_counts(bootstrap: str) -> dict[str, int]:
+    """Wait until the output has the right counts. Raises WrongCountError."""
+    deadline = time.monotonic() + SOON_S
+    while (found := counted(bootstrap)) != expected():
+        if time.monotonic() > deadline:
+            raise WrongCountError(f"expected {expected()}, saw {found} after {SOON_S:.0f} s")
+        time.sleep(LOOK_S)
+    return found
+
+
 def word_count(version: str, *, crash: bool) -> dict[str, int]:
     """Run it, and answer the counts. crash: a leader of the input dies in the middle. Raises WrongCountError."""
     from confluent_kafka import Producer
@@ -91,11 +101,7 @@ def word_count(version: str, *, crash: bool) -> dict[str, int]:
             if producer.flush(SOON_S):
                 raise WrongCountError("the producer did not write all lines")
             kafka.wait_until_healthy()
-            deadline = time.monotonic() + SOON_S
-            while (found := counted(kafka.bootstrap_servers)) != expected():
-                if time.monotonic() > deadline:
-                    raise WrongCountError(f"expected {expected()}, saw {found} after {SOON_S:.0f} s")
-                time.sleep(LOOK_S)
+            found = wait_for_counts(kafka.bootstrap_servers)
             process.stdin.close()
             if process.wait(START_S):
                 raise WrongCountError(f"the word count ended with {process.returncode}")

@@ -13,7 +13,8 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader
-from fencepost.proxy.record.lines import Lines, records
+from fencepost.proxy.record.kernels import Ids
+from fencepost.proxy.record.lines import Lines, records_text, rows_of
 from fencepost.traces.operations import ACKS_NONE, Outcome
 from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
 
@@ -46,7 +47,7 @@ class Append:
     time: int
     topic: str
     partition: int
-    values: list[int]
+    values: Ids
     acks: int
     header: BatchHeader
     first: int
@@ -203,8 +204,8 @@ class Appends:
         row["records"] = self._records(append, offset)
         self.lines.operation(row)
 
-    def _records(self, append: Append, offset: int) -> list[dict[str, Any]]:
-        return records(append.topic, append.partition, offset, append.values)
+    def _records(self, append: Append, offset: int) -> Any:
+        return rows_of([records_text(append.topic, append.partition, offset, append.values)])
 
     def _forget(self) -> None:
         _, forgotten = self._open.popitem(last=False)

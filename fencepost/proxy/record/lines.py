@@ -8,7 +8,10 @@ from itertools import count
 from typing import Any
 
 import msgspec
+import numpy as np
 from attrs import define, field
+
+from fencepost.proxy.record.kernels import KERNELS, TEXT_WORTH_IT, Ids
 
 _encode = msgspec.json.Encoder().encode
 
@@ -39,6 +42,21 @@ class Lines:
         if detail is not None:
             row["detail"] = _encode(detail).decode()
         self.emit(_encode(row) + b"\n")
+
+
+def rows_of(texts: Iterable[bytes]) -> msgspec.Raw:
+    """What a row says in its field `records`; texts: of `records_text`."""
+    return msgspec.Raw(b"[" + b",".join(texts) + b"]")
+
+
+def records_text(topic: str, partition: int, base: int, ids: Ids, leader_epoch: int = -1) -> bytes:
+    """Records at neighbouring offsets from `base` as JSON with commas between them; -1: they have no offsets yet."""
+    if not isinstance(ids, np.ndarray) or len(ids) < TEXT_WORTH_IT:
+        plain = ids.tolist() if isinstance(ids, np.ndarray) else ids
+        return _encode(records(topic, partition, base, plain, leader_epoch))[1:-1]
+    before = b'{"topic":%b,"partition":%d,"offset":' % (_encode(topic), partition)
+    after = b"}" if base < 0 or leader_epoch < 0 else b',"leader_epoch":%d}' % leader_epoch
+    return KERNELS.text(ids, max(base, -1), before, b',"value":', after)
 
 
 def records(

@@ -12,6 +12,7 @@ from attrs import define, field, frozen
 from fencepost.impl.log.batch.control_records import ControlType, control_type
 from fencepost.impl.log.batch.header import BatchHeader, CorruptBatchError
 from fencepost.impl.log.batch.record_batch import read_records
+from fencepost.proxy.record.kernels import Ids
 from fencepost.proxy.record.values import Values, whole_batches
 
 MOST_SESSIONS = 10_000
@@ -60,7 +61,7 @@ class Run:
 
     offset: int
     leader_epoch: int
-    values: list[int]
+    values: Ids
 
 
 @frozen
@@ -68,7 +69,7 @@ class Shown:
     """What a consumer makes of the records in an answer. trouble: why the rest cannot be read, "" if it can be."""
 
     runs: list[Run]
-    batches: list[tuple[BatchHeader, list[int]]]
+    batches: list[tuple[BatchHeader, Ids]]
     trouble: str = ""
 
 
@@ -77,7 +78,7 @@ def shown(data: bytes, position: int, values: Values, aborted: Mapping[int, list
     by producer id, ascending; what they wrote is left out, as consumers do (aborted markers end them)."""
     headers, _ = whole_batches(data)
     runs: list[Run] = []
-    batches: list[tuple[BatchHeader, list[int]]] = []
+    batches: list[tuple[BatchHeader, Ids]] = []
     open_aborted: set[int] = set()
     waiting = {} if aborted is None else {producer: list(firsts) for producer, firsts in aborted.items()}
     for header in headers:
@@ -107,7 +108,7 @@ def shown(data: bytes, position: int, values: Values, aborted: Mapping[int, list
         for value, delta in zip(ids, deltas, strict=True):  # compacted: some are gone
             offset = header.base_offset + delta
             if offset >= position:
-                runs.append(Run(offset, header.leader_epoch, [value]))
+                runs.append(Run(offset, header.leader_epoch, [int(value)]))
     return Shown(runs, batches)
 
 

@@ -20,7 +20,8 @@ from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, Corrupt
 from fencepost.proxy.pipe import Exchange, Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
 from fencepost.proxy.record.groups import Groups
-from fencepost.proxy.record.lines import Lines, records
+from fencepost.proxy.record.kernels import Ids
+from fencepost.proxy.record.lines import Lines, records_text, rows_of
 from fencepost.proxy.record.reads import Asked, Sessions, shown
 from fencepost.proxy.record.transactions import Transactions
 from fencepost.proxy.record.values import Values, whole_batches
@@ -271,11 +272,11 @@ class Recorder:
             self.transactions.wrote(header.producer_id, header.producer_epoch, process, exchange.time)
 
     def _by_key(
-        self, topic: str, data: bytes, header: BatchHeader, ids: list[int]
-    ) -> Iterator[tuple[int, list[int], str | None]]:
+        self, topic: str, data: bytes, header: BatchHeader, ids: Ids
+    ) -> Iterator[tuple[int, Ids, str | None]]:
         """(place, value ids, key) of what becomes one row: a whole batch, or neighbours of one key in a compacted topic."""
         if topic not in self.compacted:
-            if ids:
+            if len(ids):
                 yield 0, ids, None
             return
         keys, first = self.values.keys_of(data, header), 0
@@ -356,11 +357,11 @@ class Recorder:
             self._shown.popitem(last=False)
         self.high_watermarks[topic, partition] = one.high_watermark
         known = self._ends_of(topic, partition, one.high_watermark)
-        rows: list[dict[str, Any]] = []
+        texts: list[bytes] = []
         for run in found.runs if found else ():
             self._before_the_proxy(known, topic, partition, run.offset, run.values, time)
-            rows += records(topic, partition, run.offset, run.values, run.leader_epoch)
-        self.records_out += len(rows)
+            texts.append(records_text(topic, partition, run.offset, run.values, run.leader_epoch))
+            self.records_out += len(run.values)
         row: dict[str, Any] = {
             "op_id": self.lines.number(),
             "process": self._processes[pipe.number],
@@ -376,8 +377,8 @@ class Recorder:
         }
         names = ("end_offset", "last_stable_offset", "log_start_offset")
         row |= {name: value for name, value in zip(names, ends, strict=True) if value >= 0}
-        if rows:
-            row["records"] = rows
+        if texts:
+            row["records"] = rows_of(texts)
         self.lines.operation(row)
         exchange.note.rows.append(row["op_id"])
         if found and found.trouble:
@@ -400,7 +401,7 @@ class Recorder:
         return known
 
     def _before_the_proxy(
-        self, known: Ends, topic: str, partition: int, offset: int, values: list[int], time: int
+        self, known: Ends, topic: str, partition: int, offset: int, values: Ids, time: int
     ) -> None:
         """Records that nobody sent here: an append of unknown outcome, once for each."""
         end = offset + len(values)
@@ -414,7 +415,7 @@ class Recorder:
             start = known.told if known.told_from <= offset else offset
             known.told_from, known.told = min(known.told_from, offset), max(known.told, end)
         new = values[start - offset : end - offset] if start >= offset else values
-        if not new:
+        if not len(new):
             return
         self.lines.operation(
             {
@@ -427,7 +428,7 @@ class Recorder:
                 "partition": partition,
                 "acks": -1,
                 "argument": BEFORE,
-                "records": records(topic, partition, -1, new),
+                "records": rows_of([records_text(topic, partition, -1, new)]),
             }
         )
 

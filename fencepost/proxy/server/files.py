@@ -16,7 +16,9 @@ import contextlib
 import json
 import os
 import secrets
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ from fencepost.traces.trace import Claims
 KEY, PORTS = "key", "ports"
 LARGEST_BUFFER = 1 << 20
 """Bytes of lines that gather before they are written, whatever else happens."""
+MOST_SEALING = 4
+"""Parts that wait for the disk while the next is written: 64 MB with parts of 16 MB. With more, traffic waits, too."""
 TARGET = PROFILE = "proxy"
 LARGEST_PORTS_FILE = 1 << 20
 _encode = msgspec.json.Encoder().encode
@@ -114,6 +118,9 @@ class RecordFiles:
     _before: int = field(default=0, init=False)
     """Bytes of the folder when the run began."""
     _contents: list[bytes] = field(factory=list, init=False)
+    _sealer: ThreadPoolExecutor | None = field(default=None, init=False)
+    """One thread: parts are sealed in their order, and no request waits for the disk."""
+    _sealing: "deque[Future[None]]" = field(factory=deque, init=False)
     _lines: int = field(default=0, init=False)
     """Lines of the part, but for the trace's own."""
 
@@ -202,6 +209,7 @@ class RecordFiles:
     def tick(self) -> None:
         """Time has gone by: write, and seal a part that is old enough and says something."""
         self.flush()
+        self._settle(0 if self.full else MOST_SEALING)
         if not self.full and self._lines and self.now() - self._began >= self.bounds.part_ns:
             self.seal()
 
@@ -217,14 +225,14 @@ class RecordFiles:
             lines += _encode(end) + b"\n"
         try:
             _write_all(self._descriptor, lines)
-            os.fsync(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
-            (self.run / part_name(self.number, whole=False)).rename(
-                self.run / part_name(self.number, whole=True)
-            )
         except OSError as error:
             self._no_room(error.strerror or str(error))
+            return
+        if self._sealer is None:
+            self._sealer = ThreadPoolExecutor(1, "fencepost seals parts")
+        descriptor, self._descriptor = self._descriptor, -1
+        self._sealing.append(self._sealer.submit(_sealed, descriptor, self.run, self.number))
+        if not self._settle(0 if last else MOST_SEALING):
             return
         self.bytes_written += len(lines)
         if not last:
@@ -234,6 +242,18 @@ class RecordFiles:
         """Write what there is and seal."""
         self.flush()
         self.seal(last=True)
+        if self._sealer is not None:
+            self._sealer.shutdown()
+
+    def _settle(self, most: int) -> bool:
+        """Look at what was sealed, and wait while more than so many parts are not. Answers whether there is still room."""
+        while self._sealing and (len(self._sealing) > most or self._sealing[0].done()):
+            error = self._sealing.popleft().exception()
+            if isinstance(error, OSError):
+                self._no_room(error.strerror or str(error))
+            elif error is not None:
+                raise error
+        return not self.full
 
     def _begin(self) -> None:
         self.number += 1
@@ -263,6 +283,9 @@ class RecordFiles:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+        for each in self._sealing:
+            each.exception()
+        self._sealing.clear()
         with contextlib.suppress(OSError):
             make_whole(self.run)
         self.on_full(reason)
@@ -278,6 +301,15 @@ def make_whole(run: Path) -> None:
             with part.open("r+b") as file:
                 file.truncate(data.rfind(b"\n") + 1)
             part.rename(part.with_name(part.name[1:]))
+
+
+def _sealed(descriptor: int, run: Path, number: int) -> None:
+    """The disk has a part, and it gets its name."""
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    (run / part_name(number, whole=False)).rename(run / part_name(number, whole=True))
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -266,6 +266,7 @@ class ClientSide(asyncio.Protocol):
                 self.transport.write(actions[0].data)
         elif actions:
             self._perform(actions)
+        self.pipe.settle()
         size = self.pipe.buffered
         if size != self._counted:
             self.proxy.buffered += size - self._counted

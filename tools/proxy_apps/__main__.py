@@ -1,0 +1,233 @@
+"""Each application through the proxy against Apache Kafka; what the log holds is compared with what was recorded.
+
+    python -m tools.proxy_apps [CASE ...] [--out out/proxy-apps] [--docs docs/proxy-applications.md]
+
+A case is an application and a version of the broker (3.9.2 with ZooKeeper, 4.4.0), with a cluster and a proxy of its own. Each
+writes a line into OUT/results.jsonl, and one that stands there is not run again. What the machine lacks is absent by name. Exit
+code 1 if a case failed.
+"""
+
+import argparse
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from attrs import asdict, define, frozen
+
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
+from fencepost.checkers.verdict import Decision
+from fencepost.console.output import Output
+from fencepost.proxy.server.files import key_of
+from fencepost.systems.apache_kafka.cluster import ApacheKafka
+from fencepost.systems.apache_kafka.jars import Release
+from fencepost.torture.abilities import PARTITIONS, try_all
+from fencepost.torture.building import build, missing
+from fencepost.torture.libraries import libraries, wanted
+from fencepost.torture.truth import read_log, topics
+from fencepost.traces.errors import FencepostError
+from fencepost.traces.parts import read_recording
+from tools.kafka_shell import jars
+
+from . import programs
+from .compare import compared
+
+BROKERS = ("3.9.2", "4.4.0")
+BEGIN, END = "<!-- begin: made by tools/proxy_apps -->", "<!-- end -->"
+PROXY = "from fencepost.cli import main; main()"
+END_S = READY_S = 120
+
+
+@frozen(kw_only=True)
+class Result:
+    """A case. outcome: ok, failed or absent. worked: what the application said of itself."""
+
+    case: str
+    outcome: str
+    worked: str = ""
+    records: int = 0
+    commits: int = 0
+    transactions: int = 0
+    why: str = ""
+
+
+@define
+class Through:
+    """A cluster as an application sees it."""
+
+    bootstrap_servers: str
+
+    def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
+        """Make it, and wait until its leaders answer."""
+        import confluent_kafka as ck
+        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+        common: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
+        AdminClient(common).create_topics([NewTopic(name, partitions, 1)])[name].result(READY_S)
+        consumer, deadline = ck.Consumer(common | {"group.id": "nobody"}), time.monotonic() + READY_S
+        for number in range(partitions):
+            while True:
+                try:
+                    consumer.get_watermark_offsets(ck.TopicPartition(name, number), timeout=10)
+                    break
+                except ck.KafkaException:
+                    if time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.1)
+        consumer.close()
+
+    def read_all(self) -> None:
+        """Every topic to its end, so that the trace has a last read of each record."""
+        for topic in sorted(topics(self.bootstrap_servers)):
+            if not topic.startswith("__"):
+                read_log(self.bootstrap_servers, topic)
+
+
+def of_library(name: str, through: Through) -> str:
+    """Every ability that the library has (docs/clients.md); answers how many worked."""
+    _, cells = try_all(build(wanted(name)), through)  # type: ignore[arg-type]
+    failed = [f"{cell.ability}: {cell.why[:100]}" for cell in cells if cell.outcome == "failed"]
+    there = sum(cell.outcome != "absent" for cell in cells)
+    return f"{there - len(failed)} of {there} abilities" + (f" (not {'; '.join(failed)})" if failed else "")
+
+
+def of_program(program: Callable[..., None], through: Through) -> str:
+    """A program that ends well."""
+    program(bootstrap=through.bootstrap_servers, create=through.create_topic)
+    return "ended well"
+
+
+def applications() -> Mapping[str, tuple[Callable[[], str], Callable[[Through], str]]]:
+    """By name: what is absent here, and what runs."""
+    found: dict[str, tuple[Callable[[], str], Callable[[Through], str]]] = {}
+    for version in jars.VERSIONS:
+        for name, program in (
+            ("console tools", programs.console),
+            ("perf tools", programs.performance),
+            ("Streams word count", programs.word_count),
+            (
+                "Streams word count, exactly once",
+                partial(programs.word_count, guarantee="exactly_once_v2"),
+            ),
+        ):
+            found[f"Java {version}: {name}"] = (
+                jars.missing,
+                partial(of_program, partial(program, version)),
+            )
+    found["librdkafka: transactions"] = (
+        lambda: "",
+        partial(of_program, programs.librdkafka_transactions),
+    )
+    for name in libraries():
+        found[name] = (partial(lambda name: missing(wanted(name)), name), partial(of_library, name))
+    return found
+
+
+@contextmanager
+def proxied(upstream: str, folder: Path) -> Iterator[Through]:
+    """The proxy as a process that records, for the block; it ends by itself afterwards."""
+    options = ("--upstream", upstream, "--listen", "127.0.0.1:0", "--record", str(folder))
+    command = [sys.executable, "-c", PROXY, "proxy", *options, "--json", "--no-view"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout is not None
+        yield Through(json.loads(process.stdout.readline())["listen"])
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=END_S)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def run(case: str, version: str, application: Callable[[Through], str], folder: Path) -> Result:
+    """One case, in a folder of its own, which goes if all is well."""
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with ApacheKafka(directory=folder / "kafka", release=Release(version=version), size=1) as kafka:
+            with proxied(kafka.bootstrap_servers(), folder / "live") as through:
+                worked = application(through)
+                through.read_all()
+            (recording,) = (folder / "live").glob("run-*")
+            trace = read_recording(recording)
+            found = compared(trace, folder / "kafka" / "broker-1" / "data", key_of(folder / "live"))
+    except (FencepostError, programs.ProgramError, jars.JarsError, subprocess.SubprocessError) as error:
+        return Result(case=case, outcome="failed", why=str(error)[:500])
+    why = [*found.differences]
+    why += [
+        f"{verdict.check}: {verdict.decision.value} {verdict.reason}"
+        for verdict in judge(trace, DEFAULT_CHECKS)
+        if verdict.decision is not Decision.OK
+    ]
+    if not why:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Result(
+        case=case,
+        outcome="failed" if why else "ok",
+        worked=worked,
+        records=found.records,
+        commits=found.commits,
+        transactions=found.transactions,
+        why="; ".join(why)[:500],
+    )
+
+
+def page(text: str, results: Mapping[str, Result]) -> str:
+    """The page with its table made anew."""
+    lines = [
+        "| application | broker | it | records | commits | transactions | in the trace |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for case, one in results.items():
+        name, _, broker = case.rpartition(" @ ")
+        said = {"ok": "all, nothing else, no finding", "absent": f"not run: {one.why}"}.get(
+            one.outcome, f"**{one.why}**"
+        )
+        numbers = f"{one.records:,} | {one.commits:,} | {one.transactions:,}"
+        lines.append(f"| {name} | {broker} | {one.worked} | {numbers} | {said} |".replace("  ", " "))
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after
+
+
+def main() -> int:
+    """Run what was not run yet."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("cases", nargs="*", help="names or parts of names; all by default", metavar="CASE")
+    parser.add_argument("--out", type=Path, default=Path("out/proxy-apps"))
+    parser.add_argument("--docs", type=Path)
+    parser.add_argument("--again", action="store_true", help="also what failed or was absent")
+    asked, output = parser.parse_args(), Output()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    file, results = asked.out / "results.jsonl", dict[str, Result]()
+    for line in file.read_bytes().splitlines() if file.exists() else ():
+        one = msgspec.convert(msgspec.json.decode(line), Result)
+        results[one.case] = one
+    for name, (absent, application) in applications().items():
+        for version in BROKERS:
+            case = f"{name} @ {version}"
+            known = results.get(case)
+            if known is not None and (known.outcome == "ok" or not asked.again):
+                continue
+            if asked.cases and not any(part in case for part in asked.cases):
+                continue
+            if why := absent() or jars.missing():
+                results[case] = Result(case=case, outcome="absent", why=why)
+            else:
+                results[case] = run(case, version, application, asked.out / "case")
+            output.say(f"{case}: {results[case].outcome}: {results[case].worked} {results[case].why}")
+            with file.open("ab") as lines:
+                lines.write(msgspec.json.encode(asdict(results[case])) + b"\n")
+    if asked.docs is not None:
+        asked.docs.write_text(page(asked.docs.read_text(encoding="utf-8"), results), encoding="utf-8")
+    return int(any(one.outcome == "failed" for one in results.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
