@@ -16,6 +16,7 @@ from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.relays import with_relays
 from fencepost.campaign.swarm.retries import with_retries
 from fencepost.campaign.swarm.silences import with_silences
+from fencepost.campaign.swarm.subset import subset_of
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,
@@ -40,8 +41,8 @@ def swarm(
 ) -> Plan:
     """The plan of this seed: the same on every machine. faults: kinds of fault and request to draw from, all of the profile's if empty. Raises
     FencepostError for an unknown profile or kind."""
-    bounds = profile_named(profile, faults)
     draw = Draws(Randomness(seed))
+    bounds = subset_of(profile_named(profile, faults), draw)
     safety_ms = draw.between(bounds.safety_ms, "safety")
     administered = draw.chance(bounds.administered, "administered")
     kinds = requests_on(draw, bounds) if administered else []
