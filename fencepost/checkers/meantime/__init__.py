@@ -8,8 +8,11 @@ system is judged. Only events of NAMES are looked at, which are few: the form ov
 from collections.abc import Callable, Iterable
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.calm import Calm, is_asked
+from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
 from fencepost.checkers.meantime.options import options_of
+from fencepost.checkers.meantime.progress import Progress
 from fencepost.checkers.meantime.rebalances import Rebalances
 from fencepost.checkers.meantime.recovery import Recovery, bounds_of
 from fencepost.checkers.meantime.shrinks import Shrinks
@@ -20,6 +23,7 @@ from fencepost.traces.trace import Trace
 CHECK = "meantime"
 NAMES = frozenset(
     {
+        Name.APPENDED,
         Name.ASSIGNMENT,
         Name.BECAME_FOLLOWER,
         Name.BECAME_LEADER,
@@ -32,6 +36,7 @@ NAMES = frozenset(
         Name.FAULT_ENDED,
         Name.GROUPS_LOADED,
         Name.GROUP_PHASE,
+        Name.HIGH_WATERMARK,
         Name.ISR_PROPOSED,
         Name.ISR_UPDATED,
         Name.MARK,
@@ -40,6 +45,7 @@ NAMES = frozenset(
         Name.REASSIGNMENT,
         Name.TOPIC_CONFIGURED,
         Name.TOPIC_DELETION,
+        Name.TRUNCATED,
     }
 )
 """The events that are looked at."""
@@ -63,7 +69,8 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     findings = Findings(CHECK)
     unclean = {topic.name for topic in options.cluster.topics if topic.unclean_leader_election}
     handlers: dict[Name, list[Handler]] = {}
-    parts: list[Elections | Shrinks | Recovery | Rebalances] = [
+    calm = Calm()
+    parts: list[Calm | Elections | Shrinks | Recovery | Rebalances | Delivery | Progress] = [
         Elections(findings, unclean),
         Shrinks(findings, options.lag_ns),
     ]
@@ -71,7 +78,9 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     if bounds is not None:
         parts.append(Recovery(findings, bounds, options.cluster.brokers))
         parts.append(Rebalances(findings, options, options.network.latency_max_us * 1_000))
-    for part in parts:
+    if is_asked(options.network):
+        parts += [Delivery(findings, calm, options), Progress(findings, calm, options)]
+    for part in (*parts, calm):
         for name, handler in part.handlers().items():
             assert name in NAMES, name
             handlers.setdefault(name, []).append(handler)

@@ -10,6 +10,7 @@ import msgspec
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.calm import fault_of
 from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
@@ -139,8 +140,3 @@ class Rebalances:
             partition=event.partition,
             events=(began, position),
         )
-
-
-def fault_of(event: Event) -> str:
-    """What names a fault: its number, with which its detail begins."""
-    return event.detail.split(",")[0].rstrip("}")

@@ -121,6 +121,18 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="nothing was broken for longer than it takes, and a broker had not heard of the last state, or had no role in it",
     ),
     Anomaly(
+        name="late_decision",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken since a state was written, and after the bound a broker had not heard of it, or had no role in it",
+    ),
+    Anomaly(
+        name="slow_commit",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken for longer than it takes, and a leader did not commit what it had appended",
+    ),
+    Anomaly(
         name="needless_expulsion",
         rank=70,
         breaks="JUSTIFIED",
