@@ -11,6 +11,7 @@ from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
+from fencepost.checkers.meantime.handover import Handover
 from fencepost.checkers.meantime.options import options_of
 from fencepost.checkers.meantime.progress import Progress
 from fencepost.checkers.meantime.rebalances import Rebalances
@@ -70,7 +71,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     unclean = {topic.name for topic in options.cluster.topics if topic.unclean_leader_election}
     handlers: dict[Name, list[Handler]] = {}
     calm = Calm()
-    parts: list[Calm | Elections | Shrinks | Recovery | Rebalances | Delivery | Progress] = [
+    parts: list[Calm | Elections | Shrinks | Recovery | Rebalances | Delivery | Handover | Progress] = [
         Elections(findings, unclean),
         Shrinks(findings, options.lag_ns),
     ]
@@ -79,7 +80,7 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
         parts.append(Recovery(findings, bounds, options.cluster.brokers))
         parts.append(Rebalances(findings, options, options.network.latency_max_us * 1_000))
     if is_asked(options.network):
-        parts += [Delivery(findings, calm, options), Progress(findings, calm, options)]
+        parts += [kind(findings, calm, options) for kind in (Delivery, Handover, Progress)]
     for part in (*parts, calm):
         for name, handler in part.handlers().items():
             assert name in NAMES, name

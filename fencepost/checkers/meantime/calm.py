@@ -1,6 +1,7 @@
 """Calm: since when nothing is broken, nobody came or went, and no controller was elected; and how long a row of messages takes then.
 
-Owns both. Must not know rules. What an operator asks for does not end it: a cluster that is well does it meanwhile.
+Owns both. Must not know rules. What an operator asks for does not end it: a cluster that is well does it meanwhile. Nor does a broker that is dead: the
+others are well once its node is gone, and until then nobody knows, so that there is no calm.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +12,8 @@ from fencepost.checkers.meantime.options import Network
 from fencepost.traces.events import Event, Name
 
 STOPPING = "PendingControlledShutdown"
+STOPS = frozenset({"bit_rot", "bounce", "crash"})
+"""Kinds of fault that do nothing but end a process at once, until it is started again."""
 SLOWEST = 3
 """So many messages of a row may take as long as the network allows; the others take its latency and twice its tail."""
 FAR_US = 600_000
@@ -40,29 +43,49 @@ class Calm:
     since: int = 0
     position: int = 0
     active: set[str] = field(factory=set)
-    """Faults that last, as the beginning of their detail names them."""
+    """Faults that last, as the beginning of their detail names them, without those that ended a process."""
+    down: set[int] = field(factory=set)
+    """Brokers that were ended, or asked to stop, and not started since."""
+    registered: set[int] = field(factory=set)
+    """Brokers that have a node."""
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """What disturbs."""
         return {
             Name.FAULT_BEGAN: self._began,
             Name.FAULT_ENDED: self._ended,
-            Name.BROKER_STARTED: self._disturbed,
+            Name.BROKER_STARTED: self._started,
             Name.BROKER_STATE: self._broker_state,
-            Name.BROKER_ZNODE: self._disturbed,
+            Name.BROKER_ZNODE: self._broker_znode,
             Name.CONTROLLER_EPOCH: self._disturbed,
             Name.PHASE: self._phase,
         }
 
     def after(self, moment: int) -> int | None:
         """From when on a bound counts: the moment, or the beginning of the calm if that is later; None while something is broken."""
-        return None if self.active else max(moment, self.since)
+        return max(moment, self.since) if self.reigns else None
+
+    @property
+    def reigns(self) -> bool:
+        """Whether nothing is broken at this moment."""
+        return not self.active and self.down.isdisjoint(self.registered)
 
     def _disturbed(self, position: int, event: Event) -> None:
         self.since, self.position = event.time, position
 
     def _began(self, position: int, event: Event) -> None:
-        self.active.add(fault_of(event))
+        if event.cause in STOPS:
+            self.down.add(event.node)
+        else:
+            self.active.add(fault_of(event))
+        self._disturbed(position, event)
+
+    def _started(self, position: int, event: Event) -> None:
+        self.down.discard(event.node)
+        self._disturbed(position, event)
+
+    def _broker_znode(self, position: int, event: Event) -> None:
+        (self.registered.discard if event.broker_epoch < 0 else self.registered.add)(event.node)
         self._disturbed(position, event)
 
     def _ended(self, position: int, event: Event) -> None:
@@ -71,6 +94,7 @@ class Calm:
 
     def _broker_state(self, position: int, event: Event) -> None:
         if event.cause == STOPPING:
+            self.down.add(event.node)
             self._disturbed(position, event)
 
     def _phase(self, position: int, event: Event) -> None:

@@ -51,7 +51,6 @@ class Delivery:
     told: dict[int, int] = field(factory=dict)
     """When each broker took over an UpdateMetadata last."""
     roles: dict[tuple[int, Key], int] = field(factory=dict)
-    registered: set[int] = field(factory=set)
     assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
     unsettled: set[Key] = field(factory=set)
     """Partitions that are reassigned: a replica that goes takes no role."""
@@ -61,7 +60,6 @@ class Delivery:
         """Decisions, and what shows that they came."""
         return {
             Name.PARTITION_STATE: self._partition_state,
-            Name.BROKER_ZNODE: self._broker_znode,
             Name.ASSIGNMENT: self._assignment,
             Name.REASSIGNMENT: self._reassignment,
             Name.TOPIC_DELETION: self._deletion,
@@ -95,9 +93,6 @@ class Delivery:
         )
         (self.elected if elects else self.changed).append(decision)
 
-    def _broker_znode(self, position: int, event: Event) -> None:
-        (self.registered.discard if event.broker_epoch < 0 else self.registered.add)(event.node)
-
     def _assignment(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
         if event.replicas:
@@ -126,21 +121,24 @@ class Delivery:
         for waiting in (self.elected, self.changed):
             while waiting and waiting[0].due < event.time:
                 decision = waiting.popleft()
-                if not self.calm.active and self.calm.since <= decision.time:
+                if self.calm.reigns and self.calm.since <= decision.time:
                     self._judge(decision, position)
 
     def _judge(self, decision: Decision, position: int) -> None:
         key = decision.key
         if key[0] in self.going or key not in self.assigned:
             return
-        deaf = [broker for broker in sorted(self.registered) if self.told.get(broker, -1) < decision.time]
+        deaf = [
+            broker for broker in sorted(self.calm.registered) if self.told.get(broker, -1) < decision.time
+        ]
         if deaf:
             self._find(decision, position, f"brokers {deaf} took over no metadata since")
         elif decision.elects and decision.leader >= 0 and key not in self.unsettled:
             idle = [
                 broker
                 for broker in self.assigned[key]
-                if broker in self.registered and self.roles.get((broker, key), -1) < decision.leader_epoch
+                if broker in self.calm.registered
+                and self.roles.get((broker, key), -1) < decision.leader_epoch
             ]
             if idle:
                 self._find(decision, position, f"brokers {idle} took no role in it")

@@ -127,6 +127,18 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="nothing was broken since a state was written, and after the bound a broker had not heard of it, or had no role in it",
     ),
     Anomaly(
+        name="late_election",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing else was broken for longer than it takes, and a partition had no leader although a member of its ISR was registered",
+    ),
+    Anomaly(
+        name="late_removal",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing else was broken for longer than it takes, and a broker that was gone was in an ISR that another one led",
+    ),
+    Anomaly(
         name="slow_commit",
         rank=70,
         breaks="MEANTIME",
