@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.calm import Calm, is_asked
+from fencepost.checkers.meantime.checkpoints import Checkpoints
 from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
 from fencepost.checkers.meantime.handover import Handover
@@ -38,6 +39,8 @@ NAMES = frozenset(
         Name.GROUPS_LOADED,
         Name.GROUP_PHASE,
         Name.HIGH_WATERMARK,
+        Name.LOG_DIRECTORY_FAILED,
+        Name.LOG_RECOVERED,
         Name.ISR_PROPOSED,
         Name.ISR_UPDATED,
         Name.MARK,
@@ -71,9 +74,12 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     unclean = {topic.name for topic in options.cluster.topics if topic.unclean_leader_election}
     handlers: dict[Name, list[Handler]] = {}
     calm = Calm()
-    parts: list[Calm | Elections | Shrinks | Recovery | Rebalances | Delivery | Handover | Progress] = [
+    parts: list[
+        Calm | Checkpoints | Elections | Shrinks | Recovery | Rebalances | Delivery | Handover | Progress
+    ] = [
         Elections(findings, unclean),
         Shrinks(findings, options.lag_ns),
+        Checkpoints(findings, options),
     ]
     bounds = bounds_of(options)
     if bounds is not None:

@@ -139,6 +139,12 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="nothing else was broken for longer than it takes, and a broker that was gone was in an ISR that another one led",
     ),
     Anomaly(
+        name="stale_checkpoint",
+        rank=70,
+        breaks="HW-KEPT",
+        definition="a broker started with a lower high watermark than it had an interval of checkpoints before its end",
+    ),
+    Anomaly(
         name="slow_commit",
         rank=70,
         breaks="MEANTIME",
