@@ -5,6 +5,8 @@ for the plan, most of them off (swarm testing: Groce et al., ISSTA 2012). What i
 says when faults come. A plan has one of them at most: each replaces the plan's faults by rows of its own.
 """
 
+from typing import Any
+
 from attrs import evolve
 
 from fencepost.campaign.swarm.bounds import QUICK, Profile
@@ -31,10 +33,11 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
 
     logs = not alone and draw.chance(40, "mixed.logs")
     operators = not alone and bool(on("administered"))
+    of_schedule: dict[str, Any] = {name: ON * (name == schedule) for name in SCHEDULES}
     chosen = evolve(
         bounds,
         mixed=False,
-        **{name: ON * (name == schedule) for name in SCHEDULES},
+        **of_schedule,
         followed=draw.between((20, 95), "mixed.follow_share") if on("followed") else 0,
         kinds=_kinds(bounds, draw, schedule),
         administered=ON * operators,
@@ -88,6 +91,6 @@ def _sized(bounds: Profile, draw: Draws, schedule: str) -> Profile:
             partitions=(1, 1) if draw.chance(85, "mixed.one_partition") else (1, 2),
             brokers=(4, 5) if schedule in ("relayed", "silenced") else (3, 5),
         )
-    if draw.chance(bounds.calm, "mixed.calm"):
+    if draw.chance(bounds.calm * (3 if bounds.groups else 1), "mixed.calm"):
         return evolve(bounds, faults=(0, 0))
     return evolve(bounds, brokers=(3, 5) if draw.chance(30, "mixed.brokers") else (3, 3))

@@ -157,6 +157,12 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a coordinator ended a member's session although nothing was broken and no consumer had stopped",
     ),
     Anomaly(
+        name="needless_rebalance",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a group rebalanced although nothing was broken and no consumer had come, stopped or left",
+    ),
+    Anomaly(
         name="slow_rebalance",
         rank=70,
         breaks="MEANTIME",
