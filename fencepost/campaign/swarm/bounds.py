@@ -93,6 +93,8 @@ class Profile:
 
     hasty: int = 0
     """Plans in a hundred in which operators ask for the next thing while the last one is being carried out."""
+    lone: int = 0
+    """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
     calm: int = 0
     """Plans in a hundred without faults, of a profile that is mixed."""
     mixed: bool = False

@@ -59,6 +59,7 @@ PROFILES: dict[str, Profile] = {
         relayed=7,
         silenced=8,
         retried=7,
+        lone=18,
         hasty=45,
         calm=6,
         mixed=True,

@@ -12,10 +12,12 @@ from attrs import evolve
 from fencepost.campaign.swarm.bounds import QUICK, Profile
 from fencepost.campaign.swarm.draws import Draws
 
-SCHEDULES = ("quick", "relayed", "silenced", "retried")
+SCHEDULES = ("quick", "relayed", "silenced", "retried", "lone")
 """Features that replace a plan's faults by rows of their own; without one of them faults come at random."""
+FULL = SCHEDULES[:-1]
+"""Those with faults all the time."""
 CROWDED = 45
-"""Of a hundred plans with a schedule: how many may have consumers in groups, logs that forget, and operators as well. Each makes a plan slower."""
+"""Of a hundred plans with such a schedule: how many may have consumers in groups, logs that forget, and operators as well. Each makes a plan slower."""
 CORE = 70
 """Of a hundred plans with quick elections: how many have only the kinds of fault that end leaders and cut links."""
 ON = 100
@@ -26,7 +28,7 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
     if not bounds.mixed:
         return bounds
     schedule = _schedule(bounds, draw)
-    alone = bool(schedule) and not draw.chance(CROWDED, "mixed.crowded")
+    alone = schedule in FULL and not draw.chance(CROWDED, "mixed.crowded")
 
     def on(feature: str) -> int:
         return ON * draw.chance(getattr(bounds, feature), f"mixed.{feature}")
@@ -81,6 +83,8 @@ def _kinds(bounds: Profile, draw: Draws, schedule: str) -> tuple[str, ...]:
 
 def _sized(bounds: Profile, draw: Draws, schedule: str) -> Profile:
     """With as many operations and faults as suit the schedule."""
+    if schedule == "lone":
+        return evolve(bounds, safety_ms=(30_000, 60_000))
     if schedule:
         least = 250 if schedule != "quick" else 150
         return evolve(

@@ -11,6 +11,7 @@ from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, reques
 from fencepost.campaign.swarm.elections import with_quick_elections
 from fencepost.campaign.swarm.groups import with_groups
 from fencepost.campaign.swarm.haste import with_haste
+from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.producers import with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.relays import with_relays
@@ -80,7 +81,8 @@ def swarm(
     )
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
-    return with_groups(with_haste(plan, draw, bounds), draw, bounds.groups)
+    plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
+    return with_groups(plan, draw, bounds.groups)
 
 
 def _topic(draw: Draws, bounds: Profile) -> TopicOptions:
