@@ -12,26 +12,16 @@ from fencepost.console.output import Output, add_row, table
 from fencepost.traces.errors import ExitCode, FencepostError
 from tools.mutants.ledger import PAGE, Ledger, digest, equivalents, name_of
 from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
-from tools.mutants.trial import Outcome, Result
-from tools.mutants.workers import lines_reached, outcomes, preload, warm
+from tools.mutants.trial import Outcome, Result, places
+from tools.mutants.workers import measured, outcomes, preload, warm
 from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 
 SEEDS = 300
-PROFILES = (
-    "default",
-    "chaos",
-    "reassignment",
-    "groups",
-    "producer",
-    "elections",
-    "storage",
-    "fencing",
-    "truncation",
-)
-"""In turn, until one swarm draws from all features."""
-REACH_SEEDS = 360
-"""Healthy runs, in which a line is come to or not."""
+PROFILES = ("default",)
+"""The one swarm."""
+WARM = 3
+"""Healthy runs, for what is compiled."""
 
 
 @click.command("mutants", context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -58,11 +48,6 @@ REACH_SEEDS = 360
 )
 @click.option("--profile", "profiles", multiple=True, help="Profiles of the swarm, taken in turn.")
 @click.option("--only", default="", metavar="TEXT", help="Only mutants that have this text in their name.")
-@click.option(
-    "--reach/--no-reach",
-    default=True,
-    help="Measure first which lines runs come to, and try no mutant elsewhere.",
-)
 @click.option("--list", "listed", is_flag=True, help="Try nothing; name the mutants.")
 @click.option(
     "--out",
@@ -81,7 +66,6 @@ def command(
     first: int,
     profiles: tuple[str, ...],
     only: str,
-    reach: bool,
     listed: bool,
     out: Path,
     jobs: int,
@@ -119,7 +103,7 @@ def command(
     todo = [fault for fault in faults if (name_of(fault), digest(sources[fault.file])) not in ledger.known]
     interrupted = False
     try:
-        _try(todo, sources, area_of, ledger, chosen, first, seeds, jobs, reach, output)
+        _try(todo, sources, area_of, ledger, chosen, first, seeds, jobs, out, output)
     except KeyboardInterrupt:
         interrupted = True
         output.note("interrupted; every result is kept, the same line goes on")
@@ -154,42 +138,52 @@ def _try(
     first: int,
     seeds: int,
     jobs: int,
-    reach: bool,
+    out: Path,
     output: Output,
 ) -> None:
     if not todo:
         return
     preload()
-    warm(profiles, first)
+    runs = tuple(places(profiles, first, seeds))
+    warm(tuple((profile, seed, "") for profile, seed in runs[:WARM]))
+    output.note(f"measuring what {len(runs)} healthy runs come to")
+    files = tuple(file for area in AREAS for file in files_of(area))
+    reached = measured(files, runs, out)
 
     def keep(fault: Fault, outcome: str, **more: object) -> None:
         name, source = name_of(fault), digest(sources[fault.file])
         ledger.add(Result(name=name, source=source, area=area_of[name], outcome=outcome, **more))  # type: ignore[arg-type]
 
-    if reach:
-        output.note(f"measuring what {REACH_SEEDS} healthy runs come to")
-        reached = lines_reached(profiles, first, REACH_SEEDS)
-        tried = []
-        for fault in todo:
-            if set(range(fault.lines[0], fault.lines[1] + 1)) & set(reached.get(fault.file, ())):
-                tried.append(fault)
-            else:
-                keep(fault, Outcome.UNREACHED)
-        todo = tried
+    work = []
+    for fault in todo:
+        numbers = reached.of(fault.file, fault.lines)
+        if not numbers:
+            keep(fault, Outcome.UNREACHED)
+            continue
+        places_of = tuple((*runs[number], reached.digests[number]) for number in numbers)
+        work.append((fault, sources[fault.file], places_of))
     survived = 0
-    with output.progress("mutants", len(todo)) as bar:
-        work = [(fault, sources[fault.file]) for fault in todo]
-        for done, (fault, answer) in enumerate(outcomes(work, profiles, first, seeds, jobs), start=1):
-            outcome, runs, by, profile, seed, cpu_s = answer
-            keep(fault, outcome, runs=runs, by=by, profile=profile, seed=seed, cpu_s=round(cpu_s, 1))
+    with output.progress("mutants", len(work)) as bar:
+        for done, (fault, answer) in enumerate(outcomes(work, jobs), start=1):
+            outcome, tried, by, profile, seed, differed, cpu_s = answer
+            keep(
+                fault,
+                outcome,
+                runs=tried,
+                by=by,
+                profile=profile,
+                seed=seed,
+                differed=differed,
+                cpu_s=round(cpu_s, 1),
+            )
             survived += outcome is Outcome.SURVIVED
             bar.to(done, f"{survived} survived")
 
 
 def _show(results: list[Result], left: list[Result], counts: dict[str, object], output: Output) -> None:
-    rows = table("survivor", "outcome", ">runs")
+    rows = table("survivor", "outcome", ">runs", ">differed")
     for result in sorted(left, key=lambda result: (result.area, result.name)):
-        add_row(rows, result.name, result.outcome, result.runs)
+        add_row(rows, result.name, result.outcome, result.runs, result.differed)
     if rows.row_count:
         output.say(rows, "")
     sums = table("area", *(f">{outcome.value}" for outcome in Outcome))

@@ -9,7 +9,7 @@ import importlib.machinery
 import importlib.util
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from types import CodeType, FrameType, ModuleType
 
@@ -19,6 +19,8 @@ RUN_CPU_S = 20.0
 """Processor time of one run: a healthy one takes a tenth of a second to a second, whatever its seed."""
 WEAK_RUNS = 10
 """So many of the first runs too weak to mean anything, and the mutant keeps the cluster from coming up."""
+IDLE_RUNS = 40
+"""So many runs that come to the mutant and do what the original does, and it counts as survived without the rest: the score is never above the true one."""
 
 
 class Outcome(StrEnum):
@@ -51,6 +53,8 @@ class Result:
     profile: str = ""
     seed: int = -1
     cpu_s: float = 0.0
+    differed: int = 0
+    """Runs that were another one than that of the unmutated code. 0 of a survivor: equivalent, or its effect was not exercised; else it was not judged."""
 
 
 class EndlessRunError(BaseException):
@@ -98,10 +102,13 @@ def _on_alarm(signum: int, frame: FrameType | None) -> None:
     raise EndlessRunError
 
 
-def try_it(runs: Iterator[tuple[str, int]], limit_s: float = RUN_CPU_S) -> tuple[Outcome, int, str, str, int]:
-    """Outcome, runs, by what, profile and seed. Everything that a run raises is an outcome."""
+def try_it(
+    runs: Iterable[tuple[str, int, str]], limit_s: float = RUN_CPU_S
+) -> tuple[Outcome, int, str, str, int, int]:
+    """Outcome, runs, by what, profile, seed, and how many runs were another one than the original's. Everything that a run raises is an outcome. runs: profile,
+    seed, and the digest of the unmutated code's run, or nothing if it is not known."""
     signal.signal(signal.SIGPROF, _on_alarm)
-    done = weak = 0
+    done = weak = differed = 0
     profile, seed = "", -1
     try:
         from fencepost.campaign.run.run import run
@@ -109,21 +116,35 @@ def try_it(runs: Iterator[tuple[str, int]], limit_s: float = RUN_CPU_S) -> tuple
         from fencepost.checkers.judges import judge
         from fencepost.checkers.verdict import Decision
 
-        for profile, seed in runs:
+        for profile, seed, known in runs:
             done += 1
             signal.setitimer(signal.ITIMER_PROF, limit_s)
-            verdicts = judge(run(swarm(seed, profile)))
+            trace = run(swarm(seed, profile))
+            if trace.digest == known:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                if done == IDLE_RUNS and not differed:
+                    break
+                continue
+            differed += 1
+            verdicts = judge(trace)
             signal.setitimer(signal.ITIMER_PROF, 0)
             anomalies = sorted({finding.anomaly for verdict in verdicts for finding in verdict.findings})
             weak += any(verdict.decision is Decision.ASSUMPTION_BROKEN for verdict in verdicts)
             if anomalies:
                 outcome = Outcome.NO_PROGRESS if anomalies == ["no_progress"] else Outcome.JUDGED
-                return outcome, done, ", ".join(anomalies), profile, seed
+                return outcome, done, ", ".join(anomalies), profile, seed, differed
             if done == WEAK_RUNS and weak == done:
-                return Outcome.NO_PROGRESS, done, "the cluster never comes up", profile, seed
+                return Outcome.NO_PROGRESS, done, "the cluster never comes up", profile, seed, differed
     except EndlessRunError:
-        return Outcome.NO_PROGRESS, done, "the run never ends", profile, seed
+        return Outcome.NO_PROGRESS, done, "the run never ends", profile, seed, differed
     except Exception as error:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        return (Outcome.RAISED if done > 1 else Outcome.BROKEN), done, repr(error)[:200], profile, seed
-    return Outcome.SURVIVED, done, "", "", -1
+        return (
+            (Outcome.RAISED if done > 1 else Outcome.BROKEN),
+            done,
+            repr(error)[:200],
+            profile,
+            seed,
+            differed,
+        )
+    return Outcome.SURVIVED, done, "", "", -1, differed

@@ -7,13 +7,15 @@ import multiprocessing
 import resource
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from types import CodeType, FrameType
+from pathlib import Path
 from typing import Any
 
-from tools.mutants.subjects import IMPL, module_of
-from tools.mutants.trial import Outcome, places, plant, try_it
+from tools.mutants.reach import Reached, measure, read, state_of_the_code
+from tools.mutants.subjects import module_of
+from tools.mutants.trial import Outcome, plant, try_it
 from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 
@@ -21,7 +23,9 @@ MEMORY_BYTES = 4 << 30
 """Of one mutant: a loop that appends for ever ends there. A healthy run needs a few hundred megabytes with everything that is imported."""
 
 REACH_CPU_S = 600.0
-"""Of one run while its lines are counted, or while kernels are compiled."""
+"""Of one run while kernels are compiled."""
+Runs = tuple[tuple[str, int, str], ...]
+"""Profile, seed, and the digest of the unmutated code's run, where it is known."""
 
 
 def preload() -> None:
@@ -39,46 +43,21 @@ def preload() -> None:
     assert not loaded, f"a judge imports {loaded[:3]}"
 
 
-def _mutant(
-    answers: Connection, fault: Fault, source: bytes, profiles: tuple[str, ...], first: int, seeds: int
-) -> None:
+def _mutant(answers: Connection, fault: Fault, source: bytes, runs: Runs) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     try:
         plant(module_of(fault.file), fault.applied(source), str(TOP / fault.file))
-        outcome = try_it(places(profiles, first, seeds))
+        outcome = try_it(runs)
     except SyntaxError as error:
-        outcome = (Outcome.BROKEN, 0, str(error), "", -1)
+        outcome = (Outcome.BROKEN, 0, str(error), "", -1, 0)
     answers.send((*outcome, resource.getrusage(resource.RUSAGE_SELF).ru_utime))
 
 
-def _reach(answers: Connection, profiles: tuple[str, ...], first: int, seeds: int) -> None:
-    top = str(TOP / IMPL)
-    missing: dict[CodeType, set[int]] = {}
-    reached: dict[str, set[int]] = {}
-
-    def on_call(frame: FrameType, event: str, argument: object) -> Any:
-        code = frame.f_code
-        left = missing.get(code)
-        if left is None:
-            of_impl = code.co_filename.startswith(top)
-            left = missing[code] = {line for *_, line in code.co_lines() if line} if of_impl else set()
-        if not left:
-            return None
-        lines = reached.setdefault(code.co_filename.removeprefix(f"{TOP}/"), set())
-
-        def on_line(frame: FrameType, event: str, argument: object) -> Any:
-            lines.add(frame.f_lineno)
-            left.discard(frame.f_lineno)
-            return on_line if left else None
-
-        lines.add(frame.f_lineno)
-        left.discard(frame.f_lineno)
-        return on_line
-
-    sys.settrace(on_call)
-    outcome = try_it(places(profiles, first, seeds), limit_s=REACH_CPU_S)
-    sys.settrace(None)
-    answers.send((outcome, {file: sorted(found) for file, found in reached.items()}))
+def _measured(
+    answers: Connection, files: tuple[str, ...], runs: tuple[tuple[str, int], ...], path: Path
+) -> None:
+    measure(files, runs).write(path)
+    answers.send(True)
 
 
 def _child(target: Callable[..., None], *arguments: object) -> tuple[BaseProcess, Connection]:
@@ -100,42 +79,46 @@ def _answer(process: BaseProcess, ours: Connection) -> Any:
         process.join()
 
 
-def warm(profiles: tuple[str, ...], first: int) -> None:
+def warm(runs: Runs) -> None:
     """A few healthy runs, so that what judges compile is on disk before a mutant's time is counted. Raises AssertionError if one of them finds anything."""
-    answer = _answer(*_child(_unmutated, profiles, first))
+    answer = _answer(*_child(_unmutated, runs))
     assert answer is not None and answer[0] is Outcome.SURVIVED, f"the unmutated code is convicted: {answer}"
 
 
-def _unmutated(answers: Connection, profiles: tuple[str, ...], first: int) -> None:
-    answers.send(try_it(places(profiles, first, len(profiles)), limit_s=REACH_CPU_S))
+def _unmutated(answers: Connection, runs: Runs) -> None:
+    answers.send(try_it(runs, limit_s=REACH_CPU_S))
 
 
-def lines_reached(profiles: tuple[str, ...], first: int, seeds: int) -> dict[str, list[int]]:
-    """By source, the lines that so many healthy runs come to. Raises AssertionError if one of them finds anything."""
-    answer = _answer(*_child(_reach, profiles, first, seeds))
-    assert answer is not None and answer[0][0] is Outcome.SURVIVED, (
-        f"the unmutated code is convicted: {answer and answer[0]}"
-    )
-    reached: dict[str, list[int]] = answer[1]
-    return reached
+def measured(files: tuple[str, ...], runs: tuple[tuple[str, int], ...], folder: Path) -> Reached:
+    """What these runs of the unmutated code come to, in these sources; kept in the folder. Raises AssertionError if one of them raises."""
+    named = blake2b(repr((files, runs, state_of_the_code())).encode(), digest_size=8).hexdigest()
+    path = folder / f"reach-{named}.json"
+    if not path.exists():
+        assert _answer(*_child(_measured, files, runs, path)), "a run of the unmutated code raised"
+    found = read(path)
+    assert found is not None
+    return found
 
 
 def outcomes(
-    todo: Sequence[tuple[Fault, bytes]], profiles: tuple[str, ...], first: int, seeds: int, jobs: int
-) -> Iterator[tuple[Fault, tuple[Outcome, int, str, str, int, float]]]:
+    todo: Sequence[tuple[Fault, bytes, Runs]], jobs: int
+) -> Iterator[tuple[Fault, tuple[Outcome, int, str, str, int, int, float]]]:
     """Each mutant with what became of it, as they come. A process that dies without a word ran out of memory: it never ended."""
     waiting = list(reversed(todo))
     running: dict[Connection, tuple[Fault, BaseProcess]] = {}
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                fault, source = waiting.pop()
-                process, ours = _child(_mutant, fault, source, profiles, first, seeds)
+                fault, source, runs = waiting.pop()
+                process, ours = _child(_mutant, fault, source, runs)
                 running[ours] = fault, process
             for ready in wait(list(running)):
                 assert isinstance(ready, Connection)
                 fault, process = running.pop(ready)
-                yield fault, _answer(process, ready) or (Outcome.NO_PROGRESS, 0, "out of memory", "", -1, 0.0)
+                yield (
+                    fault,
+                    _answer(process, ready) or (Outcome.NO_PROGRESS, 0, "out of memory", "", -1, 0, 0.0),
+                )
     finally:
         for _, process in running.values():
             process.terminate()

@@ -44,6 +44,8 @@ TRUNCATION = (
         "slow_link",
     ),
 )
+QUICK = ("crash", "bounce", "expire_session", "isolate_zookeeper", "loss", "partition", "pause", "slow_link")
+"""What ends a leader or cuts it off."""
 
 
 @frozen(kw_only=True)
@@ -91,8 +93,12 @@ class Profile:
 
     hasty: int = 0
     """Plans in a hundred in which operators ask for the next thing while the last one is being carried out."""
+    lone: int = 0
+    """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
+    calm: int = 0
+    """Plans in a hundred without faults, of a profile that is mixed."""
+    mixed: bool = False
+    """Whether each plan draws its own part of these features first (subset.py): a percentage is then the chance that a plan has the feature."""
 
 
-PERCENTAGES = tuple(
-    attribute.name for attribute in fields(Profile) if attribute.default == 0 or attribute.type is int
-)
+PERCENTAGES = tuple(attribute.name for attribute in fields(Profile) if attribute.type is int)

@@ -21,6 +21,8 @@ FAR_US, FAR_TAIL_US = 150_000, 50_000
 """The longest latencies of networks that are neither stormy nor those of quick elections."""
 REBALANCE_TRIPS = 16
 """Messages that follow each other from a member's JoinGroup to its first heartbeat in the generation, records of the assignment included, and as many again."""
+GENTLE = 25
+"""Of a hundred plans with groups: how many have consumers that only come and leave, with time between. What a group does then has no excuse."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -108,6 +110,7 @@ def _lives(plan: Plan, draw: Draws) -> tuple[PlannedOperation, ...]:
     """Each process subscribes, and then comes and goes."""
     first = max((operation.process for operation in plan.operations), default=-1) + 1
     topic, restless = plan.cluster.topics[0].name, draw.between((0, 90), "groups.restless")
+    gentle = draw.chance(GENTLE, "groups.gentle")
     operations: list[PlannedOperation] = []
     for place in range(draw.between((1, 4), "groups.consumers")):
         group = f"g{draw.between((1, 2), 'groups.group', place)}" if draw.chance(30, "groups.two") else "g1"
@@ -115,7 +118,7 @@ def _lives(plan: Plan, draw: Draws) -> tuple[PlannedOperation, ...]:
         turn, runs = 0, False
         while at_ms < plan.safety_ms and turn < 40:
             cause = place * 1_000 + turn
-            function = _next_step(draw, runs, cause)
+            function = _next_step(draw, runs, cause, gentle=gentle)
             runs = function in ("subscribe", "pause")
             operations.append(
                 PlannedOperation(
@@ -128,16 +131,18 @@ def _lives(plan: Plan, draw: Draws) -> tuple[PlannedOperation, ...]:
                     records=draw.between((3, 90), "groups.pause", cause) if function == "pause" else 1,
                 )
             )
-            calm = runs and not draw.chance(restless, "groups.soon", cause)
+            calm = runs and (gentle or not draw.chance(restless, "groups.soon", cause))
             most = plan.safety_ms if calm else 8_000 if runs else 4_000
             at_ms += draw.between((100, most), "groups.gap", cause)
             turn += 1
     return tuple(sorted(operations, key=lambda operation: (operation.at_ms, operation.op_id)))
 
 
-def _next_step(draw: Draws, runs: bool, cause: int) -> str:
+def _next_step(draw: Draws, runs: bool, cause: int, *, gentle: bool) -> str:
     if not runs:
         return "subscribe"
+    if gentle:
+        return "unsubscribe"
     return draw.choice(["crash", "crash", "pause", "pause", "unsubscribe"], "groups.step", cause)
 
 

@@ -81,6 +81,9 @@ def with_short_reigns(plan: Plan, draw: Draws, reigns: Reigns, *, lag_ms: int) -
             plan.client,
             request_timeout_ms=50 + reigns.trip_ms * drawn(4, 8, "patience"),
             retry_backoff_ms=drawn(20, 100, "retry"),
+            fetch_wait_max_ms=min(
+                plan.client.fetch_wait_max_ms, reigns.trip_ms
+            ),  # a wait of nothing to read must end before the client's patience
             delivery_timeout_ms=drawn(2_000, 8_000, "delivery"),
         ),
         budget=evolve(plan.budget, brokers_down=plan.cluster.brokers - 1),

@@ -11,11 +11,13 @@ from fencepost.campaign.swarm.draws import Draws, faults_of, requests_of, reques
 from fencepost.campaign.swarm.elections import with_quick_elections
 from fencepost.campaign.swarm.groups import with_groups
 from fencepost.campaign.swarm.haste import with_haste
+from fencepost.campaign.swarm.lone import with_lone_faults
 from fencepost.campaign.swarm.producers import with_producers
 from fencepost.campaign.swarm.profiles import PROFILES, profile_named
 from fencepost.campaign.swarm.relays import with_relays
 from fencepost.campaign.swarm.retries import with_retries
 from fencepost.campaign.swarm.silences import with_silences
+from fencepost.campaign.swarm.subset import subset_of
 from fencepost.sim.randomness import Randomness
 from fencepost.traces.plan import (
     DAY_MS,
@@ -40,8 +42,8 @@ def swarm(
 ) -> Plan:
     """The plan of this seed: the same on every machine. faults: kinds of fault and request to draw from, all of the profile's if empty. Raises
     FencepostError for an unknown profile or kind."""
-    bounds = profile_named(profile, faults)
     draw = Draws(Randomness(seed))
+    bounds = subset_of(profile_named(profile, faults), draw)
     safety_ms = draw.between(bounds.safety_ms, "safety")
     administered = draw.chance(bounds.administered, "administered")
     kinds = requests_on(draw, bounds) if administered else []
@@ -79,7 +81,8 @@ def swarm(
     )
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
-    return with_groups(with_haste(plan, draw, bounds), draw, bounds.groups)
+    plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
+    return with_groups(plan, draw, bounds.groups)
 
 
 def _topic(draw: Draws, bounds: Profile) -> TopicOptions:

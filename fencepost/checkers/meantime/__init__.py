@@ -8,8 +8,13 @@ system is judged. Only events of NAMES are looked at, which are few: the form ov
 from collections.abc import Callable, Iterable
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.calm import Calm, is_asked
+from fencepost.checkers.meantime.checkpoints import Checkpoints
+from fencepost.checkers.meantime.delivery import Delivery
 from fencepost.checkers.meantime.elections import Elections
+from fencepost.checkers.meantime.handover import Handover
 from fencepost.checkers.meantime.options import options_of
+from fencepost.checkers.meantime.progress import Progress
 from fencepost.checkers.meantime.rebalances import Rebalances
 from fencepost.checkers.meantime.recovery import Recovery, bounds_of
 from fencepost.checkers.meantime.shrinks import Shrinks
@@ -20,6 +25,7 @@ from fencepost.traces.trace import Trace
 CHECK = "meantime"
 NAMES = frozenset(
     {
+        Name.APPENDED,
         Name.ASSIGNMENT,
         Name.BECAME_FOLLOWER,
         Name.BECAME_LEADER,
@@ -32,6 +38,9 @@ NAMES = frozenset(
         Name.FAULT_ENDED,
         Name.GROUPS_LOADED,
         Name.GROUP_PHASE,
+        Name.HIGH_WATERMARK,
+        Name.LOG_DIRECTORY_FAILED,
+        Name.LOG_RECOVERED,
         Name.ISR_PROPOSED,
         Name.ISR_UPDATED,
         Name.MARK,
@@ -40,6 +49,7 @@ NAMES = frozenset(
         Name.REASSIGNMENT,
         Name.TOPIC_CONFIGURED,
         Name.TOPIC_DELETION,
+        Name.TRUNCATED,
     }
 )
 """The events that are looked at."""
@@ -63,15 +73,21 @@ def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:
     findings = Findings(CHECK)
     unclean = {topic.name for topic in options.cluster.topics if topic.unclean_leader_election}
     handlers: dict[Name, list[Handler]] = {}
-    parts: list[Elections | Shrinks | Recovery | Rebalances] = [
+    calm = Calm()
+    parts: list[
+        Calm | Checkpoints | Elections | Shrinks | Recovery | Rebalances | Delivery | Handover | Progress
+    ] = [
         Elections(findings, unclean),
         Shrinks(findings, options.lag_ns),
+        Checkpoints(findings, options),
     ]
     bounds = bounds_of(options)
     if bounds is not None:
         parts.append(Recovery(findings, bounds, options.cluster.brokers))
         parts.append(Rebalances(findings, options, options.network.latency_max_us * 1_000))
-    for part in parts:
+    if is_asked(options.network):
+        parts += [kind(findings, calm, options) for kind in (Delivery, Handover, Progress)]
+    for part in (*parts, calm):
         for name, handler in part.handlers().items():
             assert name in NAMES, name
             handlers.setdefault(name, []).append(handler)

@@ -27,6 +27,7 @@ class Cluster(Struct, frozen=True, kw_only=True):
     zookeeper_session_timeout_ms: int = 6_000
     controller_request_timeout_ms: int = 1_000
     isr_change_propagation_ms: int = 2_500
+    high_watermark_checkpoint_interval_ms: int = 5_000
 
 
 class Network(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,8 @@
 """JUSTIFIED: a coordinator takes a member for dead only when it may have been silent, and a rebalance takes no longer than members need to hear of it.
 
-Owns needless_expulsion and slow_rebalance. What the members' processes did (crashed, paused, left) is in the plan; what was broken is in the record. Asked only
-where nothing was broken for a session's time-out and what messages take at most, and where no message is lost by chance.
+Owns needless_expulsion, needless_rebalance and slow_rebalance. What the members' processes did (came, crashed, paused, left) is in the plan; what was
+broken is in the record. Asked only where nothing was broken for a session's time-out and what messages take at most, and where no message is lost by
+chance. A group that rebalances without a reason stops all its members from working: availability that is lost without a reason.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,13 +11,18 @@ import msgspec
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.calm import fault_of
 from fencepost.checkers.meantime.options import MILLISECOND, Options
 from fencepost.traces.events import Event, Name
 
-PREPARING, COMPLETING, EMPTY = "PreparingRebalance", "CompletingRebalance", "Empty"
+PREPARING, EMPTY, STABLE = "PreparingRebalance", "Empty", "Stable"
 SESSION_ENDED = "the session of "
-SILENT = frozenset({"crash", "pause", "unsubscribe"})
+SILENT = frozenset({"crash", "pause"})
 """What makes a consumer silent, as functions of a plan's operations."""
+MOVES = SILENT | {"subscribe", "unsubscribe"}
+"""What makes a group rebalance."""
+BY_A_MEMBER = (" joins", " joins again", " leaves", " has ended")
+"""What a coordinator says of a rebalance that a member began."""
 PAUSE_MS = 100
 """Of one `records` of a planned pause."""
 TRIPS = 12
@@ -45,14 +51,27 @@ class Rebalances:
     calm: int = 0
     active: set[str] = field(factory=set)
     silent: list[tuple[int, int]] = field(init=False)
+    moves: list[tuple[int, int]] = field(init=False)
+    """The same of whatever makes a group rebalance."""
     phases: dict[str, tuple[str, int, int]] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        self.silent = [
+        self.silent = self._times(SILENT)
+        self.moves = self._times(MOVES)
+
+    def _times(self, functions: frozenset[str]) -> list[tuple[int, int]]:
+        return [
             (one.at_ms * MILLISECOND, one.records * PAUSE_MS * MILLISECOND if one.function == "pause" else 0)
             for one in self.options.operations
-            if one.function in SILENT
+            if one.function in functions
         ]
+
+    @property
+    def long_ago(self) -> int:
+        """Nanoseconds in which a group has got over whatever happened: a session and a poll may have had to end."""
+        consumer = self.options.consumer
+        wait_ms = consumer.session_timeout_ms + consumer.max_poll_interval_ms
+        return wait_ms * MILLISECOND + TRIPS * self.worst_ns
 
     def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
         """Phases of groups, and what disturbs."""
@@ -85,12 +104,12 @@ class Rebalances:
         if event.cause == "safety":
             self.offset_ns = event.time
 
-    def _well_since(self, begin: int, end: int) -> bool:
-        """Whether nothing was broken, and the plan made no consumer silent, from `begin` to `end`."""
+    def _well_since(self, begin: int, end: int, moves: list[tuple[int, int]]) -> bool:
+        """Whether nothing was broken, and no consumer did any of these, from `begin` to `end`."""
         if self.active or self.calm > begin or self.offset_ns < 0:
             return False
         begin, end = begin - self.offset_ns, end - self.offset_ns
-        return not any(at <= end and at + length >= begin for at, length in self.silent)
+        return not any(at <= end and at + length >= begin for at, length in moves)
 
     # ---- what is asked
 
@@ -103,19 +122,29 @@ class Rebalances:
                 del self.phases[told.group]  # it waits for others to come: group.initial.rebalance.delay.ms
             if told.why.startswith(SESSION_ENDED):
                 self._expelled(position, event, told)
+            elif phase == STABLE and told.why.endswith(BY_A_MEMBER):
+                self._moved(position, event, told)
         elif phase == PREPARING:
             self._rebalanced(position, event, told, since, began)
 
     def _expelled(self, position: int, event: Event, told: Detail) -> None:
-        consumer = self.options.consumer
-        silence = (
-            consumer.session_timeout_ms + consumer.max_poll_interval_ms
-        ) * MILLISECOND + TRIPS * self.worst_ns
-        if not self._well_since(event.time - silence, event.time):
+        if not self._well_since(event.time - self.long_ago, event.time, self.silent):
             return
         self.findings.add(
             "needless_expulsion",
-            expected=f"members of group {told.group} to stay: for {silence // MILLISECOND} ms nothing was broken and no consumer stopped",
+            expected=f"members of group {told.group} to stay: for {self.long_ago // MILLISECOND} ms nothing was broken and no consumer stopped",
+            seen=told.why,
+            topic=event.topic,
+            partition=event.partition,
+            events=(position,),
+        )
+
+    def _moved(self, position: int, event: Event, told: Detail) -> None:
+        if not self._well_since(event.time - self.long_ago, event.time, self.moves):
+            return
+        self.findings.add(
+            "needless_rebalance",
+            expected=f"group {told.group} to stay {STABLE}: for {self.long_ago // MILLISECOND} ms nothing was broken and no consumer came, stopped or left",
             seen=told.why,
             topic=event.topic,
             partition=event.partition,
@@ -128,8 +157,9 @@ class Rebalances:
             consumer.heartbeat_interval_ms + consumer.poll_timeout_ms + consumer.processing_ms + SLACK_MS
         )
         bound = hears_ms * MILLISECOND + TRIPS * self.worst_ns
-        long_ago = (consumer.session_timeout_ms + consumer.max_poll_interval_ms) * MILLISECOND
-        if event.time - since <= bound or not self._well_since(since - long_ago, event.time):
+        if event.time - since <= bound or not self._well_since(
+            since - self.long_ago, event.time, self.silent
+        ):
             return
         self.findings.add(
             "slow_rebalance",
@@ -139,8 +169,3 @@ class Rebalances:
             partition=event.partition,
             events=(began, position),
         )
-
-
-def fault_of(event: Event) -> str:
-    """What names a fault: its number, with which its detail begins."""
-    return event.detail.split(",")[0].rstrip("}")

@@ -12,8 +12,8 @@ from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.invariants.replicas import Key
+from fencepost.checkers.meantime.calm import FAR_US, fault_of
 from fencepost.checkers.meantime.options import MILLISECOND, Options
-from fencepost.checkers.meantime.rebalances import fault_of
 from fencepost.traces.events import Event, Name
 
 STEPS = 60
@@ -21,8 +21,6 @@ STEPS = 60
 what else is due, each with its reads, its write, and its request to a broker that is answered before the next."""
 SLACK_MS = 3_000
 """Disks and steps of slow hosts, waits between attempts to register."""
-FAR_US = 600_000
-"""A network whose slowest message takes longer than that holds some back for seconds, so that others overtake them."""
 
 
 @define(kw_only=True)
@@ -163,8 +161,12 @@ class Recovery:
 
     def _became_leader(self, position: int, event: Event) -> None:
         self._ask(position, event)
-        self.led[event.topic, event.partition] = event.node, event.leader_epoch
-        self.roles[event.node, (event.topic, event.partition)] = event.leader_epoch
+        key = event.topic, event.partition
+        if (
+            event.leader_epoch >= self.led.get(key, (-1, -1))[1]
+        ):  # a request of an earlier epoch may come late
+            self.led[key] = event.node, event.leader_epoch
+        self.roles[event.node, key] = event.leader_epoch
 
     def _became_follower(self, position: int, event: Event) -> None:
         self._ask(position, event)

@@ -53,9 +53,17 @@ def _went_offline(controller: ControllerState, gone: set[int]) -> ZooKeeperSteps
     followed = [
         key
         for key in keys
-        if context.states[key].leader not in gone and gone.intersection(context.states[key].isr)
+        if context.states[key].leader not in gone and gone.intersection(context.assignments[key])
     ]
     yield from elections.elect_offline_together(controller, led)
+    # a leader may have taken one of them back since: what is remembered of an ISR is as old as the last notification
+    outside = [
+        key
+        for key in followed
+        if not gone.intersection(context.assignments[key]) <= {*context.states[key].isr}
+    ]
+    if outside:
+        yield from controller.writer.read_states(context, outside)
     yield from elections.remove_from_isrs(controller, followed, gone)
 
 

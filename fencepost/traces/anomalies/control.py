@@ -121,10 +121,46 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="nothing was broken for longer than it takes, and a broker had not heard of the last state, or had no role in it",
     ),
     Anomaly(
+        name="late_decision",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken since a state was written, and after the bound a broker had not heard of it, or had no role in it",
+    ),
+    Anomaly(
+        name="late_election",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing else was broken for longer than it takes, and a partition had no leader although a member of its ISR was registered",
+    ),
+    Anomaly(
+        name="late_removal",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing else was broken for longer than it takes, and a broker that was gone was in an ISR that another one led",
+    ),
+    Anomaly(
+        name="stale_checkpoint",
+        rank=70,
+        breaks="HW-KEPT",
+        definition="a broker started with a lower high watermark than it had an interval of checkpoints before its end",
+    ),
+    Anomaly(
+        name="slow_commit",
+        rank=70,
+        breaks="MEANTIME",
+        definition="nothing was broken for longer than it takes, and a leader did not commit what it had appended",
+    ),
+    Anomaly(
         name="needless_expulsion",
         rank=70,
         breaks="JUSTIFIED",
         definition="a coordinator ended a member's session although nothing was broken and no consumer had stopped",
+    ),
+    Anomaly(
+        name="needless_rebalance",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a group rebalanced although nothing was broken and no consumer had come, stopped or left",
     ),
     Anomaly(
         name="slow_rebalance",

@@ -1,0 +1,155 @@
+"""MEANTIME: a decision reaches everybody whom the protocol names, within a bound that counts from the decision.
+
+Owns late_decision. slow_delivery (recovery.py) asks once the whole cluster is at rest, which takes a calm of many seconds. Here each state that
+is written while nothing is broken is asked for by itself. Of a controller's, each live replica takes its role in that leader epoch or a later one,
+and each live broker takes over metadata. Of a leader's own change of the ISR, each live broker takes over metadata, once the controller was notified.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from attrs import define, field, frozen
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.checkers.meantime.calm import Calm, row_ns
+from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.traces.events import Event, Name
+
+STEPS = 40
+"""Messages in a row at most: the rest of the controller's event (20), batches that are under way to a broker (12), its own (6)."""
+SLACK_MS = 1_500
+"""Disks of those who take a role, and what waits at a host."""
+UPDATE = "UpdateMetadataRequest"
+
+
+@frozen(kw_only=True)
+class Decision:
+    """A state that was written. due: when everybody has heard of it, if nothing is broken meanwhile."""
+
+    key: Key
+    time: int
+    position: int
+    due: int
+    leader: int
+    leader_epoch: int
+    elects: bool
+    """A controller's: replicas take roles."""
+
+
+@define
+class Delivery:
+    """waiting: decisions, the earliest first of each kind."""
+
+    findings: Findings
+    calm: Calm
+    options: Options
+    elected: deque[Decision] = field(factory=deque)
+    changed: deque[Decision] = field(factory=deque)
+    epochs: dict[Key, int] = field(factory=dict)
+    """The leader epoch that stands."""
+    told: dict[int, int] = field(factory=dict)
+    """When each broker took over an UpdateMetadata last."""
+    roles: dict[tuple[int, Key], int] = field(factory=dict)
+    assigned: dict[Key, tuple[int, ...]] = field(factory=dict)
+    unsettled: set[Key] = field(factory=set)
+    """Partitions that are reassigned: a replica that goes takes no role."""
+    going: set[str | None] = field(factory=set)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """Decisions, and what shows that they came."""
+        return {
+            Name.PARTITION_STATE: self._partition_state,
+            Name.ASSIGNMENT: self._assignment,
+            Name.REASSIGNMENT: self._reassignment,
+            Name.TOPIC_DELETION: self._deletion,
+            Name.BECAME_LEADER: self._role,
+            Name.BECAME_FOLLOWER: self._role,
+            Name.CONTROL_REQUEST_APPLIED: self._applied,
+            Name.FAULT_BEGAN: self._ask,
+            Name.PHASE: self._ask,
+        }
+
+    def _bound(self, *, elects: bool) -> int:
+        cluster = self.options.cluster
+        wait_ms = 2 * cluster.controller_request_timeout_ms + SLACK_MS
+        if not elects:
+            wait_ms += cluster.isr_change_propagation_ms
+        return wait_ms * MILLISECOND + row_ns(self.options.network, STEPS)
+
+    def _partition_state(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        key = event.topic, event.partition
+        elects = event.leader_epoch != self.epochs.get(key, -1)
+        self.epochs[key] = event.leader_epoch
+        decision = Decision(
+            key=key,
+            time=event.time,
+            position=position,
+            due=event.time + self._bound(elects=elects),
+            leader=event.leader,
+            leader_epoch=event.leader_epoch,
+            elects=elects,
+        )
+        (self.elected if elects else self.changed).append(decision)
+
+    def _assignment(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        if event.replicas:
+            self.assigned[key] = event.replicas
+        else:
+            self.assigned.pop(key, None)
+
+    def _reassignment(self, position: int, event: Event) -> None:
+        (self.unsettled.add if event.replicas else self.unsettled.discard)((event.topic, event.partition))
+
+    def _deletion(self, position: int, event: Event) -> None:
+        self.going.add(event.topic)
+
+    def _role(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        place = event.node, (event.topic, event.partition)
+        self.roles[place] = max(event.leader_epoch, self.roles.get(place, -1))
+
+    def _applied(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        if event.cause == UPDATE:
+            self.told[event.node] = event.time
+
+    def _ask(self, position: int, event: Event) -> None:
+        """Before the event: what is due by now?"""
+        for waiting in (self.elected, self.changed):
+            while waiting and waiting[0].due < event.time:
+                decision = waiting.popleft()
+                if self.calm.reigns and self.calm.since <= decision.time:
+                    self._judge(decision, position)
+
+    def _judge(self, decision: Decision, position: int) -> None:
+        key = decision.key
+        if key[0] in self.going or key not in self.assigned:
+            return
+        deaf = [
+            broker for broker in sorted(self.calm.registered) if self.told.get(broker, -1) < decision.time
+        ]
+        if deaf:
+            self._find(decision, position, f"brokers {deaf} took over no metadata since")
+        elif decision.elects and decision.leader >= 0 and key not in self.unsettled:
+            idle = [
+                broker
+                for broker in self.assigned[key]
+                if broker in self.calm.registered
+                and self.roles.get((broker, key), -1) < decision.leader_epoch
+            ]
+            if idle:
+                self._find(decision, position, f"brokers {idle} took no role in it")
+
+    def _find(self, decision: Decision, position: int, seen: str) -> None:
+        bound_ms = (decision.due - decision.time) // MILLISECOND
+        self.findings.add(
+            "late_decision",
+            expected=f"everybody to hear within {bound_ms} ms of leader {decision.leader} in leader epoch {decision.leader_epoch}, as nothing was broken",
+            seen=seen,
+            topic=decision.key[0],
+            partition=decision.key[1],
+            events=(decision.position, position),
+        )

@@ -1,0 +1,95 @@
+"""MEANTIME: who is gone leads nothing and is in no ISR that has others, and a partition is led as soon as somebody can lead it.
+
+Owns late_election and late_removal. slow_election (recovery.py) waits until every broker is registered again. Here the brokers that are left are
+asked, within a bound that counts from the last one that came or went and the last controller that was elected: what it does then is one event.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.checkers.meantime.calm import Calm, row_ns
+from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.traces.events import Event, Name
+
+STEPS = 30
+"""Messages in a row at most: a fail-over's reads and writes (20), then the brokers' changes; nobody's answer is waited for."""
+SLACK_MS = 1_500
+"""Disks, and what waits in the controller's queue."""
+
+
+@define
+class Handover:
+    """states: leader and ISR, by partition, as ZooKeeper has them. asked: the calm that was asked already."""
+
+    findings: Findings
+    calm: Calm
+    options: Options
+    states: dict[Key, tuple[int, tuple[int, ...], int]] = field(factory=dict)
+    asked: int = -1
+    unsettled: set[Key] = field(factory=set)
+    going: set[str | None] = field(factory=set)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """States, and moments at which something may be due."""
+        return {
+            Name.PARTITION_STATE: self._partition_state,
+            Name.ASSIGNMENT: self._assignment,
+            Name.REASSIGNMENT: self._reassignment,
+            Name.TOPIC_DELETION: self._deletion,
+            Name.APPENDED: self._ask,
+            Name.HIGH_WATERMARK: self._ask,
+            Name.CONTROL_REQUEST_APPLIED: self._ask,
+            Name.FAULT_BEGAN: self._ask,
+            Name.FAULT_ENDED: self._ask,
+            Name.BROKER_STARTED: self._ask,
+            Name.PHASE: self._ask,
+        }
+
+    @property
+    def bound(self) -> int:
+        """Nanoseconds."""
+        return SLACK_MS * MILLISECOND + row_ns(self.options.network, STEPS)
+
+    def _partition_state(self, position: int, event: Event) -> None:
+        self._ask(position, event)
+        self.states[event.topic, event.partition] = event.leader, event.isr, position
+
+    def _assignment(self, position: int, event: Event) -> None:
+        if not event.replicas:
+            self.states.pop((event.topic, event.partition), None)
+
+    def _reassignment(self, position: int, event: Event) -> None:
+        (self.unsettled.add if event.replicas else self.unsettled.discard)((event.topic, event.partition))
+
+    def _deletion(self, position: int, event: Event) -> None:
+        self.going.add(event.topic)
+
+    def _ask(self, position: int, event: Event) -> None:
+        calm = self.calm
+        if calm.position == self.asked or event.time - calm.since <= self.bound or not calm.reigns:
+            return
+        self.asked = calm.position
+        for key, (leader, isr, since) in sorted(self.states.items(), key=lambda item: item[1][2]):
+            if key in self.unsettled or key[0] in self.going:
+                continue
+            for anomaly, expected in self._missing(leader, isr):
+                self.findings.add(
+                    anomaly,
+                    expected=f"{expected} within {self.bound // MILLISECOND} ms, as nothing else was broken",
+                    seen=f"leader {leader}, ISR {list(isr)}; brokers {sorted(calm.registered)} are registered",
+                    topic=key[0],
+                    partition=key[1],
+                    events=(since, calm.position, position),
+                )
+
+    def _missing(self, leader: int, isr: tuple[int, ...]) -> Iterator[tuple[str, str]]:
+        registered = self.calm.registered
+        able = [member for member in isr if member in registered]
+        dead = [member for member in isr if member not in registered]
+        if leader not in registered and able:
+            yield "late_election", f"broker {able[0]}, which is registered and in the ISR, to lead"
+        elif leader in registered and dead:
+            yield "late_removal", f"brokers {dead}, which are gone, to be out of the ISR"

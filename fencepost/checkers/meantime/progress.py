@@ -1,0 +1,159 @@
+"""MEANTIME: what a leader has appended is committed within a bound, whenever nothing is broken.
+
+Owns slow_commit. Followers that do not copy are taken out of the ISR after replica.lag.time.max.ms, so that none holds up a commit for longer; a
+record that every ISR member has is committed by their next fetch. The bound counts from the append, the last change of the leader or of the ISR, and
+the beginning of the calm, whichever comes last.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from attrs import define, field
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.invariants.replicas import Key
+from fencepost.checkers.meantime.calm import Calm, row_ns
+from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.traces.events import Event, Name
+
+STEPS = 12
+"""Messages in a row: a fetch that is under way, one for the record, the next one; a proposed ISR, its answer, and who asks about it."""
+SLACK_MS = 1_500
+"""Disks."""
+
+
+@define
+class Reign:
+    """Of one partition: who leads it, since when the bound counts, and what is not committed yet: end offset, time and position of each append."""
+
+    leader: int
+    since: int
+    high_watermark: int = -1
+    open: deque[tuple[int, int, int]] = field(factory=deque)
+    isr: tuple[int, ...] = ()
+    copied: dict[int, tuple[int, int]] = field(factory=dict)
+    """Where each follower's log ends, and since when."""
+
+
+@define
+class Progress:
+    """reigns: by partition."""
+
+    findings: Findings
+    calm: Calm
+    options: Options
+    reigns: dict[Key, Reign] = field(factory=dict)
+    going: set[str | None] = field(factory=set)
+
+    def handlers(self) -> Mapping[Name, Callable[[int, Event], None]]:
+        """Appends and commits, and what changes who commits."""
+        return {
+            Name.BECAME_LEADER: self._became_leader,
+            Name.BECAME_FOLLOWER: self._became_follower,
+            Name.PARTITION_STATE: self._state,
+            Name.ISR_UPDATED: self._state,
+            Name.ISR_PROPOSED: self._state,
+            Name.APPENDED: self._appended,
+            Name.TRUNCATED: self._truncated,
+            Name.HIGH_WATERMARK: self._high_watermark,
+            Name.BROKER_STARTED: self._started,
+            Name.TOPIC_DELETION: self._deletion,
+            Name.PHASE: self._phase,
+        }
+
+    @property
+    def patience(self) -> int:
+        """Nanoseconds until a record is committed, whoever is slow."""
+        cluster = self.options.cluster
+        fetch_ms = (
+            cluster.replica_fetch_wait_max_ms
+            + cluster.controller_request_timeout_ms
+            + cluster.replica_fetch_backoff_ms
+        )
+        lag_ms = cluster.replica_lag_time_max_ms * 3 // 2  # it is looked for twice in that time
+        return (lag_ms + 2 * fetch_ms + SLACK_MS) * MILLISECOND + row_ns(self.options.network, STEPS)
+
+    @property
+    def next_fetch(self) -> int:
+        """Nanoseconds until followers that have a record ask for the one after it."""
+        wait_ms = self.options.cluster.replica_fetch_backoff_ms + SLACK_MS
+        return wait_ms * MILLISECOND + row_ns(self.options.network, STEPS)
+
+    def _became_leader(self, position: int, event: Event) -> None:
+        reign = self.reigns[event.topic, event.partition] = Reign(event.node, event.time)
+        reign.high_watermark, reign.isr = event.high_watermark, event.isr
+        if 0 <= event.high_watermark < event.offset:
+            reign.open.append((event.offset, event.time, position))
+
+    def _became_follower(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        if key in self.reigns and self.reigns[key].leader == event.node:
+            del self.reigns[key]
+
+    def _state(self, position: int, event: Event) -> None:
+        reign = self.reigns.get((event.topic, event.partition))
+        if reign is not None:
+            reign.since = event.time
+            reign.isr = event.isr
+
+    def _started(self, position: int, event: Event) -> None:
+        for key in [key for key, reign in self.reigns.items() if reign.leader == event.node]:
+            del self.reigns[key]
+
+    def _truncated(self, position: int, event: Event) -> None:
+        reign = self.reigns.get((event.topic, event.partition))
+        if reign is not None:
+            reign.copied.pop(event.node, None)
+            if reign.leader == event.node:
+                reign.open.clear()
+
+    def _deletion(self, position: int, event: Event) -> None:
+        self.going.add(event.topic)
+
+    def _appended(self, position: int, event: Event) -> None:
+        reign = self.reigns.get((event.topic, event.partition))
+        if reign is None:
+            return
+        end = event.end_offset if event.end_offset >= 0 else event.offset + len(event.values)
+        if event.node == reign.leader:
+            reign.open.append((end, event.time, position))
+        else:
+            reign.copied[event.node] = end, event.time
+
+    def _high_watermark(self, position: int, event: Event) -> None:
+        key = event.topic, event.partition
+        reign = self.reigns.get(key)
+        if reign is None or event.node != reign.leader:
+            return
+        reign.high_watermark = event.high_watermark
+        while reign.open and reign.open[0][0] <= event.high_watermark:
+            self._judge(key, reign, position, event)
+            reign.open.popleft()
+
+    def _phase(self, position: int, event: Event) -> None:
+        if event.cause in ("heal", "end"):
+            for key, reign in self.reigns.items():
+                if reign.open:
+                    self._judge(key, reign, position, event)
+
+    def _judge(self, key: Key, reign: Reign, position: int, event: Event) -> None:
+        """The record at the head is committed now, or still is not."""
+        end, appended, place = reign.open[0]
+        since = self.calm.after(max(appended, reign.since))
+        if since is None or key[0] in self.going:
+            return
+        others = [reign.copied.get(member, (-1, 0)) for member in reign.isr if member != reign.leader]
+        bound = self.patience
+        if all(copied >= end for copied, _ in others):
+            since, bound = max([since, *(when for _, when in others)]), self.next_fetch
+        if event.time - since <= bound:
+            return
+        self.findings.add(
+            "slow_commit",
+            expected=f"leader {reign.leader} to commit up to {end} within {bound // MILLISECOND} ms, as nothing was broken",
+            seen=f"its high watermark was {reign.high_watermark} for {(event.time - since) // MILLISECOND} ms",
+            topic=key[0],
+            partition=key[1],
+            offset=end,
+            events=(place, position),
+        )
