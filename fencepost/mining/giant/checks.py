@@ -52,7 +52,8 @@ def _of_kafka(rows: pa.Table, header: Trace) -> Array:
 
 def _of_transactions(rows: pa.Table, header: Trace) -> Array:
     """Transactions; their parts matter with them."""
-    return np.asarray(pc.equal(rows.column("function").cast(pa.string()), Function.TXN.value)).astype(np.bool_)
+    names = rows.column("function").cast(pa.string())
+    return np.asarray(pc.equal(names, pa.scalar(Function.TXN.value))).astype(np.bool_)
 
 
 def _of_groups(rows: pa.Table, header: Trace) -> Array:
