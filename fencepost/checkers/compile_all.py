@@ -16,6 +16,7 @@ from fencepost.checkers.linearizability.engine import KERNELS as SEARCH
 from fencepost.checkers.linearizability.screen import KERNELS as SCREEN
 from fencepost.checkers.log.bounds import Bounds, worst_pair
 from fencepost.checkers.log.session import regressions
+from fencepost.checkers.transactions.components import components
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.rows import rows_of
 from fencepost.traces.tables import tables_of
@@ -48,6 +49,7 @@ def compile_all() -> None:
         bounds = Bounds(index=one, time=one, clock=one, row=one)
         worst_pair(bounds, bounds, 0)
         regressions(np.zeros((4, 1), np.int64), one, one, one, np.zeros(1, np.bool_))
+        components(2, one, one + 1)
         tables = EventTables(tables=tables_of([rows_of(small)]), headers=(small,))
         for name in ("log", "kafka"):
             of_table = CHECKS[name].judge_table

@@ -99,7 +99,6 @@ def cycles_of_trace(trace: Trace) -> Cycles:
         }
         found |= {name + suffix: count for name, count in counts.items() if count}
     return Cycles(found=found)
-    return Cycles(found=found)
 
 
 def _broken(trace: Trace) -> Verdict | None:
@@ -111,8 +110,8 @@ def _judge(operations: OperationColumns, extras: Callable[[], Extras]) -> list[t
     findings: dict[int, list[Finding]] = defaultdict(list)
     concerned = set(operations.trace[operations.function == TXN].tolist())
     if concerned:
-        for trace, found in _findings(graph_of(operations, extras()), concerned):
-            findings[trace].append(found)
+        for of, found in _findings(graph_of(operations, extras()), concerned):
+            findings[of].append(found)
     verdicts = []
     for index, trace in enumerate(operations.traces):
         verdict = _broken(trace)

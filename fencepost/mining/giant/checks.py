@@ -2,8 +2,8 @@
 
 Owns: which operations bear on which check, and what is said where they are too many. Must not know: how a check judges.
 
-`conformance` reads events only. `invariants` reads events, the ends that replies show with a leader epoch, and the keys of compacted topics. `kafka` and
-`groups` need the whole history as soon as there is a consumer, a transaction or a group in it, and nothing of it where there is none.
+`conformance` reads events only. `invariants` reads events, the ends that replies show with a leader epoch, and the keys of compacted topics. `kafka`,
+`transactions` and `groups` need the whole history as soon as there is a consumer, a transaction or a group in it, and nothing of it where there is none.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,6 +49,12 @@ def _of_kafka(rows: pa.Table, header: Trace) -> Array:
     return applying(columns_of_table(rows, (header,)), extras_of_table(rows))
 
 
+def _of_transactions(rows: pa.Table, header: Trace) -> Array:
+    """Transactions; their parts matter with them."""
+    names = rows.column("function").cast(pa.string())
+    return np.asarray(pc.equal(names, pa.scalar(Function.TXN.value))).astype(np.bool_)
+
+
 def _of_groups(rows: pa.Table, header: Trace) -> Array:
     """Of a consumer group."""
     return np.asarray(pc.is_valid(rows.column("group"))).astype(np.bool_)
@@ -88,6 +94,7 @@ BEARING = {
         alone=False,
         what="by consumers, of transactions, or sent without waiting for all replicas",
     ),
+    "transactions": _Bearing(rows=_of_transactions, alone=False, what="transactions"),
     "groups": _Bearing(rows=_of_groups, alone=False, what="of consumer groups"),
     "invariants": _Bearing(
         rows=_of_invariants, alone=True, what="replies that show an end with its leader epoch"

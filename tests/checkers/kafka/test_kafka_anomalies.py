@@ -233,6 +233,7 @@ def test_jepsens_names_are_all_known() -> None:
         ),
         *("nonmonotonic-poll", "int-poll-skip", "int-nonmonotonic-poll", "nonmonotonic-send"),
         *("int-nonmonotonic-send", "int-send-skip"),
+        *("G1c", "G1c-process", "G1c-realtime"),
     }
     assert {anomaly.jepsen for anomaly in ANOMALIES if anomaly.jepsen} == workload
 
