@@ -72,7 +72,9 @@ def judge_table(table: pa.Table, traces: Iterable[Trace] = ()) -> list[tuple[int
         broken = {one.trace_id: verdict for one in operations.traces if (verdict := _broken(one))}
         some = _judge(columns_of_table(table, operations.traces), lambda: extras_of_table(table))
         verdicts = broken | dict(some)
-        return [(one.trace_id, verdicts[one.trace_id]) for one in operations.traces if one.trace_id in verdicts]
+        return [
+            (one.trace_id, verdicts[one.trace_id]) for one in operations.traces if one.trace_id in verdicts
+        ]
     return _judge(operations, lambda: extras_of_table(table))
 
 
@@ -90,7 +92,11 @@ def cycles_of_trace(trace: Trace) -> Cycles:
         return Cycles(found={})
     graph = graph_of(operations, extras_of_traces((trace,)))
     found: dict[str, int] = {}
-    kinds: dict[str, tuple[Edges, ...]] = {"": (), "-process": (graph.process,), "-realtime": (graph.realtime,)}
+    kinds: dict[str, tuple[Edges, ...]] = {
+        "": (),
+        "-process": (graph.process,),
+        "-realtime": (graph.realtime,),
+    }
     for suffix, time in kinds.items():
         counts = {
             "G0": len(_groups(graph, (graph.ww, *time), needs=graph.ww)),

@@ -135,7 +135,9 @@ def test_the_check_is_its_definitions() -> None:
     mismatches, illegal, found = sweep(0, 1_000)
     assert mismatches == []
     assert 100 < illegal < 900
-    assert set(found) | {"G2-item", "G2-item-process", "G2-item-realtime"} == NAMES, "the rarest has a test of its own"
+    assert set(found) | {"G2-item", "G2-item-process", "G2-item-realtime"} == NAMES, (
+        "the rarest has a test of its own"
+    )
 
 
 @pytest.mark.parametrize("choice", [PLAIN, COMPILED])
