@@ -7,7 +7,7 @@ from fencepost.checkers.transactions import cycles_of_trace, judge_trace
 from fencepost.checkers.verdict import Decision
 from fencepost.traces.importers import import_text
 from fencepost.traces.operations import Function, Operation, Outcome, Record
-from fencepost.traces.trace import Claims, Trace
+from fencepost.traces.trace import Claims, LossRange, Trace
 
 
 def txn(
@@ -199,3 +199,52 @@ def test_a_trace_without_transactions_is_not_looked_at() -> None:
     )
     assert judge_trace(plain).decision is Decision.OK
     assert cycles_of_trace(plain).found == {}
+
+
+def test_repeated_values_name_no_writer() -> None:
+    """Where values may repeat, nobody knows who wrote what was read: nothing is said."""
+    repeated = evolve(crossed(), unique_values=False)
+    assert judge_trace(repeated).decision is Decision.OK
+    assert cycles_of_trace(repeated).found == {}
+
+
+def test_what_may_have_been_lost_has_no_place() -> None:
+    """Rule (claims, loss): the order of writes inside of a range that may be lost is no order."""
+    writes = (
+        txn(10, 0, (0, 9), send(0, 0, 1), send(1, 1, 3)),
+        txn(20, 1, (0, 9), send(0, 1, 2), send(1, 0, 4)),
+    )
+    lost = LossRange(topic="t", partition=1, start=0, end=2, reason="a test")
+    assert "G0" in cycles_of_trace(trace(*writes)).found
+    assert cycles_of_trace(trace(*writes, claims=Claims(loss=(lost,)))).found == {}
+
+
+def test_a_position_meets_the_next_writer_of_its_own_log() -> None:
+    """However high that one stands, and whatever other logs hold."""
+    single = trace(
+        txn(10, 0, (0, 9), poll(0, start=0), poll(1, (0, 1))),
+        txn(20, 1, (0, 9), send(1, 0, 1), send(0, 60, 2)),
+    )
+    assert cycles_of_trace(single).found["G-single"] == 1
+    beside = trace(
+        txn(10, 0, (0, 9), poll(0, start=61), poll(1, (0, 1))),
+        txn(20, 1, (0, 9), send(1, 0, 1), send(0, 60, 2)),
+    )
+    assert cycles_of_trace(beside).found == {}, "it had read beyond that record"
+
+
+def test_a_trace_that_says_too_little_is_not_judged() -> None:
+    """Rule (assumption_broken): the reason is the claims'."""
+    weak = evolve(crossed(), claims=Claims(assumption_broken="nobody read"))
+    verdict = judge_trace(weak)
+    assert (verdict.decision, verdict.reason) == (Decision.ASSUMPTION_BROKEN, "nobody read")
+
+
+def test_anti_dependencies_that_close_nothing_are_none() -> None:
+    """A reader of an old state outside of every circle makes no circle of others an anti-dependency."""
+    found = trace(
+        txn(10, 0, (0, 9), send(0, 0, 1), poll(1, (0, 2))),
+        txn(20, 1, (0, 9), send(1, 0, 2), poll(0, (0, 1))),
+        txn(30, 2, (0, 9), poll(0, start=0)),
+    )
+    assert cycles_of_trace(found).found == {"G1c": 1, "G1c-process": 1, "G1c-realtime": 1}
