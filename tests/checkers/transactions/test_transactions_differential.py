@@ -130,14 +130,19 @@ NAMES = {
 }
 
 
-def test_the_check_is_its_definitions() -> None:
-    """On random histories the check finds exactly the cycles that the definitions name, and every kind occurs."""
-    mismatches, illegal, found = sweep(0, 1_000)
+@pytest.mark.parametrize("seed", range(0, 1_000, 200))
+def test_the_check_is_its_definitions(seed: int) -> None:
+    """On random histories the check finds exactly the cycles that the definitions name."""
+    mismatches, illegal, _ = sweep(seed, 200)
     assert mismatches == []
-    assert 100 < illegal < 900
-    assert set(found) | {"G2-item", "G2-item-process", "G2-item-realtime"} == NAMES, (
-        "the rarest has a test of its own"
-    )
+    assert 20 < illegal < 180
+
+
+def test_every_kind_of_cycle_occurs() -> None:
+    """The comparison means something: every name but the rarest, which has a test of its own, is in it."""
+    _, illegal, found = sweep(1_000, 400)
+    assert illegal > 40
+    assert set(found) | {"G2-item", "G2-item-process", "G2-item-realtime"} == NAMES
 
 
 @pytest.mark.parametrize("choice", [PLAIN, COMPILED])
