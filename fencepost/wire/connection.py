@@ -85,7 +85,8 @@ class Exchange:
 @define(eq=False, kw_only=True)
 class Connection:
     """source: its id as a client of the core. closed: nothing is done any more. blocked: the client does not
-    read, so that nothing new begins. silent: a hook wants nothing more carried out or said."""
+    read, so that nothing new begins. left: the client has closed; the first answer that it does not get ends what it
+    left, as in Kafka's Selector. silent: a hook wants nothing more carried out or said."""
 
     source: int
     broker: BrokerView
@@ -96,6 +97,7 @@ class Connection:
     client_host: str = ""
     closed: bool = False
     blocked: bool = False
+    left: bool = False
     silent: bool = field(default=False, init=False)
     buffer: FrameBuffer = field(init=False)
     _current: Exchange | None = field(default=None, init=False)
@@ -171,6 +173,7 @@ class Connection:
     # ---- one request after the other
 
     def _pump(self, actions: list[Action]) -> None:
+        self._forget(actions)
         while self._current is None and not self.blocked and not self.closed and self.buffer.complete:
             try:
                 frame = self.buffer.take()
@@ -179,6 +182,12 @@ class Connection:
                 self._begin(frame, actions)
             except ProtocolError as error:
                 actions += self._close(str(error), hostile=True)
+            self._forget(actions)
+
+    def _forget(self, actions: list[Action]) -> None:
+        """What a client left ends with the first answer to it."""
+        if self.left and any(isinstance(each, Write) for each in actions):
+            self.buffer.clear()
 
     def _begin(self, frame: bytes, actions: list[Action]) -> None:
         if self.authentication.raw:

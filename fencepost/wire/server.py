@@ -5,7 +5,7 @@ the core is run: it is handed requests by `submit` and answers by `answer`. Ever
 loop's thread.
 
 A connection that ends leaves one line in the log. A client that does not read is given nothing new until it
-does, so that at most one answer waits for it.
+does, so that at most one answer waits for it; what all of them hold is bounded together.
 """
 
 import asyncio
@@ -61,6 +61,10 @@ class Server:
     apis: Mapping[int, Api] = APIS
     buffered: int = field(default=0, init=False)
     """Bytes of requests that have arrived and are not begun, over all connections."""
+    unread: int = field(default=0, init=False)
+    """Bytes of answers that clients do not read, over all connections."""
+    _stalled: dict["Peer", int] = field(factory=dict, init=False)
+    """Who holds them and how many, as of when it stopped reading; the longest ago first."""
     _peers: dict[int, "Peer"] = field(factory=dict, init=False)
     _listener: asyncio.Server | None = field(default=None, init=False)
     _ticking: asyncio.TimerHandle | None = field(default=None, init=False)
@@ -128,6 +132,20 @@ class Server:
         self._peers[peer.connection.source] = peer
         return ""
 
+    def stalls(self, peer: "Peer", size: int) -> None:
+        """A client has stopped reading, with so many bytes of answers before it."""
+        self.reads_on(peer)
+        self._stalled[peer] = size
+        self.unread += size
+        while self.unread > self.limits.unread_bytes and self._stalled:
+            longest = next(iter(self._stalled))
+            longest.perform([Close(f"answers that nobody reads hold {self.unread} bytes", hostile=True)])
+            self.reads_on(longest)
+
+    def reads_on(self, peer: "Peer") -> None:
+        """It reads again, or has gone."""
+        self.unread -= self._stalled.pop(peer, 0)
+
     def dismiss(self, peer: "Peer") -> None:
         """A connection has ended, and all that it asked for."""
         self._peers.pop(peer.connection.source, None)
@@ -136,7 +154,7 @@ class Server:
 @define(eq=False)
 class Peer(asyncio.Protocol):
     """One socket and its connection. gone: the client has closed; what it sent whole before is still carried
-    out, as Kafka does."""
+    out up to the first answer, as Kafka does."""
 
     server: Server
     connection: Connection = field(init=False)
@@ -184,15 +202,19 @@ class Peer(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read what it asked for."""
         self.connection.blocked = True
+        assert self._transport is not None
+        self.server.stalls(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         """It reads again."""
         self.connection.blocked = False
+        self.server.reads_on(self)
         self.perform(self.connection.resume())
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""
-        self.gone, self.connection.blocked = True, False
+        self.gone, self.connection.left, self.connection.blocked = True, True, False
+        self.server.reads_on(self)
         if error is not None:
             LOG.info("%s: connection lost: %s", self._name, error)
         self.perform(self.connection.resume())
@@ -206,11 +228,20 @@ class Peer(asyncio.Protocol):
             return
         self._performing = True
         try:
-            while self._actions:
+            while self._actions and not self._holds():
                 self._perform(self._actions.popleft())
         finally:
             self._performing = False
         self._settle()
+
+    def _holds(self) -> bool:
+        """Whether the next request was begun together with an answer that nobody reads: the core does not hear it
+        yet, or there would be two answers. What closes the connection does not wait for it."""
+        if not (self.connection.blocked and isinstance(self._actions[0], Submit)):
+            return False
+        closes = [each for each in self._actions if isinstance(each, Close)]
+        self._actions = deque(closes or self._actions)
+        return not closes
 
     def _perform(self, action: Action) -> None:
         if isinstance(action, Write):

@@ -28,7 +28,7 @@ from fencepost.wire.limits import Limits
 from fencepost.wire.server import Security, Server
 
 BOUND_S = 600
-SMALL = Limits(request_bytes=1 << 20, buffered_bytes=1 << 20, connections=50)
+SMALL = Limits(request_bytes=1 << 20, buffered_bytes=1 << 20, connections=50, unread_bytes=10 << 20)
 METADATA = request_bytes(1, MetadataRequest(topics=None))
 
 
@@ -170,15 +170,15 @@ def test_more_connections_than_there_may_be_are_refused(lab):
     eventually(lambda: is_served(lab))
 
 
-def test_a_slow_reader_holds_one_answer(lab):
-    """It asks for far more than it reads: the broker stops carrying out its requests, and serves the
-    others."""
+@pytest.fixture(scope="module")
+def full(lab):
+    """A Fetch whose answer has 4 MB."""
     producer = Producer({"bootstrap.servers": lab.bootstrap, "message.max.bytes": 900_000})
     for _ in range(8):
         producer.produce("t", random.Random(1).randbytes(500_000))
         producer.flush(BOUND_S)
     part = fetch_v4.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 30)
-    body = fetch_v4.FetchRequest(
+    return fetch_v4.FetchRequest(
         replica_id=-1,
         max_wait=timedelta(0),
         min_bytes=1,
@@ -186,10 +186,15 @@ def test_a_slow_reader_holds_one_answer(lab):
         isolation_level=0,
         topics=(fetch_v4.FetchTopic(topic="t", partitions=(part,)),),
     )
+
+
+def test_a_slow_reader_holds_one_answer(lab, full):
+    """It asks for far more than it reads: the broker stops carrying out its requests, and serves the
+    others."""
     server = lab.servers[1]
     with connected(lab) as peer:
         peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        peer.sendall(b"".join(request_bytes(number, body) for number in range(1_000)))
+        peer.sendall(b"".join(request_bytes(number, full) for number in range(1_000)))
         eventually(lambda: any(it.connection.blocked for it in list(server._peers.values())))
         (slow,) = [it for it in list(server._peers.values()) if it.connection.blocked]
         size = slow._transport.get_write_buffer_size()
@@ -199,6 +204,41 @@ def test_a_slow_reader_holds_one_answer(lab):
         assert slow._transport.get_write_buffer_size() <= 4_200_000, "still one answer"
         assert slow.server.buffered <= 1 << 20
     eventually(lambda: slow not in list(server._peers.values()))
+
+
+def test_what_slow_readers_hold_is_bounded_together(lab, full, caplog):
+    """Six of them, 4 MB each, and a bound of 10 MiB: those that have waited longest are closed, with a line each,
+    until it holds. One that reads is served."""
+    caplog.set_level(logging.WARNING, "fencepost.wire")
+    server, peers = lab.servers[1], []
+    for _ in range(6):
+        peer = connected(lab)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        peer.sendall(
+            b"".join(request_bytes(number, full) for number in range(9))
+        )  # sockets hold some answers, too
+        peers.append(peer)
+    eventually(lambda: sum("answers that nobody reads" in record.message for record in caplog.records) >= 3)
+    eventually(lambda: 0 < server.unread <= SMALL.unread_bytes)
+    assert is_served(lab)
+    for peer in peers:
+        peer.close()
+    eventually(lambda: server.connections == 0 and server.unread == 0)
+
+
+def test_a_client_that_has_gone_gets_no_second_answer(lab, full, monkeypatch):
+    """Protection: it sent 200 fetches and left. As in Kafka's socket server the first answer that cannot be sent ends
+    what it left: nobody works for it any more."""
+    server, submitted = lab.servers[1], []
+    submit = server.submit
+    monkeypatch.setattr(server, "submit", lambda *asked: (submitted.append(asked), submit(*asked)))
+    with connected(lab) as peer:
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        peer.sendall(b"".join(request_bytes(number, full) for number in range(200)))
+        eventually(lambda: submitted)
+    eventually(lambda: server.connections == 0)
+    assert len(submitted) <= 9, "what the sockets held, and one more"
+    assert is_served(lab)
 
 
 def test_what_a_client_sent_whole_before_it_closed_is_carried_out(lab):

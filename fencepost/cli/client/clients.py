@@ -128,7 +128,10 @@ def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
         sorted(each.partition.partition for each in metadata.partitions if each.partition.topic == topic)
     )
     if not partitions:
-        raise _no_topic(topic, [name for name in names if not name.startswith("__")], where)
+        visible = [name for name in names if not name.startswith("__")]
+        raise _no_topic(
+            topic, visible, where, hint="create it with that cluster's tools: kafka-topics --create"
+        )
     return Target(
         topic=topic,
         brokers=tuple(addresses),
@@ -137,12 +140,14 @@ def _anywhere(bootstrap: Bootstrap, topic: str) -> Target:
     )
 
 
-def _no_topic(topic: str, names: Sequence[str], where: str) -> FencepostError:
+def _no_topic(
+    topic: str, names: Sequence[str], where: str, hint: str = "`fencepost topics create` makes one"
+) -> FencepostError:
     return FencepostError(
         expected=f"one of the topics {', '.join(names)}" if names else "a topic of this cluster",
         seen=unknown_name(topic, names) if names else f"{topic}, and no topic at all",
         where=where,
-        hint="`fencepost topics create` makes one",
+        hint=hint,
     )
 
 

@@ -1,7 +1,7 @@
 """The records of __consumer_offsets, byte by byte, and the consumer protocol inside them."""
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fencepost.impl.coordinator.records import (
@@ -70,6 +70,7 @@ GROUPS = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # a crowded machine
 @given(GROUPS)
 def test_group_metadata_comes_back(value: GroupValue) -> None:
     """Rule (P4): what is written is what is read."""

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,14 @@ func errorOf(err error) Fields {
 		return Fields{"name": number.Title(), "code": int(number), "text": err.Error()}
 	}
 	return nil
+}
+
+func trouble(err error) Fields {
+	shown := Fields{"name": "error", "code": nil, "text": cut(err.Error())}
+	for key, value := range errorOf(err) {
+		shown[key] = value
+	}
+	return shown
 }
 
 func row(name string, err error) Fields {
@@ -119,6 +128,7 @@ func (p *producer) Do(c *Command, done func(Fields, error)) {
 }
 
 type consumer struct {
+	name    string
 	config  kafka.ReaderConfig
 	auto    bool
 	client  *kafka.Client
@@ -133,7 +143,7 @@ type consumer struct {
 
 func newConsumer(name string, given Config) (Client, error) {
 	brokers := strings.Split(given.Bootstrap, ",")
-	k := &consumer{auto: given.AutoCommit == nil || *given.AutoCommit, client: &kafka.Client{Addr: kafka.TCP(brokers...)},
+	k := &consumer{name: name, auto: given.AutoCommit == nil || *given.AutoCommit, client: &kafka.Client{Addr: kafka.TCP(brokers...)},
 		records: make(chan *Record), readers: map[Place]*kafka.Reader{}, stop: map[Place]context.CancelFunc{}, handed: map[Place]kafka.Message{}}
 	k.config = kafka.ReaderConfig{Brokers: brokers, GroupID: given.Group, MaxWait: 500 * time.Millisecond,
 		Dialer: &kafka.Dialer{ClientID: name, Timeout: 10 * time.Second, DualStack: true}}
@@ -170,8 +180,13 @@ func (k *consumer) pump(where Place, reader *kafka.Reader) {
 	go func() {
 		for {
 			m, err := reader.FetchMessage(ctx)
-			if err != nil {
+			if ctx.Err() != nil || errors.Is(err, io.EOF) { // the reader is closed
 				return
+			}
+			if err != nil { // the reader goes on trying: it only says so
+				Happened("trouble", k.name, Fields{"error": trouble(err)})
+				time.Sleep(Ms(100))
+				continue
 			}
 			one := &Record{m.Topic, int32(m.Partition), m.Offset, m.Key, m.Value, [][2]any{}, m.Time.UnixMilli(), -1}
 			for _, header := range m.Headers {
