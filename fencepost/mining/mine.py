@@ -40,6 +40,7 @@ from fencepost.mining.results.rows import (
 from fencepost.mining.results.summary import Summary, summary_of
 from fencepost.mining.spark.engine import MOST_TASKS, Engine, TaskProgress
 from fencepost.mining.spark.session import check_spark
+from fencepost.mining.triage.triage import triage as triage_of
 
 TASK_BYTES = 32 * 1024 * 1024
 """Compressed bytes of one task, some seconds of work: Spark takes ten milliseconds to begin one."""
@@ -171,6 +172,19 @@ class _Mining:
             giants=len(self.prepared.giants),
             regrouped=self.prepared.regrouped,
         )
+        self._write(summary)
+        return summary
+
+    def triage(self, spark: Any, summary: Summary) -> Summary:
+        """Put the bad traces into groups, and tell of these too."""
+        bugs = triage_of(spark, self.work.out)
+        summary = evolve(summary, bugs=bugs)
+        self._write(summary)
+        return summary
+
+    def _write(self, summary: Summary) -> None:
+        """summary.json and the page."""
+        work = self.work
         for name, text in (
             ("summary.json", summary.to_json() + "\n"),
             ("index.html", page_of(summary, work.out)),
@@ -178,7 +192,6 @@ class _Mining:
             temporary = work.folder / name
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(work.out / name)
-        return summary
 
 
 def mine(
@@ -192,6 +205,8 @@ def mine(
     format: str = "auto",
     model: ModelQuestion | None = None,
     resume: bool = False,
+    triage: bool = True,
+    tables: bool = False,
     progress: TaskProgress | None = None,
     spark: Any = None,
 ) -> Summary:
@@ -199,7 +214,7 @@ def mine(
 
     out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
     judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
-    mining that did not end there. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
+    mining that did not end there. triage: put bad traces into groups (docs/triage.md). tables: keep the features of every trace too. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
     KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be gone on with, if anything
     was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
     """
@@ -219,13 +234,20 @@ def mine(
         "giant": giant,
         "format": format,
         "model": model,
+        "triage": triage,
+        "tables": tables,
     }
     work.begin(asked, resume=resume)
-    settings = Settings(checks=checks, profile=profile, folder=work.folder, model=model)
+    settings = Settings(
+        checks=checks, profile=profile, folder=work.folder, model=model, triage=triage, spectra=tables
+    )
     mining = _Mining(prepared=prepared, files=tuple(files), work=work, settings=settings)
     with Engine(master, spark, name=f"fencepost mine {work.folder}") as engine:
         try:
             results = mining.judge(engine, progress)
+            summary = mining.tell(results)
+            if triage:
+                summary = mining.triage(engine.session(), summary)
         except BaseException as error:
             kept = list(work.done(mining.keys()).values())
             if not kept:
@@ -233,6 +255,5 @@ def mine(
             elif isinstance(error, KeyboardInterrupt):
                 mining.tell(kept)
             raise
-    summary = mining.tell(results)
     work.end()
     return summary

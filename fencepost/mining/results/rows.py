@@ -22,9 +22,12 @@ from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.decoding import from_json
 from fencepost.traces.trace import Trace
 
-Result = Literal["findings", "verdicts", "quarantine", "statistics"]
-RESULTS: tuple[Result, ...] = ("findings", "verdicts", "quarantine", "statistics")
-RESULTS_VERSION = 2
+Result = Literal["findings", "verdicts", "quarantine", "statistics", "evidence", "contrast", "spectra"]
+RESULTS: tuple[Result, ...] = (
+    *("findings", "verdicts", "quarantine", "statistics"),
+    *("evidence", "contrast", "spectra"),
+)
+RESULTS_VERSION = 3
 DIMENSIONS = ("profile", "bug", "fault")
 """What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds of fault that struck it."""
 
@@ -36,6 +39,7 @@ def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:
 
 
 _text, _int, _ints = pa.string(), pa.int64(), pa.list_(pa.field("element", pa.int64(), nullable=False))
+_texts = pa.list_(pa.field("element", pa.string(), nullable=False))
 
 SCHEMAS: dict[Result, pa.Schema] = {
     "findings": _schema(
@@ -62,6 +66,16 @@ SCHEMAS: dict[Result, pa.Schema] = {
     "statistics": _schema(
         "statistics",
         *(("source", _text), ("dimension", _text), ("value", _text), ("anomaly?", _text), ("traces", _int)),
+    ),
+    "evidence": _schema(
+        "evidence",
+        *(("source", _text), ("trace_id", _int), ("profile", _text), ("operations", _int)),
+        *(("anomaly", _text), ("items", _texts), ("features", _texts), ("replay", _text)),
+    ),
+    "contrast": _schema("contrast", ("profile", _text), ("feature", _text), ("traces", _int)),
+    "spectra": _schema(
+        "spectra",
+        *(("source", _text), ("trace_id", _int), ("profile", _text), ("state", _text), ("features", _texts)),
     ),
 }
 

@@ -12,6 +12,7 @@ from attrs import Factory, asdict, frozen
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.results.rows import DIMENSIONS, Counts, statistics_rows
+from fencepost.mining.triage.bugs import Bugs
 from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest
@@ -47,6 +48,8 @@ class Summary:
     unfinished: int = 0
     giants: int = 0
     regrouped: int = 0
+    bugs: Bugs = Bugs()
+    """What the bad traces come to (docs/triage.md)."""
 
     @property
     def shapes(self) -> str:
@@ -146,6 +149,9 @@ def _lines(summary: Summary) -> Iterator[str]:
         ]
         yield ""
         yield from _table([("anomaly", "findings", "traces"), *found])
+    for bug in summary.bugs.bugs:
+        yield ""
+        yield from bug.lines()
     for sample in summary.samples:
         yield ""
         yield from _sample_lines(sample)
