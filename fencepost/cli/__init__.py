@@ -28,6 +28,7 @@ SUB_COMMANDS = {
     "check": "Judge stored traces, from here or from elsewhere.",
     "convert": "Histories of any known format into Parquet or JSON lines.",
     "mine": "Judge traces by the million on Spark.",
+    "explain": "A bug of a mining: what it shares, and where it went wrong.",
     "package": "Make an archive for a Spark cluster.",
     "watch": "Judge traces while they arrive in a folder.",
     "bugs": "The planted bugs: what they break, how fast they are found.",

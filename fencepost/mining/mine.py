@@ -40,6 +40,8 @@ from fencepost.mining.results.rows import (
 from fencepost.mining.results.summary import Summary, summary_of
 from fencepost.mining.spark.engine import MOST_TASKS, Engine, TaskProgress
 from fencepost.mining.spark.session import check_spark
+from fencepost.mining.triage.bugs import Bugs, read_bugs
+from fencepost.mining.triage.since import since as compared_with
 from fencepost.mining.triage.triage import triage as triage_of
 
 TASK_BYTES = 32 * 1024 * 1024
@@ -175,10 +177,11 @@ class _Mining:
         self._write(summary)
         return summary
 
-    def triage(self, spark: Any, summary: Summary) -> Summary:
-        """Put the bad traces into groups, and tell of these too."""
+    def triage(self, spark: Any, summary: Summary, earlier: tuple[Path, Bugs] | None) -> Summary:
+        """Put the bad traces into groups, and tell of these too, and of how they compare with those of an earlier mining."""
         bugs = triage_of(spark, self.work.out)
-        summary = evolve(summary, bugs=bugs)
+        compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
+        summary = evolve(summary, bugs=bugs, since=compared)
         self._write(summary)
         return summary
 
@@ -207,6 +210,7 @@ def mine(
     resume: bool = False,
     triage: bool = True,
     tables: bool = False,
+    since: Path | None = None,
     progress: TaskProgress | None = None,
     spark: Any = None,
 ) -> Summary:
@@ -214,12 +218,14 @@ def mine(
 
     out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
     judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
-    mining that did not end there. triage: put bad traces into groups (docs/triage.md). tables: keep the features of every trace too. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
+    mining that did not end there. triage: put bad traces into groups (docs/triage.md). tables: keep the features of every trace too. since: the folder of an
+    earlier mining, whose bugs these are compared with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
     KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be gone on with, if anything
     was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
     """
     checks_by_name(checks)
     check_profile(profile)
+    earlier = (since, read_bugs(since)) if since is not None else None
     if spark is None:
         check_spark()
     if model is not None:
@@ -247,7 +253,7 @@ def mine(
             results = mining.judge(engine, progress)
             summary = mining.tell(results)
             if triage:
-                summary = mining.triage(engine.session(), summary)
+                summary = mining.triage(engine.session(), summary, earlier)
         except BaseException as error:
             kept = list(work.done(mining.keys()).values())
             if not kept:

@@ -13,6 +13,7 @@ from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.results.rows import DIMENSIONS, Counts, statistics_rows
 from fencepost.mining.triage.bugs import Bugs
+from fencepost.mining.triage.since import Since
 from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import BY_NAME
 from fencepost.traces.errors import ExitCode, strongest
@@ -48,8 +49,10 @@ class Summary:
     unfinished: int = 0
     giants: int = 0
     regrouped: int = 0
-    bugs: Bugs = Bugs()
+    bugs: Bugs = Factory(Bugs)
     """What the bad traces come to (docs/triage.md)."""
+    since: Since | None = None
+    """How the bugs compare with those of an earlier mining, where one was named."""
 
     @property
     def shapes(self) -> str:
@@ -152,6 +155,9 @@ def _lines(summary: Summary) -> Iterator[str]:
     for bug in summary.bugs.bugs:
         yield ""
         yield from bug.lines()
+    if summary.since is not None:
+        yield ""
+        yield from summary.since.lines()
     for sample in summary.samples:
         yield ""
         yield from _sample_lines(sample)

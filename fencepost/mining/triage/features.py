@@ -11,6 +11,7 @@ Owns: which features there are and their words. Must not know: findings, groups,
     option: O          an option of the plan that is not at its default
 """
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -47,10 +48,7 @@ class Features:
     def of_each(self, traces: int) -> list[list[str]]:
         """The words of each trace."""
         cuts = np.searchsorted(self.trace, np.arange(traces + 1)).tolist()
-        return [
-            [self.words[code] for code in self.code[low:high].tolist()]
-            for low, high in zip(cuts, cuts[1:], strict=False)
-        ]
+        return [[self.words[code] for code in self.code[low:high].tolist()] for low, high in pairwise(cuts)]
 
 
 @define(eq=False)

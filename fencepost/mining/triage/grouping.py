@@ -91,7 +91,9 @@ def _space(evidence: Any, totals: Any, bad: int, healthy: int) -> _Space:
     """The items that more than one trace has and that weigh anything."""
     from pyspark.sql import functions as sql
 
-    items = evidence.select(sql.explode("items").alias("item")).groupBy("item").agg(sql.count("*").alias("bad"))
+    items = (
+        evidence.select(sql.explode("items").alias("item")).groupBy("item").agg(sql.count("*").alias("bad"))
+    )
     items = items.where(sql.col("bad") > 1) if bad > 1 else items
     steps = sql.regexp_replace("item", "^(convicts|here): ", "step: ")
     rated = items.withColumn("feature", steps).join(totals, "feature", "left").fillna(0, ["healthy"])

@@ -81,7 +81,9 @@ def _counted(labelled: Any, contrast: Any) -> Any:
     from pyspark.sql import functions as sql
 
     summed = contrast.groupBy("profile", "feature").agg(sql.sum("traces").alias("traces"))
-    of_profile = summed.where(sql.col("feature") == ALL).select("profile", sql.col("traces").alias("of_profile"))
+    of_profile = summed.where(sql.col("feature") == ALL).select(
+        "profile", sql.col("traces").alias("of_profile")
+    )
     of_profile = of_profile.where(sql.col("of_profile") > 0)
     sizes = labelled.groupBy("label").agg(sql.count("*").alias("of_bad"))
     by_profile = (
@@ -100,7 +102,9 @@ def _counted(labelled: Any, contrast: Any) -> Any:
         with_some.select("label", "with_some"), "label"
     )
     shares = shares.select(
-        "label", "profile", (sql.col("here") / sql.col("with_some") / sql.col("of_profile")).alias("per_trace")
+        "label",
+        "profile",
+        (sql.col("here") / sql.col("with_some") / sql.col("of_profile")).alias("per_trace"),
     )
     none = (
         with_some.where(sql.col("with_some").isNull())
@@ -108,7 +112,9 @@ def _counted(labelled: Any, contrast: Any) -> Any:
         .crossJoin(of_profile.select("profile"))
         .crossJoin(everybody)
     )
-    shares = shares.unionByName(none.select("label", "profile", (1 / sql.col("everybody")).alias("per_trace")))
+    shares = shares.unionByName(
+        none.select("label", "profile", (1 / sql.col("everybody")).alias("per_trace"))
+    )
     own = labelled.select("label", sql.explode("features").alias("feature")).where(
         ~sql.col("feature").startswith(VERDICT)
     )

@@ -63,7 +63,10 @@ def _described(labelled: Any, grouping: Grouping, shares: dict[int, Any]) -> Any
         sql.max(sql.exists("features", lambda feature: feature.startswith("step: "))).alias("events"),
     )
     counts = {
-        column: labelled.groupBy("label", column).count().orderBy("label", sql.desc("count"), column).collect()
+        column: labelled.groupBy("label", column)
+        .count()
+        .orderBy("label", sql.desc("count"), column)
+        .collect()
         for column in ("anomaly", "profile")
     }
     for row in rows.orderBy("label").collect():
