@@ -179,7 +179,7 @@ class _Mining:
 
     def triage(self, spark: Any, summary: Summary, earlier: tuple[Path, Bugs] | None) -> Summary:
         """Put the bad traces into groups, and tell of these too, and of how they compare with those of an earlier mining."""
-        bugs = triage_of(spark, self.work.out)
+        bugs = triage_of(spark, self.work.out, tables=self.settings.spectra)
         compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
         summary = evolve(summary, bugs=bugs, since=compared)
         self._write(summary)
@@ -218,10 +218,10 @@ def mine(
 
     out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
     judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
-    mining that did not end there. triage: put bad traces into groups (docs/triage.md). tables: keep the features of every trace too. since: the folder of an
-    earlier mining, whose bugs these are compared with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
-    KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be gone on with, if anything
-    was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
+    mining that did not end there. triage: put bad traces into groups (docs/triage.md). tables: keep the features of every trace too. since: the folder
+    of an earlier mining, whose bugs these are compared with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to
+    quarantine. Interrupted by KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be
+    gone on with, if anything was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
     """
     checks_by_name(checks)
     check_profile(profile)

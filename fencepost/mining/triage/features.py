@@ -226,13 +226,17 @@ NOT_ASKED = ("cluster.bugs", "cluster.topics.name")
 """What is planted is what triage has to find out."""
 
 
-def _flat(value: Any, path: str, found: set[tuple[str, Any]]) -> None:
+def _differing(value: Any, default: Any, path: str, found: set[tuple[str, Any]]) -> None:
+    """The paths at which a value is not its default's, with what it is there; members of a list are held against the first default one."""
+    if value == default:
+        return
     if isinstance(value, dict):
         for name, inner in value.items():
-            _flat(inner, f"{path}.{name}" if path else name, found)
+            below = default.get(name) if isinstance(default, dict) else None
+            _differing(inner, below, f"{path}.{name}", found)
     elif isinstance(value, list):
         for inner in value:
-            _flat(inner, path, found)
+            _differing(inner, default[0] if isinstance(default, list) and default else None, path, found)
     else:
         found.add((path, value))
 
@@ -244,18 +248,18 @@ def _of_plan(plan: str) -> set[tuple[str, Any]]:
     except msgspec.MsgspecError:
         return found
     for part in _PARTS:
-        _flat(getattr(options, part), part, found)
+        _differing(getattr(options, part), getattr(_DEFAULTS, part), part, found)
     return found
 
 
-_DEFAULTS = _of_plan(plan_to_json(Plan(seed=0)))
+_DEFAULTS = from_json(plan_to_json(Plan(seed=0)), _Options)
 
 
 def _options(plans: list[str], gathered: _Gathered) -> None:
     """Options that are not at their default; of numbers only that they are not."""
     traces, said = [], []
     for number, plan in enumerate(plans):
-        for path, value in _of_plan(plan) - _DEFAULTS if plan else ():
+        for path, value in _of_plan(plan) if plan else ():
             if path not in NOT_ASKED and value != "":
                 traces.append(number)
                 said.append(

@@ -4,7 +4,8 @@ Owns: the two measures, the correction, and what comes to the driver. Must not k
 
     Ochiai             a / sqrt((a + b) (a + c)): a bad traces with the feature, b without, c healthy ones with it
     likelihood ratio   G = 2 sum(observed ln(observed / expected)) over the 2x2 table, chi-squared with one degree of freedom
-    corrected          p times the number of pairs of bug and feature that were tested (Bonferroni): no order of all of them is needed
+    corrected          p times the number of features that were tested with it (Bonferroni): no order of all of them is needed. Pairs of
+                       steps are ten times as many as everything else, and are corrected apart, each half of the chance being theirs
 
 Comparable are healthy traces of the same profile, because a swarm's profile alone explains many features: the share of healthy traces that have a
 feature is the mean over the profiles of the bug's traces, weighted by how many come from each. A profile without healthy traces is left out, and where none
@@ -23,6 +24,7 @@ MOST_PER_BUG = 60
 """Features of a bug that come to the driver, the largest likelihood ratio first."""
 KEPT = 20
 """Features of a bug that are told, after those that say the same as a simpler one were left out."""
+PAIR = "then: "
 VERDICT = "step: liveness_failed"
 """Steps that are the verdict itself, in other words."""
 
@@ -50,7 +52,8 @@ def over_represented(labelled: Any, contrast: Any) -> tuple[dict[int, list[Share
     tested = counted.withColumn("ochiai", a / sql.sqrt((a + b) * (a + c))).withColumn("ratio", ratio)
     tested = tested.persist()
     try:
-        pairs = int(tested.count())
+        is_pair = sql.col("feature").startswith(PAIR)
+        pairs = {bool(row[0]): int(row[1]) for row in tested.groupBy(is_pair).count().collect()}
         more = tested.where(a / (a + b) > sql.col("healthy"))
         order = Window.partitionBy("label").orderBy(sql.desc("ratio"), sql.length("feature"), "feature")
         top = more.withColumn("place", sql.row_number().over(order)).where(sql.col("place") <= MOST_PER_BUG)
@@ -59,7 +62,7 @@ def over_represented(labelled: Any, contrast: Any) -> tuple[dict[int, list[Share
         tested.unpersist()
     found: dict[int, list[Shared]] = {}
     for row in rows:
-        p = min(1.0, _chance(row["ratio"]) * pairs)
+        p = min(1.0, _chance(row["ratio"]) * 2 * pairs[row["feature"].startswith(PAIR)])
         if p <= ALPHA:
             found.setdefault(int(row["label"]), []).append(
                 Shared(
@@ -73,7 +76,7 @@ def over_represented(labelled: Any, contrast: Any) -> tuple[dict[int, list[Share
                     p=p,
                 )
             )
-    return {label: without_echoes(shared)[:KEPT] for label, shared in found.items()}, pairs
+    return {label: without_echoes(shared)[:KEPT] for label, shared in found.items()}, sum(pairs.values())
 
 
 def _counted(labelled: Any, contrast: Any) -> Any:

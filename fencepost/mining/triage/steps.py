@@ -8,8 +8,9 @@ same thing, and the relation becomes a word of the step; a relation that is the 
 why a step that no healthy run shows is worth looking at. No relation is of one known bug: all of them are asked of every event that has both sides.
 """
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -84,7 +85,24 @@ def coded(column: Any) -> tuple[Ints, list[str]]:
 
 def plain(text: str) -> str:
     """A reason without numbers, so that the same reason is one word."""
-    return "".join("#" if char.isdigit() else char for char in text).replace("##", "#").replace("##", "#")
+    return _NUMBERS.sub("#", text)
+
+
+_NUMBERS = re.compile(r"\d+")
+
+
+@frozen(eq=False)
+class _Key:
+    """What rows are about. order: the rows sorted by it, in their own order within; values: of the key, in that order."""
+
+    order: Ints
+    values: Ints
+
+    @classmethod
+    def of(cls, key: Ints) -> Self:
+        """Of a column."""
+        order = np.argsort(key, kind="stable")
+        return cls(order, key[order])
 
 
 @define(eq=False)
@@ -174,25 +192,35 @@ class _Reading:
 
     def _with_flags(self, codes: Ints, texts: list[str]) -> tuple[Ints, list[str]]:
         """The words of flags after each step's own."""
-        for word, rows in self.flags:
-            if rows.any():
-                pairs, codes = np.unique(codes * 2 + rows, return_inverse=True)
-                texts = [texts[pair >> 1] + (f", {word}" if pair & 1 else "") for pair in pairs.tolist()]
-        return codes, texts
+        said = [(word, rows) for word, rows in self.flags if rows.any()]
+        assert len(said) < 63, "the flags of a row are bits of an integer"
+        masks = np.zeros(len(codes), np.int64)
+        for bit, (_, rows) in enumerate(said):
+            masks |= rows.astype(np.int64) << bit
+        distinct, mask = np.unique(masks, return_inverse=True)
+        pairs, found = np.unique(codes * (len(distinct) + 1) + mask, return_inverse=True)
+        words = []
+        for pair in pairs.tolist():
+            code, place = divmod(pair, len(distinct) + 1)
+            bits = int(distinct[place])
+            words.append(
+                ", ".join([texts[code], *(word for bit, (word, _) in enumerate(said) if bits >> bit & 1)])
+            )
+        return found, words
 
     # ---- what was known
 
-    def latest(self, key: Ints, source: Flags, *, before: bool = True) -> Ints:
+    def latest(self, key: _Key, source: Flags, *, before: bool = True) -> Ints:
         """For each row the latest source row of the same key before it (before: not itself), -1 for none. Rows of key -1 have none."""
-        order = np.argsort(key, kind="stable")
-        sorted_key = key[order]
-        at = np.where(source[order], np.arange(len(key)), -1)
+        order, values = key.order, key.values
+        at = np.where(source[order], np.arange(len(order)), -1)
         latest = np.maximum.accumulate(at)
         if before:
             latest = np.concatenate(([-1], latest[:-1]))
-        same = (latest >= 0) & (sorted_key >= 0) & (sorted_key[np.maximum(latest, 0)] == sorted_key)
-        found = np.full(len(key), -1, np.int64)
-        found[order] = np.where(same, order[np.maximum(latest, 0)], -1)
+        inside = np.maximum(latest, 0)
+        same = (latest >= 0) & (values >= 0) & (values[inside] == values)
+        found = np.full(len(order), -1, np.int64)
+        found[order] = np.where(same, order[inside], -1)
         return found
 
     def _relations(self, trace: Ints, name: Ints, partition: Ints, node: Ints) -> None:
@@ -204,8 +232,9 @@ class _Reading:
                 found |= is_[each]
             return found
 
-        state = self.latest(partition, is_[Name.PARTITION_STATE])
-        assigned = self.latest(partition, is_[Name.ASSIGNMENT])
+        of_trace, of_partition = _Key(np.arange(len(trace)), trace), _Key.of(partition)
+        state = self.latest(of_partition, is_[Name.PARTITION_STATE])
+        assigned = self.latest(of_partition, is_[Name.ASSIGNMENT])
         hosts = trace * (MOST_BROKERS + 2) + np.clip(node, 0, MOST_BROKERS)
         hosts = np.where((node < 0) | (node > MOST_BROKERS), -1, hosts)
         replica = np.where(
@@ -213,10 +242,11 @@ class _Reading:
             partition * (MOST_BROKERS + 2) + np.clip(node, 0, MOST_BROKERS),
             -1,
         )
-        self._epochs(trace, is_, hosts, replica, state, any_of)
-        self._members(trace, is_, state, assigned, node, any_of)
-        self._offsets(is_, replica, any_of)
-        self._controllers(trace, is_, node)
+        of_replica = _Key.of(replica)
+        self._epochs(of_trace, is_, _Key.of(hosts), of_replica, state, any_of)
+        self._members(of_trace, is_, state, assigned, node, any_of)
+        self._offsets(is_, of_replica, any_of)
+        self._controllers(of_trace, is_, node)
 
     def _compare(self, label: str, value: Ints, known: Ints, rows: Flags) -> None:
         """`label` below, or above, what is known. Rows without both sides say nothing."""
@@ -226,14 +256,14 @@ class _Reading:
 
     def _epochs(
         self,
-        trace: Ints,
+        trace: _Key,
         is_: dict[Name, Flags],
-        hosts: Ints,
-        replica: Ints,
+        hosts: _Key,
+        replica: _Key,
         state: Ints,
         any_of: Callable[..., Flags],
     ) -> None:
-        epoch, everywhere = self.int("leader_epoch"), np.ones(len(trace), bool)
+        epoch, everywhere = self.int("leader_epoch"), np.ones(len(self.events), bool)
         writes = is_[Name.PARTITION_STATE]
         known = _at(epoch, state)
         self._compare("leader epoch", epoch, known, ~writes)
@@ -261,7 +291,7 @@ class _Reading:
 
     def _members(
         self,
-        trace: Ints,
+        trace: _Key,
         is_: dict[Name, Flags],
         state: Ints,
         assigned: Ints,
@@ -300,17 +330,17 @@ class _Reading:
             "by an operator", any_of(Name.REASSIGNMENT, Name.ASSIGNMENT, Name.TOPIC_DELETION) & (node < 0)
         )
 
-    def _alive(self, trace: Ints, is_: dict[Name, Flags], node: Ints) -> Ints:
+    def _alive(self, trace: _Key, is_: dict[Name, Flags], node: Ints) -> Ints:
         """The brokers that had a znode at each row, as sets."""
         told = is_[Name.BROKER_ZNODE] & (node >= 0) & (node <= MOST_BROKERS)
         there = self.int("broker_epoch") >= 0
-        found = np.zeros(len(trace), np.int64)
+        found = np.zeros(len(self.events), np.int64)
         for broker in np.unique(node[told]).tolist():
             latest = self.latest(trace, told & (node == broker), before=False)
             found |= np.where((latest >= 0) & there[np.maximum(latest, 0)], 1 << broker, 0)
         return found
 
-    def _offsets(self, is_: dict[Name, Flags], replica: Ints, any_of: Callable[..., Flags]) -> None:
+    def _offsets(self, is_: dict[Name, Flags], replica: _Key, any_of: Callable[..., Flags]) -> None:
         offset, end, mark = self.int("offset"), self.int("end_offset"), self.int("high_watermark")
         counts = pc.list_value_length(self.events.column("values")).to_numpy().astype(np.int64)
         appended = is_[Name.APPENDED]
@@ -344,7 +374,7 @@ class _Reading:
         self.say("empty", recovered & (offset == 0))
         self.say("below its epoch's start", is_[Name.HIGH_WATERMARK] & (begins >= 0) & (mark < begins))
 
-    def _controllers(self, trace: Ints, is_: dict[Name, Flags], node: Ints) -> None:
+    def _controllers(self, trace: _Key, is_: dict[Name, Flags], node: Ints) -> None:
         leader = self.int("leader")
         znode = self.latest(trace, is_[Name.CONTROLLER_ZNODE])
         named = _at(leader, znode)

@@ -1,10 +1,15 @@
 """From the results of a mining to its bugs: grouped, described, written.
 
-Owns: the order of the steps on Spark, and the tables `groups` and `over_represented`. Must not know: how a trace is judged.
+Owns: the order of the steps on Spark, and the tables `groups`, `over_represented` and `coverage`. Must not know: how a trace is judged.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import asdict
 
 from fencepost.mining.triage.bugs import Bug, Bugs, Example
 from fencepost.mining.triage.grouping import PARTITIONS, Grouping, group
@@ -14,17 +19,39 @@ NO_EVENTS = "these histories have no protocol events: only their operations were
 NO_HEALTHY = "there is no healthy trace to hold them against: every step counts as strange"
 
 
-def triage(spark: Any, out: Path) -> Bugs:
-    """The bugs of the mining in `out`, which has the tables `evidence` and `contrast`; writes `groups` and bugs.json.
+_TEXT: Any = pa.string()
+_INT: Any = pa.int64()
+_FLOAT: Any = pa.float64()
+GROUPS = pa.schema([("source", _TEXT), ("trace_id", _INT), ("anomaly", _TEXT), ("bug", _INT)])
+OVER_REPRESENTED = pa.schema(
+    [
+        *(("bug", _INT), ("name", _TEXT), ("feature", _TEXT), ("bad", _INT), ("of_bad", _INT)),
+        *(("healthy", _FLOAT), ("of_healthy", _INT), ("ochiai", _FLOAT), ("likelihood_ratio", _FLOAT)),
+        ("p", _FLOAT),
+    ]
+)
+COVERAGE = pa.schema([("profile", _TEXT), ("feature", _TEXT), ("traces", _INT), ("of_traces", _INT)])
+"""The tables that triage adds to those of mining (docs/triage.md)."""
 
-    Returns: the bugs, the one with the most traces first; none where nothing is bad.
+
+def triage(spark: Any, out: Path, *, tables: bool = False) -> Bugs:
+    """The bugs of the mining in `out`, which has the tables `evidence` and `contrast`; writes `groups`, `over_represented` and bugs.json.
+
+    tables: write `coverage` too, from `spectra`. Returns: the bugs, the one with the most traces first; none where nothing is bad.
     """
     evidence = spark.read.parquet(str(out / "evidence"))
     contrast = spark.read.parquet(str(out / "contrast"))
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     try:
-        found = _bugs(evidence, contrast, out) if evidence.limit(1).count() else Bugs()
+        found = Bugs()
+        if evidence.limit(1).count():
+            found = _bugs(evidence, contrast, out)
+        else:
+            _write(out, "groups", GROUPS, [])
+        _write(out, "over_represented", OVER_REPRESENTED, list(_shared_rows(found)))
+        if tables:
+            _write_coverage(spark.read.parquet(str(out / "spectra")), out)
     finally:
         spark.conf.set("spark.sql.shuffle.partitions", before)
     found.write(out)
@@ -42,6 +69,28 @@ def _bugs(evidence: Any, contrast: Any, out: Path) -> Bugs:
         for frame in (labelled, evidence, contrast):
             frame.unpersist()
     return Bugs(bugs=bugs, bad=grouping.bad, healthy=grouping.healthy, tested=tested)
+
+
+def _shared_rows(found: Bugs) -> Iterator[dict[str, Any]]:
+    for bug in found.bugs:
+        for shared in bug.shares:
+            yield {"bug": bug.number, "name": bug.name, **asdict(shared)}
+
+
+def _write(out: Path, name: str, schema: pa.Schema, rows: list[dict[str, Any]]) -> None:
+    """A table of few rows, which are on the driver anyway."""
+    (out / name).mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), out / name / "part-0.parquet")
+
+
+def _write_coverage(spectra: Any, out: Path) -> None:
+    """The table `coverage`: how many judged traces of a profile have each feature."""
+    from pyspark.sql import functions as sql
+
+    of = spectra.groupBy("profile").agg(sql.count("*").alias("of_traces"))
+    each = spectra.select("profile", sql.explode("features").alias("feature")).groupBy("profile", "feature")
+    counted = each.agg(sql.count("*").alias("traces")).join(sql.broadcast(of), "profile")
+    counted.select(*COVERAGE.names).write.mode("overwrite").parquet(str(out / "coverage"))
 
 
 def _write_groups(labelled: Any, out: Path) -> None:
