@@ -8,6 +8,8 @@ each run of the same story:
     finding: A             the trace has a finding of this anomaly
     clause: A: E           and this was expected there, in the judge's words without numbers and names
     seen: A: S             and this was seen
+    waited: A              instead of these three, where the last convicting event is a note of the run: something never came
+    waited for: A: E       what did not
     convicts: W            an event or an operation of a certificate, as a step (steps.py)
     here: W                a step on the convicting partition up to the conviction
     step: W, again: W      what occurred anywhere in the trace (features.py)
@@ -23,13 +25,16 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from fencepost.checkers.verdict import Finding, Verdict, by_rank
-from fencepost.mining.triage.steps import Steps
+from fencepost.mining.triage.steps import CODE_OF, Steps
+from fencepost.traces.events import Name
 from fencepost.traces.tables import Tables
 
 KEPT = ("step", "again")
 """Kinds of feature that are evidence of a cause. Pairs and options say more of how a swarm got there."""
 CONSEQUENCES = ("meantime",)
 """Checks of how long something took: what they find follows from whatever else is wrong, if anything is."""
+NOTHING_CAME = (CODE_OF[Name.PHASE], CODE_OF[Name.LIVENESS_FAILED])
+"""Events that convict by what is not there."""
 MOST_ROWS = 20
 """Rows of one certificate that are looked at: a certificate is the fewest that prove it, a handful."""
 _LISTS = re.compile(r"\[[^\]]*\]")
@@ -69,9 +74,12 @@ def evidence_of(
     operations = _operations(tables.operations, trace_id, findings)
     names = {one.topic for one in findings if one.topic}
     for one in findings:
-        items.add(f"finding: {one.anomaly}")
-        items.add(f"clause: {one.anomaly}: {canonical(one.expected, names)}")
-        items.add(f"seen: {one.anomaly}: {canonical(one.seen, names)}")
+        expected = canonical(one.expected, names)
+        if one.events and int(steps.name[min(start + one.events[-1], stop - 1)]) in NOTHING_CAME:
+            items.update((f"waited: {one.anomaly}", f"waited for: {one.anomaly}: {expected}"))
+        else:
+            items.update((f"finding: {one.anomaly}", f"clause: {one.anomaly}: {expected}"))
+            items.add(f"seen: {one.anomaly}: {canonical(one.seen, names)}")
         rows = [start + event for event in one.events[:MOST_ROWS] if start + event < stop]
         items.update(f"convicts: {steps.words[steps.code[row]]}" for row in rows if steps.code[row] >= 0)
         items.update(

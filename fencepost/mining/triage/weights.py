@@ -16,7 +16,7 @@ import numpy.typing as npt
 Matrix = npt.NDArray[np.float64]
 
 ALIKE = 0.35
-"""Cosine from which two groups are one. On half of the zoo any value from 0.3 to 0.4 gave the same adjusted Rand index, within 0.02."""
+"""Cosine from which two groups are one. On half of the zoo 0.3 and 0.35 gave the same groups, and weights changed by a factor of two nearly the same."""
 RARE = 0.02
 """A step that more of the healthy traces have is no evidence."""
 WEIGHTS = {
