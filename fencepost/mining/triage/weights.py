@@ -20,15 +20,11 @@ ALIKE = 0.35
 RARE = 0.02
 """A step that more of the healthy traces have is no evidence."""
 WEIGHTS = {
-    "finding": 3.0,
-    "clause": 3.0,
-    "seen": 1.0,
-    "convicts": 1.0,
-    "here": 1.0,
-    "step": 0.5,
-    "again": 0.25,
+    **{"finding": 3.0, "clause": 3.0, "seen": 1.0, "waited": 1.0, "waited for": 1.0},
+    **{"convicts": 0.5, "here": 0.5, "step": 1.0, "again": 0.5},
 }
-"""By kind of item. What convicts says most; what occurred anywhere in the trace may have to do with it or not."""
+"""By kind of item. A judge's words say most, unless they only say that something never came: a cluster stands still for many reasons. A rare step
+that convicts, or that is on the convicting partition, counts for that in addition to having occurred."""
 NAMING = 2.0
 """Factor of items of the anomaly that names the trace: the others are often its consequences."""
 STEPS = ("convicts", "here", "step", "again")
