@@ -157,8 +157,8 @@ class _Mining:
             on_task(len(left) + number, total)
         return results
 
-    def tell(self, results: list[TaskResult]) -> Summary:
-        """Write tables, summary and page of the tasks that have ended."""
+    def tell(self, results: list[TaskResult], *, page: bool) -> Summary:
+        """Write tables, summary and page of the tasks that have ended. page: whether to, as it is not told again soon."""
         found, work, settings = self.prepared.found, self.work, self.settings
         _commit(work, results, found.unreadable)
         counts = _sum(results, found.unreadable)
@@ -174,7 +174,7 @@ class _Mining:
             giants=len(self.prepared.giants),
             regrouped=self.prepared.regrouped,
         )
-        self._write(summary)
+        self._write(summary, page=page)
         return summary
 
     def triage(self, spark: Any, summary: Summary, earlier: tuple[Path, Bugs] | None) -> Summary:
@@ -182,16 +182,16 @@ class _Mining:
         bugs = triage_of(spark, self.work.out, tables=self.settings.spectra)
         compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
         summary = evolve(summary, bugs=bugs, since=compared)
-        self._write(summary)
+        self._write(summary, page=True)
         return summary
 
-    def _write(self, summary: Summary) -> None:
-        """summary.json and the page."""
+    def _write(self, summary: Summary, *, page: bool) -> None:
+        """summary.json, and the page if it will not be written again soon."""
         work = self.work
-        for name, text in (
-            ("summary.json", summary.to_json() + "\n"),
-            ("index.html", page_of(summary, work.out)),
-        ):
+        texts = {"summary.json": summary.to_json() + "\n"}
+        if page:
+            texts["index.html"] = page_of(summary, work.out)
+        for name, text in texts.items():
             temporary = work.folder / name
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(work.out / name)
@@ -251,7 +251,7 @@ def mine(
     with Engine(master, spark, name=f"fencepost mine {work.folder}") as engine:
         try:
             results = mining.judge(engine, progress)
-            summary = mining.tell(results)
+            summary = mining.tell(results, page=not triage)
             if triage:
                 summary = mining.triage(engine.session(), summary, earlier)
         except BaseException as error:
@@ -259,7 +259,7 @@ def mine(
             if not kept:
                 work.discard()
             elif isinstance(error, KeyboardInterrupt):
-                mining.tell(kept)
+                mining.tell(kept, page=True)
             raise
     work.end()
     return summary

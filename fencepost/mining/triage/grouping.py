@@ -20,6 +20,7 @@ import numpy as np
 from attrs import frozen
 
 from fencepost.mining.triage.rows import ALL
+from fencepost.mining.triage.splitting import Items, split
 from fencepost.mining.triage.weights import ALIKE, Matrix, cluster, healthy_name, vectors, weight_of
 
 MOST_ITEMS = 4_000
@@ -47,10 +48,11 @@ class Grouping:
 
 @frozen(kw_only=True, eq=False)
 class _Space:
-    """The coordinates. places: of items; weights: of each."""
+    """The coordinates. places: of items; weights: of each; with_step: healthy traces that have each item's step."""
 
     places: dict[str, int]
     weights: tuple[float, ...]
+    with_step: tuple[int, ...]
 
     def vectors(self, signatures: Sequence[tuple[str, Sequence[str]]]) -> Matrix:
         """As in weights.py."""
@@ -79,7 +81,11 @@ def group(evidence: Any, contrast: Any) -> Grouping:
     signatures = [(row["anomaly"], row["kept"]) for row in top]
     counts = [int(row["traces"]) for row in top]
     rows = space.vectors(signatures)
-    labels = _by_size(_alone(cluster(rows, counts), rows, signatures), counts, signatures)
+    told = Items(
+        present=rows > 0, names=tuple(places), with_step=np.array(space.with_step, np.int64), healthy=healthy
+    )
+    labels = split(_alone(cluster(rows, counts), rows, signatures), told, counts)
+    labels = _by_size(labels, counts, signatures)
     labelled = _labelled(signed, [row["signature"] for row in top], labels, rows, counts, space)
     items = {label: _own(label, labels, rows, counts, places) for label in sorted(set(labels))}
     anomalies = {label: _anomaly(label, labels, counts, signatures) for label in items}
@@ -91,21 +97,34 @@ def _space(evidence: Any, totals: Any, bad: int, healthy: int) -> _Space:
     """The items that more than one trace has and that weigh anything."""
     from pyspark.sql import functions as sql
 
-    items = (
-        evidence.select(sql.explode("items").alias("item")).groupBy("item").agg(sql.count("*").alias("bad"))
-    )
+    items = evidence.select("anomaly", sql.explode("items").alias("item")).groupBy("item", "anomaly")
+    items = items.agg(sql.count("*").alias("named")).groupBy("item")
+    items = items.agg(sql.sum("named").alias("bad"), sql.max("named").alias("named"))
     items = items.where(sql.col("bad") > 1) if bad > 1 else items
     steps = sql.regexp_replace("item", "^(convicts|here): ", "step: ")
     rated = items.withColumn("feature", steps).join(totals, "feature", "left").fillna(0, ["healthy"])
     rare = rated.orderBy(sql.desc("bad"), "item").limit(4 * MOST_ITEMS).collect()
     weighed: dict[str, float] = {}
+    stepped: dict[str, int] = {}
     for row in rare:
         with_step = int(row["healthy"]) if healthy_name(row["item"]) else 0
-        weight = weight_of(row["item"], bad=bad, with_item=row["bad"], healthy=healthy, with_step=with_step)
+        weight = weight_of(
+            row["item"],
+            bad=bad,
+            with_item=row["bad"],
+            healthy=healthy,
+            with_step=with_step,
+            purity=row["named"] / row["bad"],
+        )
         if weight > 0 and len(weighed) < MOST_ITEMS:
             weighed[row["item"]] = weight
+            stepped[row["item"]] = with_step
     places = {item: place for place, item in enumerate(sorted(weighed))}
-    return _Space(places=places, weights=tuple(weighed[item] for item in places))
+    return _Space(
+        places=places,
+        weights=tuple(weighed[item] for item in places),
+        with_step=tuple(stepped[item] for item in places),
+    )
 
 
 def _alone(labels: list[int], rows: Matrix, signatures: list[tuple[str, Any]]) -> list[int]:

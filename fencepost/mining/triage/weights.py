@@ -15,13 +15,20 @@ import numpy.typing as npt
 
 Matrix = npt.NDArray[np.float64]
 
-ALIKE = 0.35
-"""Cosine from which two groups are one. On half of the zoo 0.3 and 0.35 gave the same groups, and weights changed by a factor of two nearly the same."""
+ALIKE = 0.3
+"""Cosine from which two groups are one; chosen on the zoo, where 0.35 gives nearly the same groups."""
 RARE = 0.02
 """A step that more of the healthy traces have is no evidence."""
 WEIGHTS = {
-    **{"finding": 3.0, "clause": 3.0, "seen": 1.0, "waited": 1.0, "waited for": 1.0},
-    **{"convicts": 0.5, "here": 0.5, "step": 1.0, "again": 0.5},
+    "finding": 3.0,
+    "clause": 3.0,
+    "seen": 1.0,
+    "waited": 1.0,
+    "waited for": 1.0,
+    "convicts": 0.5,
+    "here": 0.5,
+    "step": 1.0,
+    "again": 0.5,
 }
 """By kind of item. A judge's words say most, unless they only say that something never came: a cluster stands still for many reasons. A rare step
 that convicts, or that is on the convicting partition, counts for that in addition to having occurred."""
@@ -39,8 +46,11 @@ def healthy_name(item: str) -> str:
     return item if kind == "again" else f"step: {words}"
 
 
-def weight_of(item: str, *, bad: int, with_item: int, healthy: int, with_step: int) -> float:
+def weight_of(
+    item: str, *, bad: int, with_item: int, healthy: int, with_step: int, purity: float = 1.0
+) -> float:
     """What an item weighs, 0 for one that says nothing. bad, with_item: bad traces, and those that have it; healthy, with_step: likewise of its step.
+    purity: the largest share of its bad traces that one anomaly names: a step that goes with all anomalies is the swarm's, not a bug's.
 
     Items of the anomaly that names a trace weigh NAMING times as much in its vector.
     """
@@ -50,7 +60,7 @@ def weight_of(item: str, *, bad: int, with_item: int, healthy: int, with_step: i
         return weight
     if with_step > RARE * healthy:
         return 0.0
-    return weight * math.log((healthy + 1) / (with_step + 0.5))
+    return weight * purity * math.log((healthy + 1) / (with_step + 0.5))
 
 
 def of_anomaly(item: str) -> str:

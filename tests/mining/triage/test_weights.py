@@ -8,6 +8,7 @@ import pytest
 
 from fencepost.mining.triage.bugs import Bug, Bugs, Example
 from fencepost.mining.triage.since import since
+from fencepost.mining.triage.splitting import Items, split
 from fencepost.mining.triage.weights import cluster, healthy_name, vectors, weight_of
 
 
@@ -83,3 +84,41 @@ def test_minings_are_compared_by_what_bugs_are_known_by() -> None:
     ]
     same = since(before, before, "itself")
     assert (same.new, same.gone, [one.grown for one in same.both]) == ((), (), [False, False])
+
+
+def items_of(rows: list[str], *, healthy: int = 1000, seen: str = "") -> Items:
+    """Signatures as strings of letters: `c` is a judge's clause, other letters are steps; `seen` are steps that healthy traces have too."""
+    letters = sorted({letter for row in rows for letter in row})
+    return Items(
+        present=np.array([[letter in row for letter in letters] for row in rows]),
+        names=tuple("clause: a: c" if letter == "c" else f"step: {letter}" for letter in letters),
+        with_step=np.array([15 if letter in seen else 0 for letter in letters]),
+        healthy=healthy,
+    )
+
+
+def parts(labels: list[int], rows: list[str]) -> set[str]:
+    return {
+        " ".join(sorted({rows[at] for at in range(len(rows)) if labels[at] == label}))
+        for label in set(labels)
+    }
+
+
+def test_reasons_that_exclude_each_other_are_two_bugs() -> None:
+    """Rule: a group is cut where each part has a step of its own that healthy traces do not show."""
+    rows = ["cx", "cx", "cx", "cy", "cy", "cy", "cy"]
+    assert parts(split([0] * 7, items_of(rows), [1] * 7), rows) == {"cx", "cy"}
+    assert parts(split([0, 0], items_of(["cx", "cy"]), [3, 4]), ["cx", "cy"]) == {"cx", "cy"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "seen"),
+    [
+        (["cx", "cxy", "cy", "cxy", "cxy", "cx"], ""),  # both steps of one bug, often together
+        (["cx", "cx", "cx", "cy", "cy", "cy"], "xy"),  # healthy traces do both
+        (["c", "c", "c", "c", "cz", "cz"], ""),  # a step of two
+    ],
+)
+def test_one_bug_stays_one(rows: list[str], seen: str) -> None:
+    """Rule: varieties that overlap, that healthy traces have too, or that are few are no bugs of their own."""
+    assert len(parts(split([0] * 6, items_of(rows, seen=seen), [1] * 6), rows)) == 1
