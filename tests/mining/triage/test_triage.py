@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from attrs import evolve
 from triage_runs import HEALTHY, write
 
 from fencepost.cli import run as fencepost
@@ -94,3 +95,22 @@ def test_a_bug_that_is_not_there_is_one_sentence(planted, tmp_path, capsys) -> N
     assert "expected --bug from 1 to 2, saw 9" in capsys.readouterr().err.replace("\n", " ")
     with pytest.raises(TraceError, match=r"bugs\.json"):
         read_bugs(tmp_path)
+
+
+def test_histories_without_events_are_grouped_by_their_operations(make, tmp_path, spark, capsys) -> None:
+    """Rule: foreign histories become bugs too, by findings and operations; what is missing is told, also by explain."""
+    kinds = ("lost_write", "inconsistent_offsets", "legal", "legal", "legal")
+    histories = [
+        evolve(make(number, kinds[number % 5]), plan="", events=(), profile="edn") for number in range(20)
+    ]
+    write(tmp_path / "in", histories, group_operations=30)
+    summary = mine([tmp_path / "in"], tmp_path / "out", spark=spark, checks=("log",))
+    bugs = summary.bugs.bugs
+    assert sorted((bug.anomaly, bug.traces) for bug in bugs) == [
+        ("inconsistent_offsets", 4),
+        ("lost_write", 4),
+    ]
+    assert all("no protocol events" in bug.missing[0] and bug.smallest.replay == "" for bug in bugs)
+    assert fencepost(["explain", str(tmp_path / "out"), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["cause"] is None and told["why_not"] == "the trace has no plan that could be run again"
