@@ -10,7 +10,7 @@ attempts that Spark accepted are kept, so a retried or a speculative task double
 """
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +177,11 @@ class _Mining:
         self._write(summary, page=page)
         return summary
 
-    def triage(self, spark: Any, summary: Summary, earlier: tuple[Path, Bugs] | None) -> Summary:
+    def triage(
+        self, session: Callable[[], Any], summary: Summary, earlier: tuple[Path, Bugs] | None
+    ) -> Summary:
         """Put the bad traces into groups, and tell of these too, and of how they compare with those of an earlier mining."""
-        bugs = triage_of(spark, self.work.out, tables=self.settings.spectra)
+        bugs = triage_of(session, self.work.out, tables=self.settings.spectra)
         compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
         summary = evolve(summary, bugs=bugs, since=compared)
         self._write(summary, page=True)
@@ -253,7 +255,7 @@ def mine(
             results = mining.judge(engine, progress)
             summary = mining.tell(results, page=not triage)
             if triage:
-                summary = mining.triage(engine.session(), summary, earlier)
+                summary = mining.triage(engine.session, summary, earlier)
         except BaseException as error:
             kept = list(work.done(mining.keys()).values())
             if not kept:

@@ -9,18 +9,22 @@ import pyarrow.parquet as pq
 import rich_click as click
 
 from fencepost.campaign.bugs import BUGS
+from fencepost.campaign.causes.cause import cause_of, event_line
+from fencepost.campaign.shrink.oracle import target_of
 from fencepost.console.options import jobs_option, json_option, split_names
 from fencepost.console.output import Output, add_row, table
 from fencepost.mining.mine import mine
 from fencepost.mining.triage.bugs import Bug
 from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.plan_json import plan_from_json
+from fencepost.traces.store import TraceStore
 from tools.triage.dataset import mix
 from tools.triage.measure import Measured, may_be_together, measure
 from tools.triage.own_steps import is_own
 from tools.triage.runs import Wanted, harvest, of_both, of_bug, of_none
 
-LEAST_INDEX, MOST_GROUPS, TOLD_SHARE = 0.9, 3, 0.7
-"""What must hold: adjusted Rand index, groups of one bug, bugs of which the own step is told (14 of 20)."""
+OWN = "own"
+"""Begins what is said of a parting event that is the protection's own step."""
 
 
 @click.command()
@@ -38,7 +42,12 @@ LEAST_INDEX, MOST_GROUPS, TOLD_SHARE = 0.9, 3, 0.7
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("out/triage"), show_default=True)
 @click.option("--master", default="local[2]", show_default=True)
-@click.option("--causes", default=0, show_default=True, help="Also run `explain` for so many bugs.")
+@click.option(
+    "--causes",
+    default=20,
+    show_default=True,
+    help="Say of so many bugs where a run parts from the one with the protection.",
+)
 @jobs_option
 @json_option
 def command(
@@ -76,6 +85,7 @@ def command(
     output.emit(
         {
             "seed": seed, "bugs": chosen, "left_out": left_out, "traces": total, "bad": len(truth),
+            "told_or_parted": _told_or_parted(found, parted),
             "lost": found.lost, "most_groups": found.most_groups, "told": found.told, "parted": parted,
             **attrs.asdict(found), "exit_code": int(ExitCode.NOTHING_FOUND),
         }
@@ -101,30 +111,32 @@ def labels_of(mined: Path) -> dict[int, int]:
 
 
 def _causes(found: Measured, bugs: tuple[Bug, ...], out: Path, count: int) -> dict[str, str]:
-    """By planted bug the parting event of its largest group's smallest run, and whether it is the protection's own step."""
-    from fencepost.campaign.causes.cause import cause_of, event_line
-    from fencepost.campaign.shrink.oracle import target_of
-    from fencepost.traces.plan_json import plan_from_json
-    from fencepost.traces.store import TraceStore
-
+    """By planted bug the parting event of its largest group's smallest run, from the run with the protection, and whether it is the protection's own step, or
+    what that run has in its place is."""
     by_number, parted = {bug.number: bug for bug in bugs}, {}
     for one in [one for one in found.bugs if one.own][:count]:
         number = max(one.groups, key=lambda label: one.groups[label])
         trace = TraceStore.open(out / "traces").read(by_number[number].smallest.trace_id)
         plan = plan_from_json(trace.plan)
         try:
-            cause = cause_of(plan, target_of(plan))
+            cause = cause_of(plan, target_of(plan), kinds=("protection",))
         except FencepostError as error:
             parted[one.bug] = f"not again: {error}"
             continue
         closest = cause.closest
         if closest is None or closest.parting is None:
-            parted[one.bug] = f"none of {cause.tried} neighbours parts"
+            parted[one.bug] = "the runs do not part"
             continue
-        event = cause.failing.events[closest.parting.position]
-        own = is_own(one.bug, f"{event.name.value} {event.cause}")
-        parted[one.bug] = f"{'own' if own else 'other'}: {event_line(event)} ({closest.neighbour.says})"
+        event, instead = cause.failing.events[closest.parting.position], closest.parting.instead
+        told = [f"{each.name.value} {each.cause}" for each in (event, instead) if each is not None]
+        own = any(is_own(one.bug, words) for words in told)
+        parted[one.bug] = f"{OWN if own else 'other'}: {event_line(event)} ({closest.neighbour.says})"
     return parted
+
+
+def _told_or_parted(found: Measured, parted: dict[str, str]) -> int:
+    """Bugs of which the own step is among the first features, or is the parting event."""
+    return sum(bool(one.told) or parted.get(one.bug, "").startswith(OWN) for one in found.bugs)
 
 
 def _show(found: Measured, left_out: list[str], parted: dict[str, str], output: Output) -> None:

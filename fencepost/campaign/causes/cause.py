@@ -48,10 +48,18 @@ class Cause:
         return next((one for one in self.passing if one.parting is not None), None)
 
 
-def cause_of(plan: Plan, shown: ShownAnomaly, on_run: Callable[[int], None] = lambda done: None) -> Cause:
-    """Run the neighbours of a failing plan. shown: its run, and the finding that is asked about. on_run: called with the number of runs so far."""
+def cause_of(
+    plan: Plan,
+    shown: ShownAnomaly,
+    on_run: Callable[[int], None] = lambda done: None,
+    kinds: tuple[str, ...] = ORDER,
+) -> Cause:
+    """Run the neighbours of a failing plan. shown: its run, and the finding that is asked about. on_run: called with the number of runs so far.
+    kinds: of neighbours that are asked."""
     tried, passing = 0, []
     for one in neighbours(plan):
+        if one.kind not in kinds:
+            continue
         if tried >= MOST_RUNS:
             break
         tried += 1

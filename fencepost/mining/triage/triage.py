@@ -3,7 +3,7 @@
 Owns: the order of the steps on Spark, and the tables `groups`, `over_represented` and `coverage`. Must not know: how a trace is judged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +34,38 @@ COVERAGE = pa.schema([("profile", _TEXT), ("feature", _TEXT), ("traces", _INT), 
 """The tables that triage adds to those of mining (docs/triage.md)."""
 
 
-def triage(spark: Any, out: Path, *, tables: bool = False) -> Bugs:
+def triage(session: Callable[[], Any], out: Path, *, tables: bool = False) -> Bugs:
     """The bugs of the mining in `out`, which has the tables `evidence` and `contrast`; writes `groups`, `over_represented` and bugs.json.
 
-    tables: write `coverage` too, from `spectra`. Returns: the bugs, the one with the most traces first; none where nothing is bad.
+    session: gives a Spark session; not asked where nothing is bad. tables: write `coverage` too, from `spectra`. Returns: the bugs, the one with the most
+    traces first.
     """
-    evidence = spark.read.parquet(str(out / "evidence"))
-    contrast = spark.read.parquet(str(out / "contrast"))
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
-    try:
-        found = Bugs()
-        if evidence.limit(1).count():
-            found = _bugs(evidence, contrast, out)
-        else:
-            _write(out, "groups", GROUPS, [])
-        _write(out, "over_represented", OVER_REPRESENTED, list(_shared_rows(found)))
-        if tables:
-            _write_coverage(spark.read.parquet(str(out / "spectra")), out)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
+    found = Bugs()
+    bad, asked = _rows(out / "evidence"), tables and _rows(out / "spectra")
+    if bad or asked:
+        spark = session()
+        before = spark.conf.get("spark.sql.shuffle.partitions")
+        spark.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
+        try:
+            if bad:
+                evidence, contrast = (
+                    spark.read.parquet(_uri(out / name)) for name in ("evidence", "contrast")
+                )
+                found = _bugs(evidence, contrast, out)
+            if asked:
+                _write_coverage(spark.read.parquet(_uri(out / "spectra")), out)
+        finally:
+            spark.conf.set("spark.sql.shuffle.partitions", before)
+    if not bad:
+        _write(out, "groups", GROUPS, [])
+    _write(out, "over_represented", OVER_REPRESENTED, list(_shared_rows(found)))
     found.write(out)
     return found
+
+
+def _rows(folder: Path) -> int:
+    """Rows of a table, by its footers."""
+    return sum(int(pq.read_metadata(path).num_rows) for path in sorted(folder.glob("*.parquet")))
 
 
 def _bugs(evidence: Any, contrast: Any, out: Path) -> Bugs:
@@ -69,6 +79,11 @@ def _bugs(evidence: Any, contrast: Any, out: Path) -> Bugs:
         for frame in (labelled, evidence, contrast):
             frame.unpersist()
     return Bugs(bugs=bugs, bad=grouping.bad, healthy=grouping.healthy, tested=tested)
+
+
+def _uri(path: Path) -> str:
+    """A local path as Spark must be told it, whatever file system it would take otherwise."""
+    return f"file://{path.absolute()}"
 
 
 def _shared_rows(found: Bugs) -> Iterator[dict[str, Any]]:
@@ -90,14 +105,14 @@ def _write_coverage(spectra: Any, out: Path) -> None:
     of = spectra.groupBy("profile").agg(sql.count("*").alias("of_traces"))
     each = spectra.select("profile", sql.explode("features").alias("feature")).groupBy("profile", "feature")
     counted = each.agg(sql.count("*").alias("traces")).join(sql.broadcast(of), "profile")
-    counted.select(*COVERAGE.names).write.mode("overwrite").parquet(str(out / "coverage"))
+    counted.select(*COVERAGE.names).write.mode("overwrite").parquet(_uri(out / "coverage"))
 
 
 def _write_groups(labelled: Any, out: Path) -> None:
     """The table `groups`: which bug each bad trace is."""
     labelled.select("source", "trace_id", "anomaly", labelled["label"].alias("bug")).write.mode(
         "overwrite"
-    ).parquet(str(out / "groups"))
+    ).parquet(_uri(out / "groups"))
 
 
 def _described(labelled: Any, grouping: Grouping, shares: dict[int, Any]) -> Any:
