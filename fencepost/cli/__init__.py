@@ -28,6 +28,7 @@ SUB_COMMANDS = {
     "check": "Judge stored traces, from here or from elsewhere.",
     "convert": "Histories of any known format into Parquet or JSON lines.",
     "mine": "Judge traces by the million on Spark.",
+    "explain": "A bug of a mining: what it shares, and where it went wrong.",
     "package": "Make an archive for a Spark cluster.",
     "watch": "Judge traces while they arrive in a folder.",
     "bugs": "The planted bugs: what they break, how fast they are found.",
@@ -55,7 +56,7 @@ LINES_OF_THEIR_OWN = frozenset({"consume"})
 WAITING = frozenset({"cluster", "consume", "produce"})
 """Sub-commands that wait for others as long as they run: no line every half minute that they are at work."""
 
-FOLDERS = frozenset({"check", "cluster", "log", "model", "proxy", "tlc", "torture"})
+FOLDERS = frozenset({"check", "cluster", "log", "mine", "model", "proxy", "tlc", "torture"})
 """Sub-commands of several files: the command itself is in FOLDER/command.py."""
 
 EXIT_CODES = """\
@@ -67,6 +68,7 @@ ELSEWHERE = {
     "blame": "fencepost.cli.proxy.blame",
     "consume": "fencepost.cli.client.consume",
     "drivers": "fencepost.cli.torture.drivers",
+    "explain": "fencepost.cli.mine.explain",
     "produce": "fencepost.cli.client.produce",
 }
 """Sub-commands that are next to the one that they go with."""

@@ -9,8 +9,8 @@ import rich_click as click
 
 from fencepost.cli.campaign import as_dict, drive_with_bar
 from fencepost.cli.campaign import show as show_campaign
-from fencepost.cli.mine import mine_with_bar
-from fencepost.cli.mine import show as show_mining
+from fencepost.cli.mine.command import mine_with_bar
+from fencepost.cli.mine.command import show as show_mining
 from fencepost.cli.replay import by_rank
 from fencepost.console.options import SeedRange, jobs_option, json_option, out_option
 from fencepost.console.output import Output

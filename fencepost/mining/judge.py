@@ -8,13 +8,13 @@ cannot be judged as a whole is judged trace by trace, so that one bad trace cost
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import evolve, frozen
+from attrs import define, evolve, frozen
 
 from fencepost.checkers.judges import LOG, Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
@@ -24,7 +24,9 @@ from fencepost.mining.inputs.history_files import HistoryFile
 from fencepost.mining.inputs.splits import Split, Unreadable
 from fencepost.mining.model_check import ModelQuestion
 from fencepost.mining.results.checkpoint import TaskResult, keep, key_of
-from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row
+from fencepost.mining.results.rows import Counts, ResultWriter, lost_row, quarantine_row, replay_command
+from fencepost.mining.triage.features import OPERATION_COLUMNS
+from fencepost.mining.triage.rows import TaskTriage, Told
 from fencepost.traces.errors import FencepostError, TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.journal import read_frames
@@ -68,18 +70,23 @@ class Settings:
     profile: str | None
     folder: Path
     model: ModelQuestion | None = None
+    triage: bool = True
+    """Whether evidence is told of bad traces, and features of healthy ones are counted."""
+    spectra: bool = False
+    """Whether the features of every trace are told."""
 
 
-def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False) -> Tables:
-    """The tables of a split: whole, or only the columns that `checks` read (rows: all of operations). Raises TraceError."""
+def _read(split: Split, checks: tuple[Check, ...], *, rows: bool = False, triage: bool = False) -> Tables:
+    """The tables of a split: whole, or only the columns that `checks` and triage read (rows: all of operations). Raises TraceError."""
     if split.group is None:
         assert split.journal is not None
         return tables_of(read_frames(split.journal, split.frames))
     part, index = split.group.part, split.group.index
     by_column = [check.operation_columns for check in checks if _has_columns(check)]
     rows_needed = rows or any(not _has_columns(check) for check in checks)
-    columns = sorted(set(COLUMNS).union(*by_column), key=SCHEMAS["operations"].names.index)
-    whole = any(check.reads_events for check in checks)
+    asked = set(COLUMNS).union(*by_column, OPERATION_COLUMNS if triage else ())
+    columns = sorted(asked, key=SCHEMAS["operations"].names.index)
+    whole = triage or any(check.reads_events for check in checks)
 
     def of(table: Table, columns: list[str] | None) -> pa.Table:
         coded = STRINGS[table] if rows_needed else CODED[table]
@@ -277,7 +284,9 @@ def _by_model(
     return found | {trace_id: (model.too_large(sizes[trace_id]),) for trace_id in large}
 
 
-def _one_by_one(split: Split, checks: tuple[Check, ...], settings: Settings) -> Iterator[Judged | Unreadable]:
+def _one_by_one(
+    split: Split, checks: tuple[Check, ...], settings: Settings, task: "_Task"
+) -> Iterator[Judged | Unreadable]:
     """The traces of a split that could not be judged together, each by itself."""
 
     def bad(error: TraceError, trace_id: int = -1) -> Unreadable:
@@ -307,7 +316,9 @@ def _one_by_one(split: Split, checks: tuple[Check, ...], settings: Settings) -> 
             if strange:
                 yield from strange
                 continue
-            yield _alone(trace, checks, settings)
+            judged = _alone(trace, checks, settings)
+            task.tell(split.source, tables_of([rows]), [judged])
+            yield judged
     except TraceError as error:
         yield bad(error)
 
@@ -326,45 +337,84 @@ def _alone(trace: Trace, checks: tuple[Check, ...], settings: Settings) -> Judge
     return Judged(trace, len(trace.operations), kinds, tuple(verdicts), records)
 
 
+@define
+class _Task:
+    """What a task gathers besides verdicts. triage: None where it is not asked for."""
+
+    writer: ResultWriter
+    counts: Counts
+    triage: TaskTriage | None
+
+    def tell(self, source: str, tables: Tables, judged: Sequence[Judged]) -> None:
+        """The evidence of traces, in the order of the tables."""
+        if self.triage is None or not judged:
+            return
+        told = [
+            Told(
+                trace=one.trace,
+                operations=one.operations,
+                verdicts=one.verdicts,
+                replay=replay_command(source, one.trace),
+            )
+            for one in judged
+        ]
+        self.triage.add(source, tables, told, self.writer.rows)
+
+
 def _of_file(
-    file: HistoryFile, checks: tuple[Check, ...], settings: Settings, counts: Counts
+    file: HistoryFile, checks: tuple[Check, ...], settings: Settings, task: _Task
 ) -> Iterator[Judged | Unreadable]:
     """The histories of a file."""
     for many in file.read():
         if isinstance(many, Unreadable):
             yield many
             continue
-        strange = contradictions(tables_of(rows_of(trace) for trace in many).operations)
+        tables = tables_of(rows_of(trace) for trace in many)
+        strange = contradictions(tables.operations)
+        alone = []
         for trace in many:
             if trace.trace_id in strange:
                 reason = f"the trace contradicts itself: {strange[trace.trace_id]}"
                 yield Unreadable(source=file.source, place=file.place, reason=reason, trace_id=trace.trace_id)
             else:
-                counts.events += len(trace.events)
-                yield _alone(under_profile(trace, settings.profile), checks, settings)
+                task.counts.events += len(trace.events)
+                alone.append(_alone(under_profile(trace, settings.profile), checks, settings))
+                yield alone[-1]
+        if strange:
+            tables = tables_of(rows_of(trace) for trace in many if trace.trace_id not in strange)
+        task.tell(file.source, tables, alone)
 
 
 def _of_split(
-    split: Split, checks: tuple[Check, ...], settings: Settings, counts: Counts
+    split: Split, checks: tuple[Check, ...], settings: Settings, task: _Task
 ) -> Iterable[Judged | Unreadable]:
     """The traces of a split, judged together, or where that cannot be, one by one."""
     try:
-        tables, strange = _sound(_read(split, checks, rows=settings.model is not None), split)
+        read = _read(split, checks, rows=settings.model is not None, triage=settings.triage)
+        tables, strange = _sound(read, split)
         judged = judge_tables(tables, checks, settings.profile, where=split.place, model=settings.model)
-        counts.events += tables.events.num_rows
     except TraceError:
-        return _one_by_one(split, checks, settings)
+        return _one_by_one(split, checks, settings, task)
+    task.counts.events += tables.events.num_rows
+    task.tell(split.source, tables, judged)
     return [*strange, *judged]
 
 
-def judge_split(split: Split | HistoryFile, settings: Settings, writer: ResultWriter, counts: Counts) -> None:
-    """Judge every trace of a split; what cannot be read goes to quarantine."""
+def judge_split(
+    split: Split | HistoryFile,
+    settings: Settings,
+    writer: ResultWriter,
+    counts: Counts,
+    triage: TaskTriage | None = None,
+) -> None:
+    """Judge every trace of a split; what cannot be read goes to quarantine. triage: gathers evidence, None for none."""
+    task = _Task(writer, counts, triage)
     checks = checks_by_name(settings.checks)
     judged: Iterable[Judged | Unreadable]
     if isinstance(split, HistoryFile):
-        judged = _of_file(split, checks, settings, counts)
+        judged = _of_file(split, checks, settings, task)
     else:
-        judged = _of_split(split, checks, settings, counts)
+        judged = _of_split(split, checks, settings, task)
     for item in judged:
         if isinstance(item, Unreadable):
             writer.rows["quarantine"].append(quarantine_row(item))
@@ -385,9 +435,12 @@ def judge_splits(splits: Iterable[Split | HistoryFile], settings: Settings, *, a
     """One task: its splits one after another, memory bounded by one; what came of it is kept. attempt: unique among the attempts of this task."""
     mine, counts = tuple(splits), Counts()
     key = key_of(mine)
+    triage = TaskTriage(spectra=settings.spectra) if settings.triage else None
     with ResultWriter(settings.folder / "files", f"part-{key}-{attempt}") as writer:
         for split in mine:
-            judge_split(split, settings, writer, counts)
+            judge_split(split, settings, writer, counts, triage)
+        if triage is not None:
+            writer.rows["contrast"].extend(triage.contrast())
     result = TaskResult(counts=counts, files=tuple(writer.files()))
     keep(settings.folder, key, result, attempt=attempt)
     return result

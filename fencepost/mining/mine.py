@@ -10,7 +10,7 @@ attempts that Spark accepted are kept, so a retried or a speculative task double
 """
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ from fencepost.mining.results.rows import (
 from fencepost.mining.results.summary import Summary, summary_of
 from fencepost.mining.spark.engine import MOST_TASKS, Engine, TaskProgress
 from fencepost.mining.spark.session import check_spark
+from fencepost.mining.triage.bugs import Bugs, read_bugs
+from fencepost.mining.triage.since import since as compared_with
+from fencepost.mining.triage.triage import triage as triage_of
 
 TASK_BYTES = 32 * 1024 * 1024
 """Compressed bytes of one task, some seconds of work: Spark takes ten milliseconds to begin one."""
@@ -154,8 +157,8 @@ class _Mining:
             on_task(len(left) + number, total)
         return results
 
-    def tell(self, results: list[TaskResult]) -> Summary:
-        """Write tables, summary and page of the tasks that have ended."""
+    def tell(self, results: list[TaskResult], *, page: bool) -> Summary:
+        """Write tables, summary and page of the tasks that have ended. page: whether to, as it is not told again soon."""
         found, work, settings = self.prepared.found, self.work, self.settings
         _commit(work, results, found.unreadable)
         counts = _sum(results, found.unreadable)
@@ -171,14 +174,29 @@ class _Mining:
             giants=len(self.prepared.giants),
             regrouped=self.prepared.regrouped,
         )
-        for name, text in (
-            ("summary.json", summary.to_json() + "\n"),
-            ("index.html", page_of(summary, work.out)),
-        ):
+        self._write(summary, page=page)
+        return summary
+
+    def triage(
+        self, session: Callable[[], Any], summary: Summary, earlier: tuple[Path, Bugs] | None
+    ) -> Summary:
+        """Put the bad traces into groups, and tell of these too, and of how they compare with those of an earlier mining."""
+        bugs = triage_of(session, self.work.out, tables=self.settings.spectra)
+        compared = compared_with(bugs, earlier[1], str(earlier[0])) if earlier is not None else None
+        summary = evolve(summary, bugs=bugs, since=compared)
+        self._write(summary, page=True)
+        return summary
+
+    def _write(self, summary: Summary, *, page: bool) -> None:
+        """summary.json, and the page if it will not be written again soon."""
+        work = self.work
+        texts = {"summary.json": summary.to_json() + "\n"}
+        if page:
+            texts["index.html"] = page_of(summary, work.out)
+        for name, text in texts.items():
             temporary = work.folder / name
             temporary.write_text(text, encoding="utf-8")
             temporary.replace(work.out / name)
-        return summary
 
 
 def mine(
@@ -192,6 +210,9 @@ def mine(
     format: str = "auto",
     model: ModelQuestion | None = None,
     resume: bool = False,
+    triage: bool = True,
+    tables: bool = False,
+    since: Path | None = None,
     progress: TaskProgress | None = None,
     spark: Any = None,
 ) -> Summary:
@@ -199,12 +220,14 @@ def mine(
 
     out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
     judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
-    mining that did not end there. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to quarantine. Interrupted by
-    KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be gone on with, if anything
-    was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
+    mining that did not end there. triage: put bad traces into groups (docs/triage.md). tables: keep the features of every trace too. since: the folder
+    of an earlier mining, whose bugs these are compared with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to
+    quarantine. Interrupted by KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be
+    gone on with, if anything was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.
     """
     checks_by_name(checks)
     check_profile(profile)
+    earlier = (since, read_bugs(since)) if since is not None else None
     if spark is None:
         check_spark()
     if model is not None:
@@ -219,20 +242,26 @@ def mine(
         "giant": giant,
         "format": format,
         "model": model,
+        "triage": triage,
+        "tables": tables,
     }
     work.begin(asked, resume=resume)
-    settings = Settings(checks=checks, profile=profile, folder=work.folder, model=model)
+    settings = Settings(
+        checks=checks, profile=profile, folder=work.folder, model=model, triage=triage, spectra=tables
+    )
     mining = _Mining(prepared=prepared, files=tuple(files), work=work, settings=settings)
     with Engine(master, spark, name=f"fencepost mine {work.folder}") as engine:
         try:
             results = mining.judge(engine, progress)
+            summary = mining.tell(results, page=not triage)
+            if triage:
+                summary = mining.triage(engine.session, summary, earlier)
         except BaseException as error:
             kept = list(work.done(mining.keys()).values())
             if not kept:
                 work.discard()
             elif isinstance(error, KeyboardInterrupt):
-                mining.tell(kept)
+                mining.tell(kept, page=True)
             raise
-    summary = mining.tell(results)
     work.end()
     return summary

@@ -61,6 +61,26 @@ def _anomalies(summary: Summary) -> Table:
     )
 
 
+def _bugs(summary: Summary) -> Table:
+    rows = [
+        (
+            f"{bug.number}: {bug.name}",
+            _number(bug.traces),
+            f"trace {bug.smallest.trace_id} of {bug.smallest.source}",
+            bug.shares[0].words() if bug.shares else "nothing that passes the correction for many tests",
+        )
+        for bug in summary.bugs.bugs
+    ]
+    most = max(bug.traces for bug in summary.bugs.bugs)
+    return Table(
+        heading="Bugs",
+        note="Bad traces that go together by what is strange about them, and the feature that tells each group best from healthy traces.",
+        columns=("bug", "traces", "smallest", "what they share"),
+        rows=tuple(rows),
+        share=tuple(bug.traces / most for bug in summary.bugs.bugs),
+    )
+
+
 def _by(summary: Summary, dimension: str) -> Table:
     heading, note = HEADINGS[dimension]
     found = summary.statistics[dimension]
@@ -121,6 +141,8 @@ def page_of(summary: Summary, folder: Path | None = None) -> str:
     """
     judged, illegal = sum(summary.traces.values()), sum(summary.illegal.values())
     tables = [_inputs(summary), _checks(summary)]
+    if summary.bugs.bugs:
+        tables.append(_bugs(summary))
     if summary.anomalies:
         tables += [_anomalies(summary), *(_by(summary, dimension) for dimension in HEADINGS)]
     if summary.records is not None:

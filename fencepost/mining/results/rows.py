@@ -24,9 +24,14 @@ from fencepost.traces.anomalies import first_by_rank
 from fencepost.traces.decoding import from_json
 from fencepost.traces.trace import Trace
 
-Result = Literal["findings", "verdicts", "quarantine", "statistics", "lost"]
-RESULTS: tuple[Result, ...] = ("findings", "verdicts", "quarantine", "statistics", "lost")
-RESULTS_VERSION = 2
+Result = Literal[
+    "findings", "verdicts", "quarantine", "statistics", "lost", "evidence", "contrast", "spectra"
+]
+RESULTS: tuple[Result, ...] = (
+    *("findings", "verdicts", "quarantine", "statistics", "lost"),
+    *("evidence", "contrast", "spectra"),
+)
+RESULTS_VERSION = 3
 DIMENSIONS = ("profile", "bug", "fault")
 """What traces are counted by, beside their source: how the run came to be, the bugs planted in it, the kinds of fault that struck it."""
 
@@ -39,6 +44,7 @@ def _schema(result: str, *columns: tuple[str, Any]) -> pa.Schema:
 
 _text, _int, _bool = pa.string(), pa.int64(), pa.bool_()
 _ints = pa.list_(pa.field("element", pa.int64(), nullable=False))
+_texts = pa.list_(pa.field("element", pa.string(), nullable=False))
 
 SCHEMAS: dict[Result, pa.Schema] = {
     "findings": _schema(
@@ -70,6 +76,16 @@ SCHEMAS: dict[Result, pa.Schema] = {
         "lost",
         *(("source", _text), ("trace_id", _int), ("topic", _text), ("partition", _int), ("offset", _int)),
         *(("value", _int), ("acks", _text), ("allowed", _bool)),
+    ),
+    "evidence": _schema(
+        "evidence",
+        *(("source", _text), ("trace_id", _int), ("profile", _text), ("operations", _int)),
+        *(("anomaly", _text), ("items", _texts), ("features", _texts), ("replay", _text)),
+    ),
+    "contrast": _schema("contrast", ("profile", _text), ("feature", _text), ("traces", _int)),
+    "spectra": _schema(
+        "spectra",
+        *(("source", _text), ("trace_id", _int), ("profile", _text), ("state", _text), ("features", _texts)),
     ),
 }
 

@@ -13,6 +13,8 @@ from fencepost.checkers.judges import LOG
 from fencepost.checkers.verdict import Decision
 from fencepost.mining.inputs.splits import Unreadable
 from fencepost.mining.results.rows import DIMENSIONS, Counts, statistics_rows
+from fencepost.mining.triage.bugs import Bugs
+from fencepost.mining.triage.since import Since
 from fencepost.report.records import LogTotals
 from fencepost.report.sample import Sample
 from fencepost.traces.anomalies import BY_NAME
@@ -51,6 +53,10 @@ class Summary:
     giants: int = 0
     regrouped: int = 0
     records: LogTotals | None = None
+    bugs: Bugs = Factory(Bugs)
+    """What the bad traces come to (docs/triage.md)."""
+    since: Since | None = None
+    """How the bugs compare with those of an earlier mining, where one was named."""
 
     @property
     def shapes(self) -> str:
@@ -166,6 +172,12 @@ def _lines(summary: Summary) -> Iterator[str]:
         ]
         yield ""
         yield from _table([("anomaly", "findings", "traces"), *found])
+    for bug in summary.bugs.bugs:
+        yield ""
+        yield from bug.lines()
+    if summary.since is not None:
+        yield ""
+        yield from summary.since.lines()
     for sample in summary.samples:
         yield ""
         yield from _sample_lines(sample)

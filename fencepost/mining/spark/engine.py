@@ -67,6 +67,12 @@ class Engine:
     ) -> None:
         self.stack.close()
 
+    def session(self) -> Any:
+        """The session, begun when it is first asked for. Raises EnvironmentError_."""
+        if self.spark is None:
+            self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA))
+        return self.spark
+
     def run(
         self,
         items: Sequence[Any],
@@ -74,8 +80,7 @@ class Engine:
         progress: TaskProgress | None,
     ) -> list[Any]:
         """What the tasks yield, in order; an interruption, or whatever `progress` raises, cancels them. Raises EnvironmentError_."""
-        if self.spark is None:
-            self.spark = self.stack.enter_context(session(self.master, settings=QUICK_JAVA))
+        spark = self.session()
         self.jobs += 1
         size = -(-len(items) // MOST_TASKS)
         tasks = [items[start : start + size] for start in range(0, len(items), size)]
@@ -85,7 +90,7 @@ class Engine:
                 progress(completed, len(tasks))
 
         name = f"{self.name} {self.jobs}"
-        return run_tasks(self.spark, tasks, _Task(task), name=name, where="judging on Spark", on_poll=on_poll)
+        return run_tasks(spark, tasks, _Task(task), name=name, where="judging on Spark", on_poll=on_poll)
 
     def spread(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """function(item) of each item, in order. Raises TraceError for what an item raised, EnvironmentError_."""

@@ -1,5 +1,6 @@
 """`fencepost mine`: traces by the million, judged on Spark."""
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from fencepost.mining.model_check import ModelQuestion
     from fencepost.mining.results.summary import Summary
 
+MOST_BUGS = 20
+"""Bugs that are shown, the most traces first; bugs.json has all."""
 MOST_NAMED = 5
 """Unreadable pieces that are named; the quarantine table has all."""
 
@@ -111,6 +114,21 @@ def _asked_model(
 @click.option(
     "--resume", is_flag=True, help="Go on with the mining in --out: what is judged is not judged again."
 )
+@click.option(
+    "--triage/--no-triage",
+    default=True,
+    show_default=True,
+    help="Put bad traces into groups, and say what each group shares.",
+)
+@click.option(
+    "--tables", is_flag=True, help="Keep the features of every trace too, as the table spectra (Parquet)."
+)
+@click.option(
+    "--since",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="MINED",
+    help="Folder of an earlier mining: say which bugs are new, gone or have grown.",
+)
 @json_option
 def command(
     inputs: tuple[Path, ...],
@@ -121,6 +139,9 @@ def command(
     giant: int | None,
     format: str,
     resume: bool,
+    triage: bool,
+    tables: bool,
+    since: Path | None,
     as_json: bool,
     **model: Any,
 ) -> ExitCode:
@@ -138,6 +159,8 @@ def command(
       fencepost mine out/big --out out/logs --checks log
       # histories of other systems, and whether their registers are linearizable
       fencepost mine history.edn histories/ --out out/registers --model cas-register
+      # which bugs are new since last night
+      fencepost mine out/big --out out/today --since out/mined
       # after a Ctrl-C
       fencepost mine out/big --out out/logs --checks log --resume
     """
@@ -153,6 +176,9 @@ def command(
         format=_known_format(format),
         model=_asked_model(**model),
         resume=resume,
+        triage=triage,
+        tables=tables,
+        since=since,
     )
     show(summary, output)
     output.emit({**msgspec.json.decode(summary.to_json()), "exit_code": int(summary.exit_code)})
@@ -182,6 +208,9 @@ def mine_with_bar(
     format: str = "auto",
     model: "ModelQuestion | None" = None,
     resume: bool = False,
+    triage: bool = True,
+    tables: bool = False,
+    since: Path | None = None,
 ) -> "Summary":
     """Mine behind a progress bar. Raises FencepostError in one sentence, also for what the machine lacks."""
     from fencepost.checkers.judges import DEFAULT_CHECKS
@@ -204,6 +233,9 @@ def mine_with_bar(
                 format=format,
                 model=model,
                 resume=resume,
+                triage=triage,
+                tables=tables,
+                since=since,
                 progress=progress,
             )
         except KeyboardInterrupt:
@@ -220,6 +252,14 @@ def show(summary: "Summary", output: Output) -> None:
     output.say(inputs, "", _checks(summary))
     if summary.record_lines:
         output.say("", *summary.record_lines)
+    for bug in summary.bugs.bugs[:MOST_BUGS]:
+        output.say("", "\n".join(bug.lines()))
+    if len(summary.bugs.bugs) > MOST_BUGS:
+        output.say("", f"and {len(summary.bugs.bugs) - MOST_BUGS} more bugs, see {summary.out}/bugs.json")
+    if summary.bugs.bugs:
+        output.say("", f"why one fails: fencepost explain {shlex.quote(summary.out)} --bug 1")
+    if summary.since is not None:
+        output.say("", "\n".join(summary.since.lines()))
     if summary.samples:
         output.say("", _anomalies(summary))
     if summary.shapes:

@@ -1,0 +1,103 @@
+"""Where two runs part: the first event that one has and the other does not, on the partition that convicts.
+
+Owns: when two events are the same, and the chain from there to the verdict. Must not know: plans, judges.
+
+Times are not compared: a run without one operation may be a little earlier everywhere. What an event says of epochs, offsets and members is. Events of
+different brokers may change places without a meaning, so each broker's events are compared with its own, and of all first differences the
+earliest in the failing run counts.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve, frozen
+
+from fencepost.checkers.verdict import Finding
+from fencepost.traces.events import Event, Name
+
+NO_STEP = (Name.PHASE, Name.MARK, Name.REPLICA_LOG, Name.REQUEST, Name.CONNECTION, Name.LIVENESS_FAILED)
+"""The run's own notes: they are no step of the protocol."""
+FAULTS = (Name.FAULT_BEGAN, Name.FAULT_ENDED, Name.FAULT_SKIPPED)
+"""A plan without a fault lacks its events, which says nothing."""
+ROUTINE = (Name.APPENDED, Name.HIGH_WATERMARK, Name.CONTROL_REQUEST_APPLIED, Name.LIVE_BROKERS)
+"""Steps of every run; in a chain only the last of each broker is told, or those that convict."""
+MOST_LINKS = 14
+"""Events of a chain that are told, the first and the last ones: more do not fit a screen."""
+
+
+@frozen(kw_only=True)
+class Parting:
+    """position: of the event in the failing run's events; chain: positions from there to the verdict, that one first; instead: the event that the passing
+    run has in its place, None if its broker did nothing more there."""
+
+    position: int
+    chain: tuple[int, ...]
+    instead: Event | None
+
+
+def parting(failing: Sequence[Event], passing: Sequence[Event], finding: Finding) -> Parting | None:
+    """The first event at which the runs part on the convicting partition, or anywhere if the finding names none. None if they do not.
+
+    Cluster-wide events (controllers, sessions) are looked at too, as a partition's fate depends on them.
+    """
+    mine, theirs = _by_node(failing, finding), _by_node(passing, finding)
+    best: tuple[int, Event | None] | None = None
+    for node, positions in mine.items():
+        others = theirs.get(node, [])
+        for place, position in enumerate(positions):
+            other = passing[others[place]] if place < len(others) else None
+            if other is None or _same(failing[position]) != _same(other):
+                if best is None or position < best[0]:
+                    best = position, other
+                break
+    if best is None:
+        return None
+    return Parting(position=best[0], chain=_chain(failing, best[0], finding), instead=best[1])
+
+
+def _concerns(event: Event, finding: Finding) -> bool:
+    if event.name in NO_STEP or event.name in FAULTS:
+        return False
+    if finding.topic is None or finding.partition < 0 or event.topic is None:
+        return True
+    return (event.topic, event.partition) == (finding.topic, finding.partition)
+
+
+def _by_node(events: Sequence[Event], finding: Finding) -> dict[int, list[int]]:
+    """Positions of the events that matter, by broker."""
+    found: dict[int, list[int]] = {}
+    for position, event in enumerate(events):
+        if _concerns(event, finding):
+            found.setdefault(event.node, []).append(position)
+    return found
+
+
+def _same(event: Event) -> Event:
+    """What two runs must agree in."""
+    return evolve(event, time=0, zk_version=-1, broker_epoch=min(event.broker_epoch, 0), detail="")
+
+
+def _chain(events: Sequence[Event], first: int, finding: Finding) -> tuple[int, ...]:
+    """From the parting to the verdict: the steps that are no routine, those that convict among them."""
+    last = max(finding.events, default=len(events) - 1)
+    convicts = set(finding.events)
+    told = [
+        position
+        for position in range(first, max(last, first) + 1)
+        if position == first
+        or position in convicts
+        or (_concerns(events[position], finding) and events[position].name not in ROUTINE)
+    ]
+    return tuple(_shortened(told, convicts | {first}))
+
+
+def _shortened(positions: list[int], kept: Iterable[int]) -> list[int]:
+    """At most MOST_LINKS, with those that must be kept, the first ones and the last ones."""
+    if len(positions) <= MOST_LINKS:
+        return positions
+    chosen = {position for position in kept if position in positions}
+    ends = [*positions[: MOST_LINKS // 2], *reversed(positions[-MOST_LINKS // 2 :])]
+    for position in ends:
+        if len(chosen) >= MOST_LINKS:
+            break
+        chosen.add(position)
+    return sorted(chosen)[: max(MOST_LINKS, len(chosen))]

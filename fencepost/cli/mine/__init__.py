@@ -1,0 +1,1 @@
+"""`mine`, and `explain`, which looks closer at one bug of a mining."""

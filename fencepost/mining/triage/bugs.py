@@ -1,0 +1,126 @@
+"""Bugs: groups of bad traces, as values, as JSON, and in words.
+
+Owns: what is said of a group, and in what words. Must not know: Spark, how groups are made.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from attrs import asdict, frozen
+
+from fencepost.traces.anomalies import BY_NAME
+from fencepost.traces.errors import TraceError
+
+FILE = "bugs.json"
+MOST_SHOWN = 5
+"""Features of a bug that are shown; the file has more."""
+
+
+@frozen(kw_only=True)
+class Shared:
+    """A feature that is over-represented in a bug's traces. bad, of_bad: traces of the bug that have it, and all; healthy: the share of comparable healthy
+    traces that have it; of_healthy: how many those are; ochiai: 0 to 1; likelihood_ratio: G; p: corrected for the number of features and bugs."""
+
+    feature: str
+    bad: int
+    of_bad: int
+    healthy: float
+    of_healthy: int
+    ochiai: float
+    likelihood_ratio: float
+    p: float
+
+    def words(self) -> str:
+        """One line for a person."""
+        return (
+            f"in {_percent(self.bad / self.of_bad)} of the bad ({self.bad:,} of {self.of_bad:,}) and"
+            f" {_percent(self.healthy)} of the healthy ({self.of_healthy:,}): {self.feature}"
+        )
+
+
+def _percent(share: float) -> str:
+    return "0 %" if share == 0 else "< 1 %" if share < 0.01 else f"{share:.0%}".replace("%", " %")
+
+
+@frozen(kw_only=True)
+class Example:
+    """A trace of a bug. operations: how many it has; replay: the command that runs it again, empty for a foreign one."""
+
+    source: str
+    trace_id: int
+    operations: int
+    replay: str = ""
+
+
+@frozen(kw_only=True)
+class Bug:
+    """One group. number: from 1, the most traces first; name: the same in each mining of the same traces; anomalies: by which its traces are named,
+    with counts; first: the first trace in the order of source and trace id; smallest: with the fewest operations; items: the evidence that most of its
+    traces have, with weights, by which minings are compared; also: traces of other bugs that show this one too; missing: what could not be asked
+    of these traces."""
+
+    number: int
+    name: str
+    anomaly: str
+    traces: int
+    anomalies: dict[str, int]
+    profiles: dict[str, int]
+    first: Example
+    smallest: Example
+    items: dict[str, float]
+    shares: tuple[Shared, ...] = ()
+    also: int = 0
+    missing: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """For a person."""
+        yield f"bug {self.number}, {self.name}: {_traces(self.traces)}"
+        others = [f"{name} ({count:,})" for name, count in self.anomalies.items() if name != self.anomaly]
+        yield f"  {self.anomaly}: {BY_NAME[self.anomaly].definition}"
+        if others:
+            yield f"  also named {', '.join(others)}"
+        if self.also:
+            yield f"  {_traces(self.also)} of other bugs show this one too"
+        yield f"  smallest:  trace {self.smallest.trace_id} of {self.smallest.source} ({self.smallest.operations:,} operations)"
+        for shared in self.shares[:MOST_SHOWN]:
+            yield f"  {shared.words()}"
+        for what in self.missing:
+            yield f"  missing: {what}"
+        if self.smallest.replay:
+            yield f"  replay:    {self.smallest.replay}"
+
+
+def _traces(count: int) -> str:
+    return f"{count:,} trace" if count == 1 else f"{count:,} traces"
+
+
+@frozen(kw_only=True)
+class Bugs:
+    """What triage came to. healthy: traces that the bad ones were held against; tested: pairs of bug and feature."""
+
+    bugs: tuple[Bug, ...] = ()
+    bad: int = 0
+    healthy: int = 0
+    tested: int = 0
+
+    def write(self, folder: Path) -> None:
+        """Into its file of a mining's folder."""
+        temporary = folder / f".{FILE}.partial"
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(asdict(self))) + b"\n")
+        temporary.replace(folder / FILE)
+
+
+def read_bugs(folder: Path) -> Bugs:
+    """The bugs of a mining. Raises TraceError in one sentence where there are none, or what is there is something else."""
+    path = folder / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Bugs)
+    except FileNotFoundError:
+        raise TraceError(
+            expected=f"a folder that `fencepost mine` wrote, with {FILE}",
+            seen="none there",
+            where=str(folder),
+        ) from None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise TraceError(expected="the bugs of a mining", seen=str(error), where=str(path)) from None

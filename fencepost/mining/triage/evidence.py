@@ -1,0 +1,126 @@
+"""What is known of one bad trace, in a canonical form: what convicts it, what the convicting rows were, and what it did around that.
+
+Owns: the items of evidence. Must not know: which items are common (weights.py), groups, Spark.
+
+Two traces show one bug if they agree in what is strange about them. An item is a string without names, offsets and times, so that it is the same in
+each run of the same story:
+
+    finding: A             the trace has a finding of this anomaly
+    clause: A: E           and this was expected there, in the judge's words without numbers and names
+    seen: A: S             and this was seen
+    waited: A              instead of these three, where the last convicting event is a note of the run: something never came
+    waited for: A: E       what did not
+    convicts: W            an event or an operation of a certificate, as a step (steps.py)
+    here: W                a step on the convicting partition up to the conviction
+    step: W, again: W      what occurred anywhere in the trace (features.py)
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from fencepost.checkers.verdict import Finding, Verdict, by_rank
+from fencepost.mining.triage.steps import CODE_OF, Steps
+from fencepost.traces.events import Name
+from fencepost.traces.tables import Tables
+
+KEPT = ("step", "again")
+"""Kinds of feature that are evidence of a cause. Pairs and options say more of how a swarm got there."""
+CONSEQUENCES = ("meantime",)
+"""Checks of how long something took: what they find follows from whatever else is wrong, if anything is."""
+NOTHING_CAME = (CODE_OF[Name.PHASE], CODE_OF[Name.LIVENESS_FAILED])
+"""Events that convict by what is not there."""
+MOST_ROWS = 20
+"""Rows of one certificate that are looked at: a certificate is the fewest that prove it, a handful."""
+_LISTS = re.compile(r"\[[^\]]*\]")
+_NUMBERS = re.compile(r"\d+")
+
+
+def canonical(text: str, names: Iterable[str] = ()) -> str:
+    """A judge's clause without numbers, lists of numbers, and the names of topics and groups."""
+    for name in sorted(names, key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "NAME", text)
+    return _NUMBERS.sub("#", _LISTS.sub("[..]", text))
+
+
+@frozen(kw_only=True)
+class Evidence:
+    """Of one bad trace. trace: its number in the row group; anomaly: that names it; items: sorted, each once."""
+
+    trace: int
+    anomaly: str
+    items: tuple[str, ...]
+
+
+def findings_of(verdicts: Iterable[Verdict]) -> list[Finding]:
+    """The findings that say what is wrong, the one that names the trace first; consequences only where there is nothing else."""
+    found = by_rank(one for verdict in verdicts for one in verdict.findings)
+    return [one for one in found if one.check not in CONSEQUENCES] or found
+
+
+def evidence_of(
+    trace: int, verdicts: Iterable[Verdict], features: Sequence[str], tables: Tables, steps: Steps
+) -> Evidence:
+    """What is known of the bad trace with this number. features: its own words; steps: of all rows of the group."""
+    findings = findings_of(verdicts)
+    trace_id = tables.traces.column("trace_id")[trace].as_py()
+    start, stop = np.searchsorted(steps.trace, [trace, trace + 1]).tolist()
+    items = {feature for feature in features if feature.split(":", 1)[0] in KEPT}
+    operations = _operations(tables.operations, trace_id, findings)
+    names = {one.topic for one in findings if one.topic}
+    for one in findings:
+        expected = canonical(one.expected, names)
+        if one.events and int(steps.name[min(start + one.events[-1], stop - 1)]) in NOTHING_CAME:
+            items.update((f"waited: {one.anomaly}", f"waited for: {one.anomaly}: {expected}"))
+        else:
+            items.update((f"finding: {one.anomaly}", f"clause: {one.anomaly}: {expected}"))
+            items.add(f"seen: {one.anomaly}: {canonical(one.seen, names)}")
+        rows = [start + event for event in one.events[:MOST_ROWS] if start + event < stop]
+        items.update(f"convicts: {steps.words[steps.code[row]]}" for row in rows if steps.code[row] >= 0)
+        items.update(
+            f"convicts: {operations[each]}" for each in one.operations[:MOST_ROWS] if each in operations
+        )
+    items.update(_here(findings[0], steps, start, stop))
+    return Evidence(trace=trace, anomaly=findings[0].anomaly, items=tuple(sorted(items)))
+
+
+def _operations(operations: pa.Table, trace_id: int, findings: list[Finding]) -> dict[int, str]:
+    """What the convicting operations were, by op id: function, acks, outcome, error."""
+    wanted = {each for one in findings for each in one.operations[:MOST_ROWS]}
+    if not wanted:
+        return {}
+    own: Any = operations.filter(pc.field("trace_id") == trace_id)
+    own = own.filter(pc.is_in(own.column("op_id"), pa.array(sorted(wanted), pa.int64())))
+    columns = ("op_id", "function", "outcome", "acks", "error", "strong")
+    rows = zip(*(own.column(name).to_pylist() for name in columns), strict=True)
+    return {
+        op_id: " ".join(
+            str(part)
+            for part in (
+                function,
+                "" if acks is None else f"acks={acks}",
+                outcome,
+                error or "",
+                "strong" if strong else "",
+            )
+            if part
+        )
+        for op_id, function, outcome, acks, error, strong in rows
+    }
+
+
+def _here(finding: Finding, steps: Steps, start: int, stop: int) -> set[str]:
+    """The steps on the convicting partition up to the last convicting event; all of them where no event convicts."""
+    if finding.partition < 0 or finding.topic is None:
+        return set()
+    last = min(start + max(finding.events) + 1, stop) if finding.events else stop
+    if finding.topic not in steps.topics:
+        return set()
+    topic, own = steps.topics.index(finding.topic), slice(start, last)
+    there = (steps.topic[own] == topic) & (steps.number[own] == finding.partition) & (steps.code[own] >= 0)
+    return {f"here: {steps.words[code]}" for code in np.unique(steps.code[own][there]).tolist()}

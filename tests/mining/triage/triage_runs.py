@@ -1,0 +1,37 @@
+"""Which runs triage is tested on, and how they are kept."""
+
+from pathlib import Path
+
+from attrs import frozen
+
+from fencepost.mining.results.summary import Summary
+from fencepost.traces.sealing import Sizes, seal
+from fencepost.traces.store import TraceStore
+from fencepost.traces.trace import Trace
+
+BAD = {
+    "KAFKA-1188": (5000004, 5000007, 5000008, 5000010),
+    "KAFKA-708": (5000000, 5000003, 5000006, 5000022),
+}
+"""Seeds of the profile `default` that show the bug."""
+HEALTHY = range(100, 124)
+
+
+@frozen
+class Mined:
+    """A mining: of which folder, where, and its summary. runs: those of the folder; bug_of: what is planted in each bad one."""
+
+    folder: Path
+    out: Path
+    summary: Summary
+    runs: list[Trace]
+    bug_of: dict[int, str]
+
+
+def write(path: Path, traces: list[Trace], *, group_operations: int) -> None:
+    """A sealed folder of traces."""
+    store = TraceStore.create(path)
+    with store.writer() as writer:
+        for trace in traces:
+            writer.append(trace)
+    seal(store, sizes=Sizes(group_operations=group_operations))

@@ -1,0 +1,64 @@
+"""`tools.triage`: the measures are those of the literature, and the ground truth is mixed as it says."""
+
+import pytest
+
+from fencepost.campaign.bugs import BUGS
+from fencepost.mining.triage.bugs import Bug, Example, Shared
+from fencepost.traces.store import TraceStore
+from fencepost.traces.trace import Trace
+from tools.triage.dataset import mix
+from tools.triage.measure import adjusted_rand, may_be_together, measure
+from tools.triage.own_steps import OWN_STEP, is_own
+
+
+def bug(number: int, feature: str = "") -> Bug:
+    share = Shared(
+        feature=feature, bad=1, of_bad=1, healthy=0, of_healthy=1, ochiai=1, likelihood_ratio=1, p=0
+    )
+    example = Example(source="s", trace_id=1, operations=1)
+    return Bug(
+        number=number, name=str(number), anomaly="lost_write", traces=1, anomalies={}, profiles={},
+        first=example, smallest=example, items={}, shares=(share,) if feature else (),
+    )  # fmt: skip
+
+
+def test_the_index_is_hubert_and_arabies() -> None:
+    """Rule: 1 for equal partitions whatever the names, about 0 by chance, and the textbook's value in between."""
+    assert adjusted_rand("aabbcc", "xxyyzz") == 1.0
+    assert adjusted_rand([0, 0, 1, 1], [0, 0, 1, 2]) == pytest.approx(4 / 7)
+    assert adjusted_rand([0, 0, 1, 1], [0, 1, 0, 1]) == pytest.approx(-0.5)
+
+
+def test_a_bug_without_a_group_of_its_own_is_lost() -> None:
+    """Rule: a bug is lost where another has the majority of each of its groups; a trace with two bugs counts apart."""
+    truth = {1: ["KAFKA-708"], 2: ["KAFKA-708"], 3: ["KIP-101"], 4: ["KIP-101"], 5: ["KIP-101", "KAFKA-708"]}
+    own = "step: partition_state, ISR empty"
+    found = measure(truth, {1: 1, 2: 1, 3: 1, 4: 2, 5: 1}, [bug(1, own), bug(2)])
+    assert (
+        found.lost == []
+        and found.most_groups == 2
+        and (found.told, found.ambiguous, found.found_both) == (1, 1, 1)
+    )
+    found = measure(truth, {1: 1, 2: 1, 3: 1, 5: 1}, [bug(1, own)])
+    assert found.lost == ["KIP-101"]
+
+
+def test_own_steps_are_of_planted_bugs() -> None:
+    """Rule: the table names bugs of the zoo only; a bug without a row is never counted as told."""
+    assert OWN_STEP.keys() <= BUGS.keys()
+    assert is_own("KAFKA-1382", "isr_refused") and not is_own("KAFKA-1382", "isr_updated")
+    assert not is_own("R10", "step: anything")
+    assert not may_be_together("KAFKA-6082", "KAFKA-1096")
+
+
+def test_bad_runs_stand_once_among_healthy_ones(tmp_path) -> None:
+    """Rule: each bad run is there once, one trace in so many; healthy ones are repeated under ids of their own."""
+    for key, seeds in (("KIP-101", (1, 2)), ("healthy", (10, 11, 12))):
+        with TraceStore.create(tmp_path / "runs" / key).writer() as writer:
+            for seed in seeds:
+                writer.append(Trace(trace_id=seed, seed=seed, plan="", software_version="test"))
+    truth = mix(tmp_path, ["KIP-101"], runs=5, one_in=10, seed=3)
+    traces = {trace.trace_id: trace.seed for trace in TraceStore.open(tmp_path / "traces")}
+    assert sorted(traces) == list(range(20)) and list(truth.values()) == [["KIP-101"], ["KIP-101"]]
+    assert sorted(traces[trace_id] for trace_id in truth) == [1, 2]
+    assert {traces[trace_id] for trace_id in traces.keys() - truth.keys()} == {10, 11, 12}

@@ -1,0 +1,159 @@
+"""`python -m tools.triage`: the ground truth made, mined and measured, by a seed and a list of bugs."""
+
+from pathlib import Path
+from random import Random
+
+import attrs
+import msgspec
+import pyarrow.parquet as pq
+import rich_click as click
+
+from fencepost.campaign.bugs import BUGS
+from fencepost.campaign.causes.cause import cause_of, event_line
+from fencepost.campaign.shrink.oracle import target_of
+from fencepost.console.options import jobs_option, json_option, split_names
+from fencepost.console.output import Output, add_row, table
+from fencepost.mining.mine import mine
+from fencepost.mining.triage.bugs import Bug
+from fencepost.traces.errors import ExitCode, FencepostError
+from fencepost.traces.plan_json import plan_from_json
+from fencepost.traces.store import TraceStore
+from tools.triage.dataset import mix
+from tools.triage.measure import Measured, may_be_together, measure
+from tools.triage.own_steps import is_own
+from tools.triage.runs import Wanted, harvest, of_both, of_bug, of_none
+
+OWN = "own"
+"""Begins what is said of a parting event that is the protection's own step."""
+
+
+@click.command()
+@click.option("--seed", default=7, show_default=True, help="Draws bugs, pairs, and where bad traces stand.")
+@click.option("--bugs", "names", metavar="ID,ID...", help="Planted bugs. [default: drawn by the seed]")
+@click.option("--draw", default=20, show_default=True, help="How many bugs are drawn.")
+@click.option("--pairs", default=3, show_default=True, help="Pairs of bugs that are planted together too.")
+@click.option("--runs", default=25, show_default=True, help="Distinct bad runs of each bug.")
+@click.option("--seeds", default=1_000, show_default=True, help="Seeds to try for them at most.")
+@click.option("--healthy", default=400, show_default=True, help="Distinct healthy runs.")
+@click.option("--one-in", default=200, show_default=True, help="Traces for each bad one.")
+@click.option("--first-seed", default=9_000_000, show_default=True, help="Of the runs.")
+@click.option(
+    "--least", default=5, show_default=True, help="A bug with fewer bad runs is left out, and named."
+)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/triage"), show_default=True)
+@click.option("--master", default="local[2]", show_default=True)
+@click.option(
+    "--causes",
+    default=20,
+    show_default=True,
+    help="Say of so many bugs where a run parts from the one with the protection.",
+)
+@jobs_option
+@json_option
+def command(
+    seed: int, names: str | None, draw: int, pairs: int, runs: int, seeds: int, healthy: int, one_in: int,
+    first_seed: int, least: int, out: Path, master: str, causes: int, jobs: int, as_json: bool,
+) -> None:  # fmt: skip
+    """Make the ground truth, mine it, and hold the groups against it. Goes on where it was ended.
+
+    \b
+    Examples
+      python -m tools.triage --seed 7
+      python -m tools.triage --bugs KIP-101,KAFKA-708 --runs 10 --one-in 50
+    """
+    output = Output(as_json)
+    chosen = list(split_names(names) or Random(seed).sample(sorted(BUGS), draw))
+    for bug in chosen:
+        if bug not in BUGS:
+            raise FencepostError(expected=f"one of {', '.join(sorted(BUGS))}", seen=bug, where="--bugs")
+    wanted = [of_bug(bug, runs, seeds) for bug in chosen]
+    wanted += _pairs(chosen, pairs, seed, max(2, runs // 5), seeds)
+    wanted.append(of_none(tuple(BUGS[bug].profile for bug in chosen), healthy))
+    kept: dict[str, int] = {}
+    for key, tried, found in harvest(out, wanted, first_seed=first_seed, jobs=jobs):
+        kept[key] = found
+        output.note(f"{key}: {found} of {tried} seeds")
+    keys = [one.key for one in wanted[:-1] if _has(out, one, 1 if "+" in one.key else least)]
+    left_out = sorted(one.key for one in wanted[:-1] if one.key not in keys)
+    truth = mix(out, keys, runs=runs, one_in=one_in, seed=seed)
+    summary = mine([out / "traces"], out / "mined", master=master)
+    labels = labels_of(out / "mined")
+    found = measure(truth, labels, summary.bugs.bugs)
+    parted = _causes(found, summary.bugs.bugs, out, causes)
+    _show(found, left_out, parted, output)
+    total = sum(summary.traces.values())
+    output.emit(
+        {
+            "seed": seed, "bugs": chosen, "left_out": left_out, "traces": total, "bad": len(truth),
+            "told_or_parted": _told_or_parted(found, parted),
+            "lost": found.lost, "most_groups": found.most_groups, "told": found.told, "parted": parted,
+            **attrs.asdict(found), "exit_code": int(ExitCode.NOTHING_FOUND),
+        }
+    )  # fmt: skip
+
+
+def _has(out: Path, wanted: Wanted, least: int) -> bool:
+    path = out / "runs" / wanted.key / "tried.json"
+    return path.exists() and msgspec.json.decode(path.read_bytes())["kept"] >= least
+
+
+def _pairs(bugs: list[str], count: int, seed: int, runs: int, seeds: int) -> list[Wanted]:
+    """Pairs drawn by the seed, of bugs that may be planted together."""
+    both = [(a, b) for n, a in enumerate(bugs) for b in bugs[n + 1 :] if may_be_together(a, b)]
+    Random(seed + 1).shuffle(both)
+    return [of_both(a, b, runs, seeds) for a, b in both[:count]]
+
+
+def labels_of(mined: Path) -> dict[int, int]:
+    """The group of each bad trace."""
+    rows = pq.read_table(mined / "groups", columns=["trace_id", "bug"])
+    return dict(zip(rows.column("trace_id").to_pylist(), rows.column("bug").to_pylist(), strict=True))
+
+
+def _causes(found: Measured, bugs: tuple[Bug, ...], out: Path, count: int) -> dict[str, str]:
+    """By planted bug the parting event of its largest group's smallest run, from the run with the protection, and whether it is the protection's own step, or
+    what that run has in its place is."""
+    by_number, parted = {bug.number: bug for bug in bugs}, {}
+    for one in [one for one in found.bugs if one.own][:count]:
+        number = max(one.groups, key=lambda label: one.groups[label])
+        trace = TraceStore.open(out / "traces").read(by_number[number].smallest.trace_id)
+        plan = plan_from_json(trace.plan)
+        try:
+            cause = cause_of(plan, target_of(plan), kinds=("protection",))
+        except FencepostError as error:
+            parted[one.bug] = f"not again: {error}"
+            continue
+        closest = cause.closest
+        if closest is None or closest.parting is None:
+            parted[one.bug] = "the runs do not part"
+            continue
+        event, instead = cause.failing.events[closest.parting.position], closest.parting.instead
+        told = [f"{each.name.value} {each.cause}" for each in (event, instead) if each is not None]
+        own = any(is_own(one.bug, words) for words in told)
+        parted[one.bug] = f"{OWN if own else 'other'}: {event_line(event)} ({closest.neighbour.says})"
+    return parted
+
+
+def _told_or_parted(found: Measured, parted: dict[str, str]) -> int:
+    """Bugs of which the own step is among the first features, or is the parting event."""
+    return sum(bool(one.told) or parted.get(one.bug, "").startswith(OWN) for one in found.bugs)
+
+
+def _show(found: Measured, left_out: list[str], parted: dict[str, str], output: Output) -> None:
+    rows = table("bug", ">traces", ">groups", "own group", "its own step among the first three features")
+    for one in found.bugs:
+        add_row(rows, one.bug, one.traces, len(one.groups), "yes" if one.own else "LOST", one.told or "-")
+    output.say(rows)
+    output.say(
+        f"\nadjusted Rand index {found.adjusted_rand:.3f} over {found.traces} bad traces in {found.groups} groups;"
+        f" {len(found.lost)} bugs lost, at most {found.most_groups} groups of one bug, own step told of {found.told}"
+        f" of {len(found.bugs)}; {found.found_both} of {found.ambiguous} traces with two bugs are with one of theirs"
+    )
+    for bug, words in parted.items():
+        output.say(f"{bug} parts: {words}")
+    if left_out:
+        output.say(f"left out, too few bad runs: {', '.join(left_out)}")
+
+
+if __name__ == "__main__":
+    command()
