@@ -31,15 +31,28 @@ PROFILES = ("default", "session", "strong", "content")
 """What may be asked of a log in real time (LOG_CHECK); a trace's claims name one."""
 
 
+EMPTY = Verdict(
+    decision=Decision.ASSUMPTION_BROKEN, check=LOG, reason="the trace has no plan, no operation and no event"
+)
+"""Of a trace of which nothing can be said: an Ok would say something."""
+
+
 def _log(trace: Trace) -> Verdict:
     from fencepost.checkers.log import judge_trace
 
-    return judge_trace(trace)
+    return EMPTY if is_empty(trace) else judge_trace(trace)
+
+
+def is_empty(trace: Trace) -> bool:
+    """Whether there is nothing in it."""
+    return not (trace.plan or trace.operations or trace.events)
 
 
 def _log_of_columns(operations: "OperationColumns", trace: Trace) -> Verdict:
     from fencepost.checkers.log import judge_columns, log_columns
 
+    if is_empty(trace):
+        return EMPTY
     return dict(judge_columns(log_columns(operations))).get(trace.trace_id) or _ok("log")
 
 

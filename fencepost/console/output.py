@@ -5,6 +5,7 @@ Owns: the two consoles, progress bars, the one JSON object of --json. Must not k
 With --json standard output carries one JSON object and nothing else; what a person would have read goes to standard error.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from rich.text import Text
 
 from fencepost.console.heartbeat import heartbeat
 from fencepost.console.tables import add_row as add_row
-from fencepost.console.tables import fitted
+from fencepost.console.tables import fitted, lines_shown
 from fencepost.console.tables import table as table
 
 PIPE_WIDTH = 160
@@ -66,21 +67,22 @@ class Output:
         return self.errors if self.json else self._results
 
     def say(self, *parts: "Text | Table | str") -> None:
-        """A result for a person; long lines are left to the terminal to wrap."""
+        """A result for a person; long lines are left to the terminal to wrap. What cannot be printed is escaped."""
         for part in parts:
             shown = fitted(part, self.people) if isinstance(part, Table) else part
+            shown = lines_shown(shown) if isinstance(shown, str) else shown
             self.people.print(shown, soft_wrap=not isinstance(shown, Table))
 
     def note(self, text: str) -> None:
         """Something beside the result: what goes on, what to do next."""
-        self.errors.print(text, soft_wrap=True, style="dim" if self.errors.is_terminal else None)
+        self.errors.print(lines_shown(text), soft_wrap=True, style="dim" if self.errors.is_terminal else None)
 
     def emit(self, value: dict[str, Any]) -> None:
         """The one JSON object of --json; nothing without it."""
         if self.json:
             said.objects += 1
             try:
-                sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+                sys.stdout.write(_plain_json(msgspec.json.encode(value).decode()) + "\n")
                 sys.stdout.flush()
             except BrokenPipeError:
                 self._results.on_broken_pipe()
@@ -104,6 +106,13 @@ class Output:
                     yield bar
             finally:
                 said.bars -= 1
+
+
+def _plain_json(text: str) -> str:
+    """The same JSON with escapes for what cannot be printed: outside of strings there is none of it."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
 
 
 @define

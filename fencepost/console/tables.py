@@ -12,6 +12,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from fencepost.report.escapes import shown
+
 GAP = 2
 """Blanks between two columns."""
 SHORT = 24
@@ -37,8 +39,16 @@ def table(*columns: str, title: str | None = None) -> Table:
 
 
 def add_row(to: Table, *cells: object, style: str = "") -> None:
-    """A row of plain cells: nothing in them is taken for markup."""
-    to.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells), style=style)
+    """A row of plain cells: nothing in them is taken for markup, and what cannot be printed is escaped."""
+    to.add_row(
+        *(cell if isinstance(cell, Text) else Text(lines_shown(str(cell))) for cell in cells), style=style
+    )
+
+
+def lines_shown(text: str) -> str:
+    """Text of one or several lines, with everything else that cannot be printed as escapes: a name in a trace may
+    carry signs that turn the direction of writing, or move the cursor."""
+    return text if text.isprintable() else "\n".join(map(shown, text.split("\n")))
 
 
 def fitted(wide: Table, console: Console) -> RenderableType:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import define, evolve, frozen
 
-from fencepost.checkers.judges import LOG, Check, checks_by_name, event_tables, guarded, under_profile
+from fencepost.checkers.judges import EMPTY, LOG, Check, checks_by_name, event_tables, guarded, under_profile
 from fencepost.checkers.log.accounts import LogCounts, counts_of_trace
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.mining.inputs.contradictions import COLUMNS, contradictions
@@ -220,6 +220,10 @@ def judge_tables(
     records: dict[int, LogCounts] = {}
     if any(check.name == LOG for check in checks):
         by_table[LOG], records = _log(tables.operations, headers)
+        bare = [trace.trace_id for trace in headers if not trace.plan]
+        if bare:
+            some = {*_sizes(tables), *tables.events.column("trace_id").unique().to_pylist()}
+            by_table[LOG] |= {trace_id: EMPTY for trace_id in bare if trace_id not in some}
     if any(check.judge_events for check in checks):
         events = event_tables(tables, headers)
         by_table |= {check.name: check.judge_events(events) for check in checks if check.judge_events}

@@ -12,6 +12,8 @@ import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from fencepost.report.escapes import shown
+
 
 @cache
 def _environment() -> Environment:
@@ -22,14 +24,6 @@ def _environment() -> Environment:
         finalize=_finalized,
         trim_blocks=True,
         lstrip_blocks=True,
-    )
-
-
-def shown(text: str) -> str:
-    """`text` with control characters, signs that turn the direction of writing and whatever else cannot
-    be printed as escapes."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
     )
 
 

@@ -1,6 +1,7 @@
 """What commands share: tables in any width, a line every half minute where there is no terminal, near names."""
 
 import io
+import json
 import sys
 import time
 
@@ -141,3 +142,23 @@ def test_near_names(name: str, said: str) -> None:
     known = ("default", "strong", "string", "KIP-101", "KIP-207")
     assert did_you_mean(name, known) == said
     assert unknown_name(name, known) == f"{name!r}{said}"
+
+
+HOSTILE = "t\u202egro\0\x1b[31m\u2066\nnext"
+
+
+def test_no_name_turns_the_direction_of_writing_or_moves_the_cursor(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Rule: whatever a result, a note, a cell or the JSON holds, only printable characters and line ends go out."""
+    rows = table("name")
+    add_row(rows, HOSTILE)
+    for as_json in (False, True):
+        output = Output(as_json)
+        output.say(HOSTILE, rows)
+        output.note(HOSTILE)
+        output.emit({HOSTILE: [HOSTILE]})
+        told = capsys.readouterr()
+        assert (told.out + told.err).replace("\n", "").isprintable()
+        assert (told.out + told.err).count("t\\u202egro\\x00\\x1b[31m\\u2066\nnext") == 3
+    assert json.loads(told.out) == {HOSTILE: [HOSTILE]}

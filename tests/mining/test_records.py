@@ -9,6 +9,7 @@ from attrs import evolve
 from log_histories import append, loss, read, trace
 from mining_results import judge_here
 
+from fencepost.checkers.judges import EMPTY, judge
 from fencepost.checkers.log.accounts import counts_of_trace
 from fencepost.mining.results.checkpoint import from_json, to_json
 from fencepost.mining.results.page import page_of
@@ -112,3 +113,11 @@ def test_the_order_of_tasks_does_not_choose_the_lost_records_that_are_listed(tmp
             one.merge(parts[number], MOST_LOST)
     assert found[0] == found[1]
     assert len(found[0].lost) == MOST_LOST
+
+
+def test_an_empty_trace_is_not_ok(tmp_path: Path) -> None:
+    """Rule: nothing was asked of a log, and nothing is known of it; `check` and `mine` say so."""
+    empty = Trace(trace_id=3, plan="", seed=0, software_version="")
+    assert judge(empty, ("log",)) == (EMPTY,)
+    counts, _ = judged([empty], tmp_path)
+    assert counts.decisions == {("log", "assumption_broken"): 1}

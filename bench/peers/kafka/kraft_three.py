@@ -99,30 +99,32 @@ def fill(cluster: ApacheKafka) -> None:
         cluster.wait_until_healthy(PATIENCE_S)
 
 
-def settled(cluster: ApacheKafka) -> bool:
-    """Wait until retention has moved the log start at every broker, the cleaner has worked there, and nothing moves any more."""
-    deadline, before = time.monotonic() + PATIENCE_S, None
-    while time.monotonic() < deadline:
+def settled(cluster: ApacheKafka) -> str:
+    """Wait until, at every broker, retention has deleted the first segment, the cleaner has worked, and no file changes any more. Returns what is missing."""
+    deadline, before, open_ = time.monotonic() + PATIENCE_S, None, "nothing was looked at"
+    while open_ and time.monotonic() < deadline:
         sizes = {
-            broker: tuple(sorted((path.name, path.stat().st_size) for path in folder.glob("*-0/*.log") if path.exists()))
+            (broker, path.parent.name, path.name): path.stat().st_size
             for broker, folder in cluster.directories().items()
-        }  # fmt: skip
-        cleaned = all(_cleaned(folder) for folder in cluster.directories().values())
-        deleted = all(
-            not (folder / f"{RETAINED}-0" / f"{0:020}.log").exists()
-            for folder in cluster.directories().values()
-        )
-        if cleaned and deleted and sizes == before:
-            return True
+            for topic in TOPICS
+            for path in sorted(folder.glob(f"{topic}-0/*.log"))
+        }
+        open_ = "; ".join(_unsettled(sizes, cluster.brokers)) or ("" if sizes == before else "files change")
         before = sizes
-        time.sleep(3)
-    return False
+        time.sleep(1)
+    return open_
 
 
-def _cleaned(folder: Path) -> bool:
-    """Whether the cleaner has taken more than half of the topic."""
-    size = sum(path.stat().st_size for path in (folder / f"{COMPACTED}-0").glob("*.log"))
-    return 0 < size < ROUNDS * RECORDS * 300 // 2
+def _unsettled(sizes: Mapping[tuple[int, str, str], int], brokers: tuple[int, ...]) -> Iterator[str]:
+    """What cleaner and retention have still to do. sizes: by broker, log and segment."""
+    for broker in brokers:
+        size = sum(
+            size for (whose, log, _), size in sizes.items() if (whose, log) == (broker, f"{COMPACTED}-0")
+        )
+        if size > ROUNDS * RECORDS * 300 // 2:
+            yield f"broker {broker} has {size} bytes of {COMPACTED}"
+        if (broker, f"{RETAINED}-0", f"{0:020}.log") in sizes:
+            yield f"broker {broker} has the first segment of {RETAINED}"
 
 
 def consumed(bootstrap: str, topic: str) -> Log:
@@ -164,7 +166,8 @@ def ours(folder: Path) -> Mapping[str, Log]:
 def compare(cluster: ApacheKafka, scratch: Path, quiet: Callable[..., int]) -> Iterator[tuple[str, bool]]:
     """What was compared, and whether it is as it should be. quiet: runs a command of ours."""
     fill(cluster)
-    yield "the cleaner and retention have worked at all three", settled(cluster)
+    missing = settled(cluster)
+    yield f"the cleaner and retention have worked at all three{missing and ': '}{missing}", not missing
     seen = {topic: consumed(cluster.bootstrap_servers(), topic) for topic in TOPICS}
     for broker in cluster.brokers:
         cluster.kill(broker)
@@ -184,7 +187,8 @@ def compare(cluster: ApacheKafka, scratch: Path, quiet: Callable[..., int]) -> I
             mine, theirs = found[topic], seen[topic]
             yield f"broker {broker}, {topic}: end {mine.end}", mine.end == theirs.end
             yield from _same(f"broker {broker}, {topic}", topic, mine, theirs)
-    yield "an audit of the three finds nothing", quiet("log", "audit", *map(str, folders.values())) == 0
+    audited = quiet("log", "audit", *(f"broker-{broker}={folder}" for broker, folder in folders.items()))
+    yield "an audit of the three finds nothing", audited == 0
 
 
 def _same(where: str, topic: str, mine: Log, theirs: Log) -> Iterator[tuple[str, bool]]:

@@ -6,7 +6,6 @@ of a trace reaches, a broker twice in an ISR. Their traces are `odd`; nobody may
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from attrs import frozen
@@ -25,7 +24,7 @@ from fencepost.checkers.arrow_arrays import (
 from fencepost.checkers.events.kernels import column as place
 from fencepost.checkers.events.kernels import words
 from fencepost.checkers.events.kernels.column import MOST_NODES, Events
-from fencepost.traces.decoding import from_json
+from fencepost.checkers.invariants.incarnation import known_broker_epoch
 from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Name
 from fencepost.traces.trace import Trace
@@ -193,15 +192,12 @@ def _bits(at: Array, codes: Array) -> tuple[Array, Array]:
 
 
 def _known_broker_epochs(marked: Array, detail: Arrow) -> Array:
-    """What a controller's mark of a controlled shutdown says of the broker epoch it knew; one that cannot be read is higher than any."""
+    """What a controller's mark of a controlled shutdown says of the broker epoch it knew."""
     known = np.full(len(marked), _NEVER_SAID, np.int64)
     for row in np.flatnonzero(marked).tolist():
         text = detail[row].as_py()
         if text:
-            try:
-                known[row] = from_json(text).get("known_broker_epoch", -1)
-            except (msgspec.DecodeError, AttributeError, OverflowError, TypeError, ValueError):
-                known[row] = np.iinfo(np.int64).max
+            known[row] = min(known_broker_epoch(text), np.iinfo(np.int64).max)
     return known
 
 

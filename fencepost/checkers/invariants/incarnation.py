@@ -6,6 +6,7 @@ that obeyed knew: a broker knows its own registration, a controller says in its 
 
 from collections.abc import Callable, Mapping
 
+import msgspec
 from attrs import define, field
 
 from fencepost.checkers.invariants.findings import Findings
@@ -14,6 +15,18 @@ from fencepost.traces.events import Event, Name
 
 SHUTDOWN = "controlled_shutdown"
 """The mark of a controller that carried a controlled shutdown out. broker_epoch: of the request; detail: JSON {known_broker_epoch}."""
+
+
+class _Detail(msgspec.Struct, frozen=True):
+    known_broker_epoch: int = -1
+
+
+def known_broker_epoch(detail: str) -> int:
+    """The registration that a controller's mark says it knew; -1 for a mark that does not say, or not in JSON: a trace may be anybody's."""
+    try:
+        return from_json(detail, _Detail).known_broker_epoch if detail else -1
+    except msgspec.DecodeError:
+        return -1
 
 
 @define
@@ -45,9 +58,9 @@ class Incarnation:
             )
 
     def _mark(self, position: int, event: Event) -> None:
-        if event.cause != SHUTDOWN or not event.detail:
+        if event.cause != SHUTDOWN:
             return
-        known = from_json(event.detail).get("known_broker_epoch", -1)
+        known = known_broker_epoch(event.detail)
         if event.broker_epoch < known:
             self._found(
                 position,

@@ -6,6 +6,8 @@ Owns the few fields. Must not know rules.
 import msgspec
 from msgspec import Struct, field
 
+from fencepost.traces.decoding import from_json
+
 MILLISECOND = 1_000_000
 
 
@@ -78,6 +80,7 @@ def options_of(plan: str) -> Options | None:
     if not plan:
         return None
     try:
-        return msgspec.json.decode(plan, type=Options)
+        options: Options = from_json(plan, Options)
     except msgspec.DecodeError:
         return None
+    return options

@@ -13,6 +13,7 @@ from attrs import define, field
 from fencepost.checkers.invariants.findings import Findings
 from fencepost.checkers.meantime.calm import fault_of
 from fencepost.checkers.meantime.options import MILLISECOND, Options
+from fencepost.traces.decoding import from_json
 from fencepost.traces.events import Event, Name
 
 PREPARING, EMPTY, STABLE = "PreparingRebalance", "Empty", "Stable"
@@ -114,7 +115,10 @@ class Rebalances:
     # ---- what is asked
 
     def _group_phase(self, position: int, event: Event) -> None:
-        told = msgspec.json.decode(event.detail, type=Detail)
+        try:
+            told = from_json(event.detail, Detail)
+        except msgspec.DecodeError:
+            return  # a trace may be anybody's
         phase, since, began = self.phases.get(told.group, ("", event.time, position))
         self.phases[told.group] = event.cause, event.time, position
         if event.cause == PREPARING:

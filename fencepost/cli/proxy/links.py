@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from fencepost.proxy.server.links import Links, Pair, Way
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import ExitCode, FencepostError
 
 LONGEST_LINE = 1 << 16
@@ -35,7 +36,7 @@ def parse_link(text: str) -> tuple[Pair, tuple[str, int], tuple[str, int]]:
 def obey(links: Links, line: bytes) -> dict[str, Any]:
     """Do what a line asks; the answer, also to what cannot be done."""
     try:
-        asked = msgspec.json.decode(line, type=dict[str, Any])
+        asked = from_json(line, dict[str, Any])
         verb = asked.pop("do", None)
         if verb not in VERBS:
             raise FencepostError(expected=f"do: one of {', '.join(VERBS)}", seen=repr(verb), where="a line")

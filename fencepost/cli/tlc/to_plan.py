@@ -1,10 +1,10 @@
 """`fencepost tlc to-plan`: a counterexample becomes a plan that the implementation can be run with."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import msgspec
 import rich_click as click
 
 from fencepost.cli.tlc.words import as_dict, progress_words, tell_toolbox
@@ -12,6 +12,7 @@ from fencepost.console.options import json_option
 from fencepost.console.output import Output
 from fencepost.model.tlc import RunLimits, RunOptions, RunOutcome
 from fencepost.report.commands import replay_plan
+from fencepost.traces.decoding import from_json
 from fencepost.traces.errors import ExitCode, FencepostError
 
 if TYPE_CHECKING:
@@ -111,12 +112,12 @@ def _read(file: Path, named: "Protection | None") -> "Story":
     from fencepost.campaign.counterexample.story import read_counterexample
 
     try:
-        found = json.loads(file.read_bytes())
+        found = from_json(file.read_bytes())
     except FileNotFoundError:
         raise FencepostError(
             expected="a counterexample as JSON", seen="no such file", where=str(file)
         ) from None
-    except ValueError as error:
+    except msgspec.DecodeError as error:
         raise FencepostError(expected="a counterexample as JSON", seen=str(error), where=str(file)) from None
     return read_counterexample(found, (named.name,) if named is not None else (), str(file))
 

@@ -237,7 +237,7 @@ def test_a_stored_folder_with_an_unknown_event(tmp_path, capsys, monkeypatch) ->
         (split,) = work_of([tmp_path / "out"]).splits
 
         class Rows:
-            rows: dict[str, list] = {"quarantine": []}  # noqa: RUF012
+            rows: dict[str, list] = {"quarantine": [], "lost": []}  # noqa: RUF012
 
             def add(self, *_: object) -> None:
                 """Nothing is written."""
