@@ -35,9 +35,9 @@ CLUSTER = ClusterOptions(
 )
 MEMBERS = (
     PlannedOperation(op_id=1_000, process=5, at_ms=500, function="subscribe", key="g"),
-    PlannedOperation(op_id=1_001, process=6, at_ms=12_000, function="subscribe", key="g"),
-    PlannedOperation(op_id=1_002, process=6, at_ms=22_000, function="unsubscribe", key="g"),
-    PlannedOperation(op_id=1_003, process=6, at_ms=30_000, function="subscribe", key="g"),
+    PlannedOperation(op_id=1_001, process=6, at_ms=8_000, function="subscribe", key="g"),
+    PlannedOperation(op_id=1_002, process=6, at_ms=11_000, function="unsubscribe", key="g"),
+    PlannedOperation(op_id=1_003, process=6, at_ms=14_000, function="subscribe", key="g"),
 )
 OFFSETS = TopicOptions(name="__consumer_offsets", cleanup_policy="compact")
 QUICK_MEMBERS = ConsumerOptions(
