@@ -17,9 +17,9 @@ from fencepost.traces.events import Event, Name
 
 PREPARING, EMPTY, STABLE = "PreparingRebalance", "Empty", "Stable"
 SESSION_ENDED = "the session of "
-SILENT = frozenset({"crash", "pause"})
+SILENT = frozenset({"crash", "pause", "unsubscribe"})
 """What makes a consumer silent, as functions of a plan's operations."""
-MOVES = SILENT | {"subscribe", "unsubscribe"}
+MOVES = SILENT | {"subscribe"}
 """What makes a group rebalance."""
 BY_A_MEMBER = (" joins", " joins again", " leaves", " has ended")
 """What a coordinator says of a rebalance that a member began."""
