@@ -24,8 +24,6 @@ REBALANCE_TRIPS = 16
 """Messages that follow each other from a member's JoinGroup to its first heartbeat in the generation, records of the assignment included, and as many again."""
 MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
 """What operators ask for the offsets topic."""
-GENTLE = 25
-"""Of a hundred plans with groups: how many have consumers that only come and leave, with time between. What a group does then has no excuse."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
@@ -38,7 +36,7 @@ def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
     cluster = evolve(
         plan.cluster, topics=(*plan.cluster.topics, offsets), groups=_coordinators(draw, slow_ms)
     )
-    lives = _lives(plan, draw)
+    lives = _lives(plan, draw, bounds)
     return evolve(
         plan,
         cluster=cluster,
@@ -109,11 +107,11 @@ def _consumers(draw: Draws, slow_ms: int) -> ConsumerOptions:
     )
 
 
-def _lives(plan: Plan, draw: Draws) -> tuple[PlannedOperation, ...]:
+def _lives(plan: Plan, draw: Draws, bounds: Profile) -> tuple[PlannedOperation, ...]:
     """Each process subscribes, and then comes and goes."""
     first = max((operation.process for operation in plan.operations), default=-1) + 1
     topic, restless = plan.cluster.topics[0].name, draw.between((0, 90), "groups.restless")
-    gentle = draw.chance(GENTLE, "groups.gentle")
+    gentle = draw.chance(bounds.gentle, "groups.gentle")
     operations: list[PlannedOperation] = []
     for place in range(draw.between((1, 4), "groups.consumers")):
         group = f"g{draw.between((1, 2), 'groups.group', place)}" if draw.chance(30, "groups.two") else "g1"
