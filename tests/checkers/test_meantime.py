@@ -104,7 +104,8 @@ def test_a_broker_that_stops_gives_a_reason_until_it_is_started_again() -> None:
     stops = Event(time=0, name=Name.BROKER_STATE, node=1, cause="PendingControlledShutdown")
     assert found(*UP, stops, state(2, 1, 2, 3)) == set()
     started = Event(time=0, name=Name.BROKER_STARTED, node=1)
-    assert found(*UP, stops, started, state(2, 1, 2, 3)) == {"needless_removal"}
+    assert found(*UP, stops, started, state(2, 1, 2, 3)) == set()  # the controller has not heard of it
+    assert found(*UP, stops, started, registered(1), state(2, 1, 2, 3)) == {"needless_removal"}
 
 
 def test_a_reassignment_gives_a_reason_in_its_reign() -> None:
