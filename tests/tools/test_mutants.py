@@ -3,11 +3,13 @@
 import multiprocessing
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tools.mutants.effects import effects_of
 from tools.mutants.ledger import Ledger, equivalents, name_of
+from tools.mutants.reach import HITS, Reached, marked, read
 from tools.mutants.subjects import AREAS, files_of, in_order, mutants_of
 from tools.mutants.trial import Outcome, Result, places, plant
 from tools.mutation.faults import faults_of
@@ -103,3 +105,29 @@ def test_counts_are_kept_apart_and_resumed(tmp_path: Path, torn: bool) -> None:
     assert (counts["survived"], counts["unreached"], counts["equivalent"]) == (2, 1, 1)
     assert counts["not counted, as they raise in their first run"] == 1
     assert counts["score"] == 50.0
+
+
+def test_marks_count_what_a_run_comes_to() -> None:
+    """Rule: the innermost statement around a fault says which seeds come to it; a branch not taken is not reached, and the code does what it did."""
+    source = "def f(x):\n    if x:\n        y = 1\n    elif x is None:\n        y = 2\n    else:\n        y = 3\n    return y\n"
+    tree, statements = marked(source)
+    hits = bytearray(len(statements.lines))
+    space: dict[str, Any] = {HITS: hits}
+    exec(compile(tree, "marked", "exec"), space)
+    assert space["f"](None) == 2
+    assert {line for line, hit in zip(statements.lines, hits, strict=True) if hit} == {2, 4, 5, 8}
+
+
+def test_runs_are_those_of_the_statement(tmp_path: Path) -> None:
+    """Rule: what was measured is kept, and a fault inside of a statement of several lines has that statement's runs."""
+    reached = Reached(
+        runs=[("a", 0), ("a", 1), ("a", 2)],
+        digests=["x", "y", "z"],
+        reached={"f.py": [(2, 0b101), (7, 0b010)]},
+    )
+    reached.write(tmp_path / "reach.json")
+    again = read(tmp_path / "reach.json")
+    assert again == reached and read(tmp_path / "absent.json") is None
+    assert again is not None
+    assert [again.of("f.py", (line, line)) for line in (1, 2, 5, 7, 9)] == [[], [0, 2], [0, 2], [1], [1]]
+    assert again.of("other.py", (2, 2)) == []

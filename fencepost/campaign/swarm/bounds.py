@@ -93,6 +93,8 @@ class Profile:
 
     hasty: int = 0
     """Plans in a hundred in which operators ask for the next thing while the last one is being carried out."""
+    gentle: int = 0
+    """Of a hundred plans with groups: how many have consumers that only come and leave, with time between. What a group does then has no excuse."""
     lone: int = 0
     """Plans in a hundred in which each fault comes when the cluster has got over the last one."""
     calm: int = 0

@@ -7,6 +7,7 @@ of the faults is aimed at whoever coordinates the groups, so that coordinators f
 from attrs import evolve
 
 from fencepost.campaign.faults.table import FAULTS
+from fencepost.campaign.swarm.bounds import Profile
 from fencepost.campaign.swarm.draws import Draws
 from fencepost.impl.coordinator.records import OFFSETS_TOPIC
 from fencepost.traces.plan import ConsumerOptions, Fault, GroupOptions, Plan, PlannedOperation, TopicOptions
@@ -21,21 +22,21 @@ FAR_US, FAR_TAIL_US = 150_000, 50_000
 """The longest latencies of networks that are neither stormy nor those of quick elections."""
 REBALANCE_TRIPS = 16
 """Messages that follow each other from a member's JoinGroup to its first heartbeat in the generation, records of the assignment included, and as many again."""
-GENTLE = 25
-"""Of a hundred plans with groups: how many have consumers that only come and leave, with time between. What a group does then has no excuse."""
+MOVES = ("reassign_move", "reassign_grow", "reassign_reorder")
+"""What operators ask for the offsets topic."""
 STYLES = ["auto", "auto", "sync", "sync", "async", "async", "before"]
 
 
-def with_groups(plan: Plan, draw: Draws, percent: int) -> Plan:
-    """The plan with consumer groups, in so many plans of a hundred; in the others the plan as it is."""
-    if not percent or not draw.chance(percent, "groups"):
+def with_groups(plan: Plan, draw: Draws, bounds: Profile) -> Plan:
+    """The plan with consumer groups, in as many plans of a hundred as the profile says; in the others the plan as it is."""
+    if not bounds.groups or not draw.chance(bounds.groups, "groups"):
         return plan
     offsets = _offsets_topic(draw)
     slow_ms = _slow_ms(plan)
     cluster = evolve(
         plan.cluster, topics=(*plan.cluster.topics, offsets), groups=_coordinators(draw, slow_ms)
     )
-    lives = _lives(plan, draw)
+    lives = _lives(plan, draw, bounds)
     return evolve(
         plan,
         cluster=cluster,
@@ -43,7 +44,7 @@ def with_groups(plan: Plan, draw: Draws, percent: int) -> Plan:
         operations=(*plan.operations, *lives),
         faults=(
             *(_aimed(fault, draw, offsets) for fault in plan.faults if fault.kind != UNHEARD),
-            *_moves(plan, draw, offsets),
+            *_moves(plan, draw, offsets, [kind for kind in MOVES if kind in bounds.request_kinds]),
         ),
     )
 
@@ -106,11 +107,11 @@ def _consumers(draw: Draws, slow_ms: int) -> ConsumerOptions:
     )
 
 
-def _lives(plan: Plan, draw: Draws) -> tuple[PlannedOperation, ...]:
+def _lives(plan: Plan, draw: Draws, bounds: Profile) -> tuple[PlannedOperation, ...]:
     """Each process subscribes, and then comes and goes."""
     first = max((operation.process for operation in plan.operations), default=-1) + 1
     topic, restless = plan.cluster.topics[0].name, draw.between((0, 90), "groups.restless")
-    gentle = draw.chance(GENTLE, "groups.gentle")
+    gentle = draw.chance(bounds.gentle, "groups.gentle")
     operations: list[PlannedOperation] = []
     for place in range(draw.between((1, 4), "groups.consumers")):
         group = f"g{draw.between((1, 2), 'groups.group', place)}" if draw.chance(30, "groups.two") else "g1"
@@ -160,14 +161,14 @@ def _aimed(fault: Fault, draw: Draws, offsets: TopicOptions) -> Fault:
     return evolve(fault, target=f"{role} {key}")
 
 
-def _moves(plan: Plan, draw: Draws, offsets: TopicOptions) -> tuple[Fault, ...]:
+def _moves(plan: Plan, draw: Draws, offsets: TopicOptions, kinds: list[str]) -> tuple[Fault, ...]:
     """In some plans operators move the offsets partitions, and their groups with them."""
-    if not draw.chance(25, "groups.moved"):
+    if not kinds or not draw.chance(25, "groups.moved"):
         return ()
     return tuple(
         Fault(
             fault_id=FIRST_MOVE + number,
-            kind=draw.choice(["reassign_move", "reassign_grow", "reassign_reorder"], "groups.move", number),
+            kind=draw.choice(kinds, "groups.move", number),
             at_ms=draw.between((0, plan.safety_ms), "groups.move_at", number),
             duration_ms=0,
             target=f"partition {offsets.name}-{draw.between((0, offsets.partitions - 1), 'groups.move_of', number)}",

@@ -55,6 +55,7 @@ PROFILES: dict[str, Profile] = {
         quick=22,
         followed=60,
         groups=35,
+        gentle=25,
         unclean=10,
         relayed=7,
         silenced=8,

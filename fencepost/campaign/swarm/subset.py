@@ -16,6 +16,8 @@ SCHEDULES = ("quick", "relayed", "silenced", "retried", "lone")
 """Features that replace a plan's faults by rows of their own; without one of them faults come at random."""
 FULL = SCHEDULES[:-1]
 """Those with faults all the time."""
+ROWS = ("relayed", "silenced", "retried")
+"""Those in which every leader goes at once, a coordinator with it: no group ever comes to a generation."""
 CROWDED = 45
 """Of a hundred plans with such a schedule: how many may have consumers in groups, logs that forget, and operators as well. Each makes a plan slower."""
 CORE = 70
@@ -48,7 +50,7 @@ def subset_of(bounds: Profile, draw: Draws) -> Profile:
         stormy=on("stormy") * (not schedule),
         single=on("single"),
         unclean=on("unclean"),
-        groups=on("groups") * (not alone),
+        groups=on("groups") * (not alone and schedule not in ROWS),
         producers=ON if schedule == "retried" else on("producers"),
         small_segments=ON if schedule == "retried" else 80 * logs,
         retained=on("retained") * logs,

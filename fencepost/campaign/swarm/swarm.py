@@ -82,7 +82,7 @@ def swarm(
     plan = with_quick_elections(with_producers(plan, draw, bounds.producers), draw, bounds)
     plan = with_retries(with_silences(with_relays(plan, draw, bounds), draw, bounds), draw, bounds)
     plan = with_haste(with_lone_faults(plan, draw, bounds), draw, bounds)
-    return with_groups(plan, draw, bounds.groups)
+    return with_groups(plan, draw, bounds)
 
 
 def _topic(draw: Draws, bounds: Profile) -> TopicOptions:

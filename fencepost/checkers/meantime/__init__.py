@@ -7,7 +7,10 @@ system is judged. Only events of NAMES are looked at, which are few: the form ov
 
 from collections.abc import Callable, Iterable
 
+from attrs import evolve
+
 from fencepost.checkers.invariants.findings import Findings
+from fencepost.checkers.meantime.answers import judge_answers
 from fencepost.checkers.meantime.calm import Calm, is_asked
 from fencepost.checkers.meantime.checkpoints import Checkpoints
 from fencepost.checkers.meantime.delivery import Delivery
@@ -58,7 +61,15 @@ Handler = Callable[[int, Event], None]
 
 def judge(trace: Trace) -> Verdict:
     """All that is asked of the meantime. A trace without a plan says nothing of options, and is asked nothing."""
-    return judge_events(trace, enumerate(trace.events))
+    verdict = judge_events(trace, enumerate(trace.events))
+    options = options_of(trace.plan)
+    if options is None or verdict.decision is Decision.ASSUMPTION_BROKEN:
+        return verdict
+    findings = Findings(CHECK)
+    judge_answers(findings, trace, options.compacted)
+    if not findings.found:
+        return verdict
+    return evolve(verdict, decision=Decision.ILLEGAL, findings=(*verdict.findings, *findings.found.values()))
 
 
 def judge_events(trace: Trace, events: Iterable[tuple[int, Event]]) -> Verdict:

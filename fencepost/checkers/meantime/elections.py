@@ -65,7 +65,6 @@ class Elections:
             Name.PARTITION_STATE: self._partition_state,
             Name.BROKER_ZNODE: self._broker_znode,
             Name.BROKER_STATE: self._broker_state,
-            Name.BROKER_STARTED: self._broker_started,
             Name.ASSIGNMENT: self._assignment,
             Name.REASSIGNMENT: self._reassignment,
             Name.CONTROLLER_EPOCH: self._controller_epoch,
@@ -82,13 +81,11 @@ class Elections:
             self.registered.pop(event.node, None)
         else:
             self.registered[event.node] = position
+            self.stopping.pop(event.node, None)  # until then the controller knows the incarnation that asked
 
     def _broker_state(self, position: int, event: Event) -> None:
         if event.cause == STOPPING:
             self.stopping[event.node] = position
-
-    def _broker_started(self, position: int, event: Event) -> None:
-        self.stopping.pop(event.node, None)
 
     def _assignment(self, position: int, event: Event) -> None:
         key = event.topic, event.partition

@@ -16,6 +16,7 @@ class Topic(Struct, frozen=True, kw_only=True):
 
     name: str = "t"
     unclean_leader_election: bool = False
+    cleanup_policy: str = "delete"
 
 
 class Cluster(Struct, frozen=True, kw_only=True):
@@ -68,6 +69,11 @@ class Options(Struct, frozen=True, kw_only=True):
     network: Network = field(default_factory=Network)
     consumer: Consumer = field(default_factory=Consumer)
     operations: tuple[Planned, ...] = ()
+
+    @property
+    def compacted(self) -> frozenset[str]:
+        """Topics from which nothing but compaction takes records."""
+        return frozenset(topic.name for topic in self.cluster.topics if topic.cleanup_policy == "compact")
 
     @property
     def lag_ns(self) -> int:

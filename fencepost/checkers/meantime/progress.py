@@ -31,8 +31,18 @@ class Reign:
     high_watermark: int = -1
     open: deque[tuple[int, int, int]] = field(factory=deque)
     isr: tuple[int, ...] = ()
-    copied: dict[int, tuple[int, int]] = field(factory=dict)
-    """Where each follower's log ends, and since when."""
+    copied: dict[int, int] = field(factory=dict)
+    """Where each follower's log ends."""
+    everywhere: int = -1
+    """When the first of `open` was in the log of every ISR member."""
+
+    def look(self, now: int) -> None:
+        """Whether everybody has the first of `open`."""
+        others = [self.copied.get(member, -1) for member in self.isr if member != self.leader]
+        if not self.open or any(copied < self.open[0][0] for copied in others):
+            self.everywhere = -1
+        elif self.everywhere < 0:
+            self.everywhere = now
 
 
 @define
@@ -93,8 +103,8 @@ class Progress:
     def _state(self, position: int, event: Event) -> None:
         reign = self.reigns.get((event.topic, event.partition))
         if reign is not None:
-            reign.since = event.time
-            reign.isr = event.isr
+            reign.since, reign.isr = event.time, event.isr
+            reign.look(event.time)
 
     def _started(self, position: int, event: Event) -> None:
         for key in [key for key, reign in self.reigns.items() if reign.leader == event.node]:
@@ -106,6 +116,7 @@ class Progress:
             reign.copied.pop(event.node, None)
             if reign.leader == event.node:
                 reign.open.clear()
+            reign.look(event.time)
 
     def _deletion(self, position: int, event: Event) -> None:
         self.going.add(event.topic)
@@ -118,7 +129,8 @@ class Progress:
         if event.node == reign.leader:
             reign.open.append((end, event.time, position))
         else:
-            reign.copied[event.node] = end, event.time
+            reign.copied[event.node] = end
+        reign.look(event.time)
 
     def _high_watermark(self, position: int, event: Event) -> None:
         key = event.topic, event.partition
@@ -129,6 +141,8 @@ class Progress:
         while reign.open and reign.open[0][0] <= event.high_watermark:
             self._judge(key, reign, position, event)
             reign.open.popleft()
+            reign.everywhere = -1
+            reign.look(event.time)
 
     def _phase(self, position: int, event: Event) -> None:
         if event.cause in ("heal", "end"):
@@ -142,10 +156,9 @@ class Progress:
         since = self.calm.after(max(appended, reign.since))
         if since is None or key[0] in self.going:
             return
-        others = [reign.copied.get(member, (-1, 0)) for member in reign.isr if member != reign.leader]
         bound = self.patience
-        if all(copied >= end for copied, _ in others):
-            since, bound = max([since, *(when for _, when in others)]), self.next_fetch
+        if reign.everywhere >= 0 and event.time - max(since, reign.everywhere) > self.next_fetch:
+            since, bound = max(since, reign.everywhere), self.next_fetch
         if event.time - since <= bound:
             return
         self.findings.add(

@@ -18,9 +18,9 @@ from fencepost.traces.events import Event, Name
 
 PREPARING, EMPTY, STABLE = "PreparingRebalance", "Empty", "Stable"
 SESSION_ENDED = "the session of "
-SILENT = frozenset({"crash", "pause"})
+SILENT = frozenset({"crash", "pause", "unsubscribe"})
 """What makes a consumer silent, as functions of a plan's operations."""
-MOVES = SILENT | {"subscribe", "unsubscribe"}
+MOVES = SILENT | {"subscribe"}
 """What makes a group rebalance."""
 BY_A_MEMBER = (" joins", " joins again", " leaves", " has ended")
 """What a coordinator says of a rebalance that a member began."""
@@ -29,6 +29,8 @@ PAUSE_MS = 100
 TRIPS = 12
 """Messages in a row in which a member hears of a rebalance: an answer to a heartbeat, a poll that ends, a commit, a look for the coordinator, JoinGroup."""
 
+JOIN_MS = 5_000
+"""How long a consumer waits for the answer to JoinGroup beyond the rebalance's time-out, when a coordinator is gone that has it."""
 SLACK_MS = 500
 """A back-off or two, and the disks of whoever stores a commit."""
 
@@ -144,11 +146,12 @@ class Rebalances:
         )
 
     def _moved(self, position: int, event: Event, told: Detail) -> None:
-        if not self._well_since(event.time - self.long_ago, event.time, self.moves):
+        joined = self.long_ago + (JOIN_MS + 2 * self.options.consumer.request_timeout_ms) * MILLISECOND
+        if not self._well_since(event.time - joined, event.time, self.moves):
             return
         self.findings.add(
             "needless_rebalance",
-            expected=f"group {told.group} to stay {STABLE}: for {self.long_ago // MILLISECOND} ms nothing was broken and no consumer came, stopped or left",
+            expected=f"group {told.group} to stay {STABLE}: for {joined // MILLISECOND} ms nothing was broken and no consumer came, stopped or left",
             seen=told.why,
             topic=event.topic,
             partition=event.partition,

@@ -145,6 +145,18 @@ CONTROL: tuple[Anomaly, ...] = (
         definition="a broker started with a lower high watermark than it had an interval of checkpoints before its end",
     ),
     Anomaly(
+        name="needless_refusal",
+        rank=70,
+        breaks="JUSTIFIED",
+        definition="a consumer was refused for its protocol, although all consumers of the plan are alike",
+    ),
+    Anomaly(
+        name="latest_value_lost",
+        rank=14,
+        breaks="COMPACTION",
+        definition="the last record of a key, acknowledged, was in no dump of a log that begins before it and ends after it",
+    ),
+    Anomaly(
         name="slow_commit",
         rank=70,
         breaks="MEANTIME",

@@ -1,0 +1,78 @@
+"""JUSTIFIED and COMPACTION: what clients were refused, and what compaction left of their keys. The only rules of the meantime that read operations.
+
+Owns needless_refusal and latest_value_lost. Asked of a single trace; the form over tables, which has only events at this point, does not ask them.
+
+A member of a group in which all speak the same protocol is never refused for its own. Compaction may take every record of a key
+but the last (L4): a topic that nothing else deletes from has it until the end.
+"""
+
+from collections.abc import Iterable
+
+from fencepost.checkers.invariants.findings import Findings
+from fencepost.traces.events import Event, Name
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.trace import Trace
+
+NEVER_EARNED = frozenset({"INCONSISTENT_GROUP_PROTOCOL", "INVALID_GROUP_ID"})
+"""Errors of group requests that say that the client asks for something impossible. The consumers of a plan are all alike."""
+TOMBSTONE = "tombstone"
+
+
+def judge_answers(findings: Findings, trace: Trace, compacted: frozenset[str]) -> None:
+    """compacted: topics from which nothing but compaction takes records, by the plan."""
+    for operation in trace.operations:
+        if operation.function is Function.JOIN and operation.error in NEVER_EARNED:
+            findings.add(
+                "needless_refusal",
+                expected=f"process {operation.process} to join group {operation.group}: all consumers of the plan are alike",
+                seen=f"{operation.error}",
+                operations=(operation.op_id,),
+            )
+            break
+    changed = {event.topic for event in trace.events if event.name is Name.TOPIC_CONFIGURED}
+    deleted = {one.topic for one in trace.operations if one.function is Function.DELETE_RECORDS}
+    kept = compacted - changed - deleted
+    if kept and not trace.claims.loss and not trace.claims.assumption_broken:
+        _latest(
+            findings,
+            trace.operations,
+            [event for event in trace.events if event.name is Name.REPLICA_LOG],
+            kept,
+        )
+
+
+def _latest(
+    findings: Findings, operations: Iterable[Operation], dumps: list[Event], topics: frozenset[str]
+) -> None:
+    """The last record of each key is in each log that reaches beyond it."""
+    last: dict[tuple[str | None, int | None, str], tuple[int, int, int] | None] = {}
+    for operation in operations:
+        if operation.function is not Function.APPEND or operation.topic not in topics or not operation.key:
+            continue
+        place = operation.topic, operation.partition, operation.key
+        if operation.outcome is not Outcome.OK or not operation.records or operation.records[-1].offset < 0:
+            last[place] = None  # it may be a later one, or a tombstone
+            continue
+        record = operation.records[-1]
+        value = -1 if operation.argument == TOMBSTONE else record.value
+        known = last.get(place, (-1, -1, -1))
+        if known is not None and record.offset > known[0]:
+            last[place] = record.offset, value, operation.op_id
+    held: dict[tuple[str | None, int, int], tuple[set[int], Event]] = {}
+    for event in dumps:
+        held.setdefault((event.topic, event.partition, event.node), (set(), event))[0].update(event.values)
+    for (topic, partition, node), (values, event) in sorted(held.items(), key=lambda item: item[0][1:]):
+        for (of, number, key), latest in last.items():
+            if (of, number) != (topic, partition) or latest is None:
+                continue
+            offset, value, op_id = latest
+            if value >= 0 and event.log_start_offset <= offset < event.high_watermark and value not in values:
+                findings.add(
+                    "latest_value_lost",
+                    expected=f"the last record of key {key}, at offset {offset}, to stay: compaction takes only earlier ones",
+                    seen=f"broker {node}'s log from {event.log_start_offset} to {event.end_offset} does not have it",
+                    topic=topic,
+                    partition=partition,
+                    offset=offset,
+                    operations=(op_id,),
+                )
