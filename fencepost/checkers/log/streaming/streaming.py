@@ -111,11 +111,10 @@ class StreamingLogCheck:
         if len(self.in_flight) >= self.most_in_flight:
             self._abandon()
         self.in_flight[operation.op_id] = sent
-        if operation.function is Function.TXN:
+        if (
+            operation.function is Function.TXN and not self.abandoned
+        ):  # else every append counts as part of one
             self.transacting.add(process)
-            if len(self.transacting) > self.most_in_flight:  # from now on every append counts as part of one
-                self.transacting.clear()
-                self.abandoned += 1
         if operation.function is Function.APPEND:
             self.skips.sent(operation)
             self.skips.transactional |= sent.transactional
