@@ -194,7 +194,7 @@ def test_appends_of_transactions_that_were_dropped_in_flight_convict_nobody(
     """A failed append that is shown convicts, but not within a transaction; nor where more began than are remembered."""
     one = evolve(append(1, [], 0, None), function=Function.TXN, topic=None, partition=None, acks=None)
     begun = [evolve(one, op_id=90 + n, process=1 + n, invoke_time=n) for n in range(transactions)]
-    failed = append(1, [7], 10, 20, outcome=Outcome.FAIL, process=1)
+    failed = append(1, [7], 10, 20, outcome=Outcome.FAIL, process=max(1, transactions))
     made = trace(*begun, failed, read(2, 0, [(0, 7)], 30, 40, isolation="read_uncommitted"), concurrent=True)
     check = StreamingLogCheck(topic="t", partition=0, claims=made.claims, unique=True, most_in_flight=3)
     merge = Merge(horizon=1_000)
