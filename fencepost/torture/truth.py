@@ -26,7 +26,7 @@ from fencepost.wire.client import Access, Address, Link, look_around
 from fencepost.wire.frames import ProtocolError
 from fencepost.wire.outward import TRANSLATIONS
 
-PATIENCE_S = 300.0
+PATIENCE_S = 60.0
 """Longest read: leaders may still move when a run ends."""
 FETCH_BYTES = 8 << 20
 PAUSE_S = 0.05

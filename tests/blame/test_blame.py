@@ -178,14 +178,20 @@ def run(server, tmp_path, number, *, of_client="", of_server="", seed=0, ids=Tru
                 producer.flush(600)
         producer.flush(600)
         reader = BuggyConsumer(
-            base | {"group.id": "g", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
+            base
+            | {
+                "group.id": "g",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 50,
+            }
         )
         reader.plant(of_client, seed)
         consumer = tap.consumer(reader)
         consumer.assign([ck.TopicPartition(topic, 0, 0)])
-        deadline, idle = time.monotonic() + 600, 0
-        while time.monotonic() < deadline and (idle < 2 or not at_the_end(reader, topic)):
-            idle = 0 if consumer.consume(RECORDS * 2, 0.2) else idle + 1
+        deadline = time.monotonic() + 600
+        while not at_the_end(reader, topic) and time.monotonic() < deadline:
+            consumer.consume(RECORDS * 2, 0.2)
         consumer.close()
         tap.close()
     planted.plant("", "", 0)

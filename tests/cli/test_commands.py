@@ -96,11 +96,11 @@ def test_a_planted_campaign_names_its_first_seed(fencepost, planted) -> None:
         assert part in shown.out
 
 
-def test_replay_of_a_seed_equals_replay_of_its_trace(fencepost, planted) -> None:
+def test_replay_of_a_seed_equals_replay_of_its_trace(fencepost, planted, tmp_path) -> None:
     """The stored run, the seed alone, and its plan in a file all give the same digest and verdicts."""
     stored = fencepost("replay", planted, "--trace", 3, "--json").json
     seed = fencepost("replay", "--seed", 3, "--bug", "KAFKA-532", "--json").json
-    plan = planted.parent / "plan.json"
+    plan = tmp_path / "plan.json"
     plan.write_text(TraceStore.open(planted).read(3).plan)
     filed = fencepost("replay", "--plan", plan, "--json").json
     assert stored["repeats"] is True

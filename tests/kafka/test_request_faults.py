@@ -110,7 +110,7 @@ def test_a_delayed_answer_and_a_throttled_client(kafka, raw):
 
 
 def until(holds) -> None:
-    """Wait until something holds; fail after a minute."""
+    """Wait until something holds; fail after ten minutes."""
     end = time.monotonic() + 600
     while not holds():
         assert time.monotonic() < end

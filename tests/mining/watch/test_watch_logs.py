@@ -187,6 +187,23 @@ def test_operations_that_are_dropped_in_flight_convict_nobody(seed: int, most: i
         assert check.abandoned
 
 
+@pytest.mark.parametrize(("transactions", "convicted"), [(0, True), (1, False), (5, False)])
+def test_appends_of_transactions_that_were_dropped_in_flight_convict_nobody(
+    transactions: int, convicted: bool
+) -> None:
+    """A failed append that is shown convicts, but not within a transaction; nor where more began than are remembered."""
+    one = evolve(append(1, [], 0, None), function=Function.TXN, topic=None, partition=None, acks=None)
+    begun = [evolve(one, op_id=90 + n, process=1 + n, invoke_time=n) for n in range(transactions)]
+    failed = append(1, [7], 10, 20, outcome=Outcome.FAIL, process=max(1, transactions))
+    made = trace(*begun, failed, read(2, 0, [(0, 7)], 30, 40, isolation="read_uncommitted"), concurrent=True)
+    check = StreamingLogCheck(topic="t", partition=0, claims=made.claims, unique=True, most_in_flight=3)
+    merge = Merge(horizon=1_000)
+    merge.add(made.operations)
+    for moment in merge.release(2**63 - 1):
+        (check.complete if moment.completes else check.invoke)(moment.operation)
+    assert ("failed_append_visible" in {finding.anomaly for finding in check.verdict().findings}) is convicted
+
+
 def test_more_appends_of_a_key_than_are_kept_excuse_everything_of_it() -> None:
     """In a compacted topic a skip convicts while all appends of its key are known, and not once there were too many."""
     for lost in (0, 80):

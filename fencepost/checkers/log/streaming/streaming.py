@@ -39,6 +39,8 @@ HORIZON = 1_000_000
 """Slots, unseen sends and unsent values that are kept, each."""
 IN_FLIGHT = 1_000_000
 """Operations in flight that are kept."""
+ANY_PROCESS = (-(2**63), -(2**63))
+"""Among the processes with open transactions: there were more than are kept, so every append may be part of one."""
 
 
 @define(kw_only=True)
@@ -106,16 +108,14 @@ class StreamingLogCheck:
             shown=self.shown,
             log_start=self.log_start,
             stable=self.stable,
-            transactional=self.abandoned > 0 or (bool(self.transacting) and process in self.transacting),
+            transactional=bool(self.transacting)
+            and (process in self.transacting or ANY_PROCESS in self.transacting),
         )
         if len(self.in_flight) >= self.most_in_flight:
             self._abandon()
         self.in_flight[operation.op_id] = sent
         if operation.function is Function.TXN:
-            self.transacting.add(process)
-            if len(self.transacting) > self.most_in_flight:  # from now on every append counts as part of one
-                self.transacting.clear()
-                self.abandoned += 1
+            self.transacting.add(process if len(self.transacting) < self.most_in_flight else ANY_PROCESS)
         if operation.function is Function.APPEND:
             self.skips.sent(operation)
             self.skips.transactional |= sent.transactional
