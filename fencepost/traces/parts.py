@@ -23,7 +23,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.rows import check_rows
+from fencepost.traces.rows import ROWS_MAX
 from fencepost.traces.trace import Trace
 
 RECORDING = "recording.json"
@@ -64,7 +64,14 @@ def read_recording(path: Path) -> Trace:
         events += part.events
         for row in part.operations:
             operations[row.op_id] = row  # an invocation stands before the whole
-        check_rows(len(operations) + len(events))
+        if len(operations) + len(events) > ROWS_MAX:
+            raise TraceError(
+                expected=f"at most {ROWS_MAX:,} operations and events in one trace",
+                seen="more",
+                where=str(path),
+                hint=f"`fencepost convert {path} --out DIR`, then `fencepost mine DIR` judges all of it;"
+                f" `fencepost watch {path}` judges it by windows",
+            )
     if first is None:
         raise TraceError(expected="a part of a recording", seen="none", where=str(path))
     return _joined(first, list(operations.values()), events)
