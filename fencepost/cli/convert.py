@@ -222,14 +222,14 @@ def command(
 
 def _is_long(path: Path) -> bool:
     """Whether it is a recording of more rows than one trace may have as Python values."""
-    from fencepost.traces.long_recordings import is_long
+    from fencepost.mining.inputs.long_recordings import is_long
     from fencepost.traces.parts import is_recording
 
     return is_recording(path) and is_long(path)
 
 
 def _write_long(path: Path, out: Path, conversion: Conversion, output: Output) -> None:
-    from fencepost.traces.long_recordings import write_long
+    from fencepost.mining.inputs.long_recordings import write_long
 
     output.note(
         f"{path} is too long for one trace in memory: it is written piece by piece, for `fencepost mine {out}`"

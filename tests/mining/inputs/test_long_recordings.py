@@ -6,10 +6,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.cli import run
-from fencepost.traces import long_recordings, parts
+from fencepost.mining.inputs import long_recordings
+from fencepost.mining.inputs.long_recordings import write_long
+from fencepost.traces import parts
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import event_line, operation_line
-from fencepost.traces.long_recordings import write_long
 from fencepost.traces.operations import Function, Operation, Outcome, Record
 from fencepost.traces.parts import BEFORE, RECORDING, RETRIED, part_name, read_recording
 from fencepost.traces.schema import TABLES
