@@ -30,6 +30,9 @@ RECORDING = "recording.json"
 _PART = re.compile(r"\.?part-(\d{6,})\.jsonl")
 BEFORE = "before the proxy"
 """The argument of appends that nobody saw: their records were read and sent by somebody else."""
+RECORDS_MAX = 4_000_000
+"""Records in the lines of a recording that is read whole; an append has two lines. Each becomes a Python value: judging 11 million
+took more than ten minutes and 1.1 GB on a busy machine."""
 RETRIED = "retried_without_idempotence"
 """The cause of a mark: a plain producer sent records again after an attempt of unknown fate."""
 
@@ -59,14 +62,16 @@ def read_recording(path: Path) -> Trace:
     operations: dict[int, Operation] = {}
     events: list[Event] = []
     first: Trace | None = None
+    records = 0
     for part in _traces(path):
         first = first or part
         events += part.events
         for row in part.operations:
             operations[row.op_id] = row  # an invocation stands before the whole
-        if len(operations) + len(events) > ROWS_MAX:
+            records += len(row.records)
+        if len(operations) + len(events) > ROWS_MAX or records > RECORDS_MAX:
             raise TraceError(
-                expected=f"at most {ROWS_MAX:,} operations and events in one trace",
+                expected=f"at most {ROWS_MAX:,} operations and events, and {RECORDS_MAX:,} records in its lines",
                 seen="more",
                 where=str(path),
                 hint=f"`fencepost convert {path} --out DIR`, then `fencepost mine DIR` judges all of it;"

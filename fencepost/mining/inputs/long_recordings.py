@@ -20,7 +20,7 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.parts import BEFORE, RETRIED, parts_of
+from fencepost.traces.parts import BEFORE, RECORDS_MAX, RETRIED, parts_of
 from fencepost.traces.rows import ROWS_MAX, Rows, event_row, operation_row, trace_row
 from fencepost.traces.schema import SCHEMAS, WHOLE_KEY, Table
 from fencepost.traces.store import TraceStore, part_at
@@ -34,13 +34,14 @@ MOST_HELD = 2 * GROUP_ROWS
 
 
 def is_long(path: Path) -> bool:
-    """Whether a recording has more lines than one trace may have rows."""
-    lines = 0
+    """Whether a recording has more lines, or more records in them, than `read_recording` takes."""
+    lines = records = 0
     for part in parts_of(path):
         with part.open("rb") as file:
-            while block := file.read(1 << 20):
-                lines += block.count(b"\n")
-        if lines > ROWS_MAX:
+            for line in file:
+                lines += 1
+                records += line.count(b'"value":')
+        if lines > ROWS_MAX or records > RECORDS_MAX:
             return True
     return False
 
