@@ -222,8 +222,7 @@ def command(
 
 def _is_long(path: Path) -> bool:
     """Whether it is a recording of more rows than one trace may have as Python values."""
-    from fencepost.mining.inputs.long_recordings import is_long
-    from fencepost.traces.parts import is_recording
+    from fencepost.traces.parts import is_long, is_recording
 
     return is_recording(path) and is_long(path)
 

@@ -20,8 +20,8 @@ from fencepost.traces.errors import TraceError
 from fencepost.traces.events import Event, Name
 from fencepost.traces.jsonlines import CUT_LINE, read_traces
 from fencepost.traces.operations import Function, Operation, Outcome
-from fencepost.traces.parts import BEFORE, RECORDS_MAX, RETRIED, parts_of
-from fencepost.traces.rows import ROWS_MAX, Rows, event_row, operation_row, trace_row
+from fencepost.traces.parts import BEFORE, RETRIED, parts_of
+from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
 from fencepost.traces.schema import SCHEMAS, WHOLE_KEY, Table
 from fencepost.traces.store import TraceStore, part_at
 from fencepost.traces.tables import tables_of
@@ -31,19 +31,6 @@ GROUP_ROWS = 100_000
 """Operations, or events, of a row group: 200 MB as Python values."""
 MOST_HELD = 2 * GROUP_ROWS
 """Operations that wait to be put in order."""
-
-
-def is_long(path: Path) -> bool:
-    """Whether a recording has more lines, or more records in them, than `read_recording` takes."""
-    lines = records = 0
-    for part in parts_of(path):
-        with part.open("rb") as file:
-            for line in file:
-                lines += 1
-                records += line.count(b'"value":')
-        if lines > ROWS_MAX or records > RECORDS_MAX:
-            return True
-    return False
 
 
 def each_part(path: Path) -> Iterator[Trace]:

@@ -89,7 +89,6 @@ def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
 @pytest.mark.parametrize("bound", ["ROWS_MAX", "RECORDS_MAX"])
 def test_what_is_too_long_says_what_to_do_and_convert_does_it(tmp_path, monkeypatch, capsys, bound):
     """Rule: `check` names the two ways; `convert` writes what `mine` reads. Rows are bounded, and so are the records in them."""
-    monkeypatch.setattr(long_recordings, bound, 10)
     monkeypatch.setattr(parts, bound, 10)
     folder = recording(tmp_path / "run")
     run(["check", str(folder)])
