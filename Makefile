@@ -69,6 +69,10 @@ clients: $(READY) ## what other people's clients do with our brokers, into docs/
 kafka-programs: java $(READY) ## half an hour: Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's (Maven, a JDK; else skipped by name)
 	@$(BIN)/python -m tools.clients_java $(ARGS)
 
+.PHONY: proxy-apps
+proxy-apps: java $(READY) ## an hour, resumable: applications of others through the proxy against Apache Kafka, every record compared (into out/proxy-apps; toolchains that are absent are skipped by name)
+	$(BIN)/python -m tools.proxy_apps --docs docs/proxy.md $(ARGS)
+
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)
 	$(BIN)/fencepost bugs hunt --seeds 2000 --out out/sweep-bugs $(ARGS)

@@ -40,3 +40,4 @@ export PIP_CONSTRAINT
 "$directory/bin/python" -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[all,dev]'
 "$directory/bin/python" -m pip check --disable-pip-version-check >&2
 "$directory/bin/python" -m fencepost.checkers.compile_all
+"$directory/bin/python" -c 'from fencepost.proxy.record.kernels import KERNELS; KERNELS.load()'

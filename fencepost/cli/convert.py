@@ -203,6 +203,9 @@ def command(
         raise click.UsageError(f"expected --format out of {', '.join(FORMATS)}, saw {format!r}")
     chosen = to or (JSONL if out.suffix == ".jsonl" else PARQUET)
     conversion = Conversion(renumber=renumber, keep_going=keep_going)
+    if chosen == PARQUET and len(inputs) == 1 and _is_long(inputs[0]):
+        _write_long(inputs[0], out, conversion, output)
+        return _tell(conversion, out, chosen, output)
     with _whole(out) as made:
         pieces = []
         for piece in pieces_of(inputs, format):
@@ -215,6 +218,25 @@ def command(
         if not conversion.digests:
             raise TraceError(expected="traces to convert", seen="none", where=", ".join(map(str, inputs)))
     return _tell(conversion, out, chosen, output)
+
+
+def _is_long(path: Path) -> bool:
+    """Whether it is a recording of more rows than one trace may have as Python values."""
+    from fencepost.traces.parts import is_long, is_recording
+
+    return is_recording(path) and is_long(path)
+
+
+def _write_long(path: Path, out: Path, conversion: Conversion, output: Output) -> None:
+    from fencepost.mining.inputs.long_recordings import write_long
+
+    output.note(
+        f"{path} is too long for one trace in memory: it is written piece by piece, for `fencepost mine {out}`"
+    )
+    with _whole(out) as made:
+        written = write_long(path, made)
+    conversion.operations, conversion.events = written.operations, written.events
+    conversion.digests[0] = ""
 
 
 def _tell(conversion: Conversion, out: Path, to: str, output: Output) -> ExitCode:

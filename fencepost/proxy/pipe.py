@@ -11,10 +11,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from fencepost.proxy.chunks import Chunks
 from fencepost.proxy.cluster import Cluster
+from fencepost.proxy.exchange import Action, Close, Exchange, ToBroker, ToClient, Wait
 from fencepost.traces.errors import FencepostError
 from fencepost.wire.codec import RequestHeader, write_request, write_response
 from fencepost.wire.decoder import Places
@@ -49,68 +50,6 @@ TOKENS = {"PLAIN": 1, "OAUTHBEARER": 1, "SCRAM-SHA-256": 2, "SCRAM-SHA-512": 2}
 """Tokens that a client sends after a handshake of version 0, which are no requests (KIP-43). GSSAPI says by its own
 bytes when it is over."""
 _ANY_NUMBER = 1 << 30
-
-
-@frozen
-class ToBroker:
-    """Send bytes to the broker."""
-
-    data: bytes
-
-
-@frozen
-class ToClient:
-    """Send bytes to the client."""
-
-    data: bytes
-
-
-@frozen
-class Wait:
-    """Call `woken(side)` after so many milliseconds. side: requests or answers."""
-
-    milliseconds: int
-    side: str
-
-
-@frozen
-class Close:
-    """End both connections. reason: for the log; hostile: who sent what nobody can read, "" for nobody. abrupt: what was
-    written and has not left does not leave any more."""
-
-    reason: str
-    hostile: str = ""
-    abrupt: bool = False
-
-
-Action = ToBroker | ToClient | Wait | Close
-
-
-@define(eq=False)
-class Exchange:
-    """A request, until its answer has left."""
-
-    header: RequestHeader | None
-    """None for a token of SASL."""
-    time: int
-    """When the request arrived whole."""
-    body: Any = None
-    """As kio's class; None if nobody wanted to know."""
-    note: Any = None
-    """Whatever the watcher has put there."""
-    readable: bool = True
-    """Whether its answer can be read."""
-    answer: bytes | None = None
-    """What goes to the client, once it is known."""
-    delay_ms: int = 0
-    """How long the answer waits."""
-    last: str = ""
-    """Why the connection ends after the answer."""
-
-    @property
-    def name(self) -> str:
-        """For a log: "fetch 12"."""
-        return "a token" if self.header is None else f"{api_name(self.header.api_key)} {self.header.version}"
 
 
 class Watcher(Protocol):

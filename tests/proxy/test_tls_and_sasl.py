@@ -11,7 +11,8 @@ from tls_lab import certificate, client_side, server_side
 from wire_lab import wire_lab
 
 from fencepost.proxy.cluster import Cluster
-from fencepost.proxy.pipe import Close, Pipe, ToBroker, ToClient
+from fencepost.proxy.exchange import Close, ToBroker, ToClient
+from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.lines import Lines
 from fencepost.proxy.record.recorder import Recorder
 from fencepost.proxy.record.values import Kept, Values

@@ -1,6 +1,6 @@
 """Each application through the proxy against Apache Kafka; what the log holds is compared with what was recorded.
 
-    python -m tools.proxy_apps [CASE ...] [--out out/proxy-apps] [--docs docs/proxy-applications.md]
+    python -m tools.proxy_apps [CASE ...] [--out out/proxy-apps] [--docs docs/proxy.md]
 
 A case is an application and a version of the broker (3.9.2 with ZooKeeper, 4.4.0), with a cluster and a proxy of its own. Each
 writes a line into OUT/results.jsonl, and one that stands there is not run again. What the machine lacks is absent by name. Exit
@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka as ck
 import msgspec
 from attrs import asdict, define, frozen
 
@@ -67,11 +68,11 @@ class Through:
 
     def create_topic(self, name: str, partitions: int = PARTITIONS) -> None:
         """Make it, and wait until its leaders answer."""
-        import confluent_kafka as ck
         from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
         common: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
-        AdminClient(common).create_topics([NewTopic(name, partitions, 1)])[name].result(READY_S)
+        admin = AdminClient(common)  # whose end would end the request
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(READY_S)
         consumer, deadline = ck.Consumer(common | {"group.id": "nobody"}), time.monotonic() + READY_S
         for number in range(partitions):
             while True:
@@ -158,7 +159,13 @@ def run(case: str, version: str, application: Callable[[Through], str], folder: 
             (recording,) = (folder / "live").glob("run-*")
             trace = read_recording(recording)
             found = compared(trace, folder / "kafka" / "broker-1" / "data", key_of(folder / "live"))
-    except (FencepostError, programs.ProgramError, jars.JarsError, subprocess.SubprocessError) as error:
+    except (
+        FencepostError,
+        ck.KafkaException,
+        programs.ProgramError,
+        jars.JarsError,
+        subprocess.SubprocessError,
+    ) as error:
         return Result(case=case, outcome="failed", why=str(error)[:500])
     why = [*found.differences]
     why += [

@@ -117,7 +117,7 @@ class View:
                 "requests": recorder.requests,
                 "records produced": recorder.records_in,
                 "records acknowledged": recorder.appends.acknowledged,
-                "records fetched": recorder.records_out,
+                "records fetched": recorder.polls.records,
             }
         return counts
 
@@ -127,9 +127,9 @@ class View:
             return []
         recorder = self.record.recorder
         found = [
-            (group, f"{topic}-{partition}", max(0, recorder.high_watermarks[topic, partition] - offset))
+            (group, f"{topic}-{partition}", max(0, recorder.polls.high_watermarks[topic, partition] - offset))
             for (group, topic, partition), offset in recorder.committed.items()
-            if (topic, partition) in recorder.high_watermarks
+            if (topic, partition) in recorder.polls.high_watermarks
         ]
         return sorted(found, key=lambda one: (-one[2], one))[:MOST_LAGS]
 

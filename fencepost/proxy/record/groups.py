@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.proxy.pipe import Exchange
+from fencepost.proxy.exchange import Exchange
 from fencepost.proxy.record.appends import error_code
 from fencepost.proxy.record.lines import Lines
 from fencepost.traces.outcomes import outcome_of_attempt

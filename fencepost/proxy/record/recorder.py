@@ -5,9 +5,7 @@ written. Must not know files. Only what is named here is ever written: tokens an
 commits and whatever else passes are not.
 
 - A connection is a process; a producer with an id is one of its own, because its transaction runs over many connections.
-- A fetch that brings records, or news of a partition's ends, is a poll; it names its position.
-- A record that is read and was there before the proxy is an append of unknown outcome by nobody (process 0): the proxy did
-  not see its sending. The end that a broker named first says which those are; topics of `others` may have them anywhere.
+- A fetch that brings records, or news of a partition's ends, is a poll; it names its position (polls.py).
 """
 
 from collections import OrderedDict
@@ -17,58 +15,31 @@ from typing import Any
 from attrs import define, field
 
 from fencepost.impl.log.batch.header import NO_PRODUCER_ID, BatchHeader, CorruptBatchError
-from fencepost.proxy.pipe import Exchange, Pipe
+from fencepost.proxy.exchange import Exchange
+from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.appends import Append, Appends, Identity
 from fencepost.proxy.record.groups import Groups
 from fencepost.proxy.record.kernels import Ids
-from fencepost.proxy.record.lines import Lines, records_text, rows_of
-from fencepost.proxy.record.reads import Asked, Sessions, shown
+from fencepost.proxy.record.lines import Lines
+from fencepost.proxy.record.note import Note
+from fencepost.proxy.record.polls import NOBODY, Polls
 from fencepost.proxy.record.transactions import Transactions
 from fencepost.proxy.record.values import Values, whole_batches
-from fencepost.traces.parts import BEFORE
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.passing import api_name, error_name
 
 PRODUCE, FETCH, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH = 0, 1, 2, 8, 9
 JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP, INIT_PRODUCER_ID = 11, 12, 13, 14, 22
 EPOCH_END, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_COMMIT, GROUP_HEARTBEAT = 23, 24, 25, 26, 28, 68
-NOBODY = 0
-"""The process of records that were sent without the proxy."""
 FIRST_PROCESS = 1
-LATEST, EARLIEST = -1, -2
 TAPPED = "tapped"
 """The cause of a mark: the ids that a tap has put into the records of an append, in their order."""
 MOST_OPERATIONS = 100
 """Op ids that a request's event names."""
 MOST_KNOWN = 100_000
-"""Producers with a process number, and partitions with ends."""
-ISOLATIONS = ("read_uncommitted", "read_committed")
+"""Producers with a process number."""
 CLIENT_ID_CHARACTERS = 200
 """Of a client id that are written."""
-
-
-@define(eq=False)
-class Ends:
-    """What is known of a partition."""
-
-    baseline: int
-    """Records below were there before the proxy, unless it saw their sending."""
-    told: int
-    """Records below that were there before are rows already."""
-    told_from: int
-
-
-@define(eq=False)
-class Note:
-    """What is kept of a request until its answer. batches: of a produce; positions: of a fetch."""
-
-    batches: list[tuple[str, int, Identity, list[Append]]] = field(factory=list)
-    asked: Asked | None = None
-    epoch: int = -1
-    opened: bool = False
-    """Whether its row begins before it is written: no low watermark may pass it."""
-    rows: list[int] = field(factory=list)
-    """Op ids of the rows that its answer made."""
 
 
 @define(eq=False, kw_only=True)
@@ -90,27 +61,23 @@ class Recorder:
     """Whether nothing is recorded any more."""
     requests: int = 0
     records_in: int = 0
-    records_out: int = 0
     appends: Appends = field(init=False)
     groups: Groups = field(init=False)
     transactions: Transactions = field(init=False)
-    high_watermarks: dict[tuple[str, int], int] = field(factory=dict, init=False)
+    polls: Polls = field(init=False)
     committed: dict[tuple[str, str, int], int] = field(factory=dict, init=False)
     """(group, topic, partition) -> the last committed offset."""
-    _sessions: Sessions = field(factory=Sessions, init=False)
-    _ends: dict[tuple[str, int], Ends] = field(factory=dict, init=False)
     _producers: "OrderedDict[int, int]" = field(factory=OrderedDict, init=False)
     _processes: dict[int, int] = field(factory=dict, init=False)
     _last_process: int = field(default=NOBODY, init=False)
     _open: dict[Exchange, None] = field(factory=dict, init=False)
     """Requests without an answer, in the order of their times."""
-    _shown: "OrderedDict[tuple[int, str, int], tuple[int, ...]]" = field(factory=OrderedDict, init=False)
-    """The ends that a connection was shown last, by partition."""
 
     def __attrs_post_init__(self) -> None:
         self.appends = Appends(self.lines)
         self.groups = Groups(self.lines, self.committed)
         self.transactions = Transactions(self.lines)
+        self.polls = Polls(lines=self.lines, values=self.values, others=self.others, keep=self.keep)
 
     # ---- what pipes call
 
@@ -130,7 +97,7 @@ class Recorder:
                 self._request(pipe, exchange, exchange.time, first, "", delivered=True)
                 return
         elif key == FETCH:
-            self._fetches(pipe, exchange, note)
+            self.polls.asked(pipe, exchange, note)
         elif body is not None and key in (END_TXN, TXN_COMMIT, ADD_PARTITIONS, ADD_OFFSETS):
             self.transactions.asked(self._producer, pipe, exchange, body)
         self._open[exchange] = None
@@ -151,9 +118,9 @@ class Recorder:
         elif key == PRODUCE:
             error = self._acknowledged(pipe, note, body, time)
         elif key == FETCH:
-            error = self._fetched(pipe, exchange, note, body, time)
+            error = self.polls.fetched(pipe, exchange, note, body, time, process)
         elif key == LIST_OFFSETS:
-            error = self._listed(pipe, exchange, body, time)
+            error = self.polls.listed(pipe, exchange, body, time, process)
         elif key in (JOIN_GROUP, SYNC_GROUP, OFFSET_COMMIT, OFFSET_FETCH, GROUP_HEARTBEAT):
             error = self.groups.answered(key, exchange, body, time, process, node, pipe.cluster.name_of)
         elif key in (END_TXN, TXN_COMMIT, ADD_PARTITIONS, ADD_OFFSETS):
@@ -302,176 +269,7 @@ class Recorder:
             log_start = getattr(answer, "log_start_offset", -1)
             self.appends.answered(identity, appends, time, error, answer.base_offset, log_start)
             if answer.base_offset >= 0:
-                self._ends_of(topic, partition, answer.base_offset)
-        return worst
-
-    # ---- reads
-
-    def _fetches(self, pipe: Pipe, exchange: Exchange, note: Note) -> None:
-        body, name_of = exchange.body, pipe.cluster.name_of
-        session, note.epoch = getattr(body, "session_id", 0), getattr(body, "session_epoch", -1)
-        new: Asked = {
-            (name_of(topic), one.partition): one.fetch_offset
-            for topic in body.topics
-            for one in topic.partitions
-        }
-        forgotten = [
-            (name_of(topic), partition)
-            for topic in getattr(body, "forgotten_topics_data", ())
-            for partition in topic.partitions
-        ]
-        note.asked = self._sessions.asked(pipe.broker, session, note.epoch, new, forgotten)
-
-    def _fetched(self, pipe: Pipe, exchange: Exchange, note: Note, body: Any, time: int) -> str:
-        assert note.asked is not None
-        self._sessions.answered(pipe.broker, getattr(body, "session_id", 0), note.epoch, note.asked)
-        committed = exchange.body.isolation_level == 1
-        worst = error_name(body.error_code) if hasattr(body, "error_code") else "NONE"
-        for topic in body.responses:
-            name = pipe.cluster.name_of(topic)
-            for one in topic.partitions:
-                error = error_name(one.error_code)
-                position = note.asked.get((name, one.partition_index))
-                if error != "NONE":
-                    worst = error
-                elif position is not None:
-                    self._poll(pipe, exchange, time, name, one, position, committed)
-        return "" if worst == "NONE" else worst
-
-    def _poll(
-        self, pipe: Pipe, exchange: Exchange, time: int, topic: str, one: Any, position: int, committed: bool
-    ) -> None:
-        partition = one.partition_index
-        aborted: dict[int, list[int]] | None = None
-        if committed:
-            aborted = {}
-            for each in sorted(one.aborted_transactions or (), key=lambda it: it.first_offset):
-                aborted.setdefault(each.producer_id, []).append(each.first_offset)
-        found = shown(one.records, position, self.values, aborted) if one.records else None
-        ends = (one.high_watermark, one.last_stable_offset, getattr(one, "log_start_offset", -1))
-        place = (pipe.number, topic, partition)
-        if not (found and found.runs) and self._shown.get(place) == (position, *ends):
-            return
-        self._shown[place] = (position, *ends)
-        if len(self._shown) > MOST_KNOWN:
-            self._shown.popitem(last=False)
-        self.high_watermarks[topic, partition] = one.high_watermark
-        known = self._ends_of(topic, partition, one.high_watermark)
-        texts: list[bytes] = []
-        for run in found.runs if found else ():
-            self._before_the_proxy(known, topic, partition, run.offset, run.values, time)
-            texts.append(records_text(topic, partition, run.offset, run.values, run.leader_epoch))
-            self.records_out += len(run.values)
-        row: dict[str, Any] = {
-            "op_id": self.lines.number(),
-            "process": self._processes[pipe.number],
-            "function": "poll",
-            "invoke_time": exchange.time,
-            "outcome": "ok",
-            "completion_time": time,
-            "topic": topic,
-            "partition": partition,
-            "isolation": ISOLATIONS[committed],
-            "offset": position,
-            "node": self._node(pipe),
-        }
-        names = ("end_offset", "last_stable_offset", "log_start_offset")
-        row |= {name: value for name, value in zip(names, ends, strict=True) if value >= 0}
-        if texts:
-            row["records"] = rows_of(texts)
-        self.lines.operation(row)
-        exchange.note.rows.append(row["op_id"])
-        if found and found.trouble:
-            detail = {
-                "connection": pipe.number,
-                "topic": topic,
-                "partition": partition,
-                "says": found.trouble,
-            }
-            self.lines.event(time, "mark", detail, cause="unread_batch")
-        if found and self.keep is not None:
-            for header, ids in found.batches:
-                for content in self.values.contents(one.records, header, ids):
-                    self.keep(content.value_id, content.key, content.rest)
-
-    def _ends_of(self, topic: str, partition: int, end: int) -> Ends:
-        known = self._ends.get((topic, partition))
-        if known is None:
-            known = self._ends[topic, partition] = Ends(end, -1, -1)
-        return known
-
-    def _before_the_proxy(
-        self, known: Ends, topic: str, partition: int, offset: int, values: Ids, time: int
-    ) -> None:
-        """Records that nobody sent here: an append of unknown outcome, once for each."""
-        end = offset + len(values)
-        if topic not in self.others:
-            end = min(end, known.baseline)
-        if end <= offset:
-            return
-        if known.told_from < 0 or offset > known.told or end < known.told_from:
-            start, known.told_from, known.told = offset, offset, end
-        else:
-            start = known.told if known.told_from <= offset else offset
-            known.told_from, known.told = min(known.told_from, offset), max(known.told, end)
-        new = values[start - offset : end - offset] if start >= offset else values
-        if not len(new):
-            return
-        self.lines.operation(
-            {
-                "op_id": self.lines.number(),
-                "process": NOBODY,
-                "function": "append",
-                "invoke_time": time,
-                "outcome": "unknown",
-                "topic": topic,
-                "partition": partition,
-                "acks": -1,
-                "argument": BEFORE,
-                "records": rows_of([records_text(topic, partition, -1, new)]),
-            }
-        )
-
-    def _listed(self, pipe: Pipe, exchange: Exchange, body: Any, time: int) -> str:
-        wanted = {
-            (topic.name, one.partition_index): one.timestamp
-            for topic in exchange.body.topics
-            for one in topic.partitions
-        }
-        committed = getattr(exchange.body, "isolation_level", 0) == 1
-        worst = ""
-        for topic in body.topics:
-            for one in topic.partitions:
-                error = error_name(one.error_code)
-                timestamp = wanted.get((topic.name, one.partition_index))
-                if error != "NONE":
-                    worst = error
-                    continue
-                if timestamp not in (LATEST, EARLIEST) or one.offset < 0:
-                    continue
-                row: dict[str, Any] = {
-                    "op_id": self.lines.number(),
-                    "process": self._processes[pipe.number],
-                    "function": "list_offsets",
-                    "invoke_time": exchange.time,
-                    "outcome": "ok",
-                    "completion_time": time,
-                    "topic": topic.name,
-                    "partition": one.partition_index,
-                    "isolation": ISOLATIONS[committed],
-                    "offset": one.offset,
-                    "node": self._node(pipe),
-                }
-                if getattr(one, "leader_epoch", -1) >= 0 and timestamp == LATEST:
-                    row["leader_epoch"] = one.leader_epoch
-                if timestamp == EARLIEST:
-                    row |= {"argument": "earliest", "log_start_offset": one.offset}
-                elif committed:
-                    row["last_stable_offset"] = one.offset
-                else:
-                    row["end_offset"] = one.offset
-                    self._ends_of(topic.name, one.partition_index, one.offset)
-                self.lines.operation(row)
+                self.polls.ends_of(topic, partition, answer.base_offset)
         return worst
 
     # ---- events

@@ -11,7 +11,8 @@ from typing import Any
 
 from attrs import define, field
 
-from fencepost.proxy.pipe import Exchange, Pipe
+from fencepost.proxy.exchange import Exchange
+from fencepost.proxy.pipe import Pipe
 from fencepost.proxy.record.lines import Lines
 from fencepost.wire.passing import error_name
 

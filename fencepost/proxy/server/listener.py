@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from attrs import define, field, frozen
 
 from fencepost.proxy.cluster import Address, Cluster, Upstream
-from fencepost.proxy.pipe import Action, Close, Pipe, ToBroker, ToClient, Watcher
+from fencepost.proxy.exchange import Action, Close, ToBroker, ToClient
+from fencepost.proxy.pipe import Pipe, Watcher
 from fencepost.traces.errors import EnvironmentError_
 from fencepost.wire.codec import RequestHeader
 from fencepost.wire.hook import Hook

@@ -113,7 +113,7 @@ class Record:
             self._repeated = True
             self.recorder.lines.event(trace_time(), "mark", cause=RETRIED)
         self.files.tick()
-        if not self._loading and self.recorder.records_in + self.recorder.records_out > MACHINE_CODE_AFTER:
+        if not self._loading and self.recorder.records_in + self.recorder.polls.records > MACHINE_CODE_AFTER:
             self._loading = True
             threading.Thread(target=KERNELS.load, name="fencepost loads kernels", daemon=True).start()
 

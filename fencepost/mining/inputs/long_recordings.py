@@ -1,0 +1,203 @@
+"""A recording that is too long to be one value: piece by piece into Parquet, which `fencepost mine` judges by slot ranges.
+
+Owns the two walks over the parts. Must not know who records. What parts.py says of a recording holds here, too: an invocation
+gives way to the whole, and what was refused and sent again, or was there before and sent here, is left out. The first walk
+gathers the values of what was sent, the second writes. In memory are the rows without an outcome, eight bytes for each record
+that was sent, and MOST_HELD rows. The events keep their order, the operations that of their invocations, unless one took
+longer than MOST_HELD others.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import define, evolve, field
+
+from fencepost.traces.errors import TraceError
+from fencepost.traces.events import Event, Name
+from fencepost.traces.jsonlines import CUT_LINE, read_traces
+from fencepost.traces.operations import Function, Operation, Outcome
+from fencepost.traces.parts import BEFORE, RETRIED, parts_of
+from fencepost.traces.rows import Rows, event_row, operation_row, trace_row
+from fencepost.traces.schema import SCHEMAS, WHOLE_KEY, Table
+from fencepost.traces.store import TraceStore, part_at
+from fencepost.traces.tables import tables_of
+from fencepost.traces.trace import Trace
+
+GROUP_ROWS = 100_000
+"""Operations, or events, of a row group: 200 MB as Python values."""
+MOST_HELD = 2 * GROUP_ROWS
+"""Operations that wait to be put in order."""
+
+
+def each_part(path: Path) -> Iterator[Trace]:
+    """The parts of a recording. Raises TraceError for one that cannot be read; half a line at the end of the last is left out."""
+    parts = parts_of(path)
+    for number, part in enumerate(parts, start=1):
+        try:
+            yield from read_traces(part)
+        except TraceError as error:
+            if number < len(parts) or error.expected != CUT_LINE:
+                raise
+
+
+@define(eq=False)
+class Joined:
+    """Operations once each, whichever part they end in."""
+
+    open: dict[int, Operation] = field(factory=dict)
+    """Without an outcome so far, by op id."""
+
+    def of(self, rows: Iterable[Operation]) -> Iterator[Operation]:
+        """Those whose outcome is known now."""
+        for row in rows:
+            if row.outcome is Outcome.UNKNOWN and row.argument != BEFORE:
+                self.open[row.op_id] = row
+            else:
+                self.open.pop(row.op_id, None)
+                yield row
+
+    def rest(self) -> Iterator[Operation]:
+        """Those that nobody ended."""
+        yield from self.open.values()
+        self.open.clear()
+
+
+def _operations(path: Path) -> Iterator[Operation]:
+    joined = Joined()
+    for part in each_part(path):
+        yield from joined.of(part.operations)
+    yield from joined.rest()
+
+
+@define(eq=False)
+class Sent:
+    """What the first walk finds."""
+
+    header: Trace
+    values: np.ndarray[Any, Any]
+    """Of every record that was sent and not refused, ascending."""
+    unique: bool
+    retried: bool
+
+
+def _sent(path: Path) -> Sent:
+    header: Trace | None = None
+    pieces: list[np.ndarray[Any, Any]] = []
+    retried, joined = False, Joined()
+
+    def take(rows: Iterable[Operation]) -> None:
+        pieces.append(np.fromiter(
+            (
+                record.value
+                for row in rows
+                if row.function is Function.APPEND and row.argument != BEFORE and row.outcome is not Outcome.FAIL
+                for record in row.records
+            ),
+            np.int64,
+        ))  # fmt: skip
+
+    for part in each_part(path):
+        header = header or part
+        take(joined.of(part.operations))
+        retried = retried or any(each.name is Name.MARK and each.cause == RETRIED for each in part.events)
+    take(joined.rest())
+    if header is None:
+        raise TraceError(expected="a part of a recording", seen="none", where=str(path))
+    values = np.sort(np.concatenate(pieces))
+    unique = bool((values[1:] != values[:-1]).all())
+    return Sent(evolve(header, operations=(), events=(), digest=""), values, unique, retried)
+
+
+def _known(sent: Sent, row: Operation) -> bool:
+    wanted = np.array([record.value for record in row.records], np.int64)
+    at = np.searchsorted(sent.values, wanted)
+    return (
+        bool((sent.values[np.minimum(at, len(sent.values) - 1)] == wanted).any())
+        if len(sent.values)
+        else False
+    )
+
+
+def _left_out(sent: Sent, row: Operation) -> bool:
+    """Refused and sent again in other batches, or sent here and taken for what was there before."""
+    doubtful = row.outcome is Outcome.FAIL or row.argument == BEFORE
+    return row.function is Function.APPEND and doubtful and _known(sent, row)
+
+
+def _groups(path: Path, sent: Sent) -> Iterator[list[Operation]]:
+    """All operations, almost in the order of their invocations."""
+    held: list[Operation] = []
+    for row in _operations(path):
+        if _left_out(sent, row):
+            continue
+        held.append(row)
+        if len(held) >= MOST_HELD:
+            held.sort(key=_order)
+            yield held[:GROUP_ROWS]
+            del held[:GROUP_ROWS]
+    held.sort(key=_order)
+    for start in range(0, len(held), GROUP_ROWS):
+        yield held[start : start + GROUP_ROWS]
+
+
+def _order(row: Operation) -> tuple[int, int]:
+    return row.invoke_time, row.op_id
+
+
+def _events(path: Path) -> Iterator[list[Event]]:
+    held: list[Event] = []
+    for part in each_part(path):
+        held += part.events
+        while len(held) >= GROUP_ROWS:
+            yield held[:GROUP_ROWS]
+            del held[:GROUP_ROWS]
+    if held:
+        yield held
+
+
+def _schema(table: Table) -> pa.Schema:
+    """Not promising a trace whole in a row group."""
+    schema = SCHEMAS[table]
+    return schema.with_metadata({**schema.metadata, WHOLE_KEY: b"false"})
+
+
+@define
+class Written:
+    """How much was written."""
+
+    operations: int = 0
+    events: int = 0
+
+
+def write_long(path: Path, out: Path) -> Written:
+    """A recording as a folder of traces with one trace in many row groups. Raises TraceError for what cannot be read."""
+    sent, written = _sent(path), Written()
+    claims = sent.header.claims
+    if sent.retried:
+        reason = "a producer without idempotence tried again after an attempt of unknown fate"
+        claims = evolve(claims, duplicates=True, reasons=(*claims.reasons, reason))
+    header = trace_row(evolve(sent.header, claims=claims, unique_values=sent.unique))
+    TraceStore.create(out)
+    part = part_at(out, 0)
+    empty = Rows(trace=header, operations=(), events=())
+    pq.write_table(tables_of([empty]).of("traces").cast(_schema("traces")), part.of("traces"))
+    with pq.ParquetWriter(part.of("operations"), _schema("operations"), compression="zstd") as writer:
+        for rows in _groups(path, sent):
+            made = Rows(trace=header, operations=[operation_row(row) for row in rows], events=())
+            writer.write_table(tables_of([made]).of("operations").cast(_schema("operations")))
+            written.operations += len(rows)
+    with pq.ParquetWriter(part.of("events"), _schema("events"), compression="zstd") as writer:
+        for events in _events(path):
+            made = Rows(trace=header, operations=(), events=[event_row(event) for event in events])
+            table = tables_of([made]).of("events")
+            at = table.schema.get_field_index("position")
+            places = pa.array(
+                range(written.events, written.events + len(events)), table.schema.field(at).type
+            )
+            writer.write_table(table.set_column(at, table.schema.field(at), places).cast(_schema("events")))
+            written.events += len(events)
+    return written

@@ -1,0 +1,73 @@
+"""The words between a pipe and its host: what to do, and a request with its answer.
+
+Owns no behaviour. Must not know bytes' meaning.
+"""
+
+from typing import Any
+
+from attrs import define, frozen
+
+from fencepost.wire.codec import RequestHeader
+from fencepost.wire.passing import api_name
+
+
+@frozen
+class ToBroker:
+    """Send bytes to the broker."""
+
+    data: bytes
+
+
+@frozen
+class ToClient:
+    """Send bytes to the client."""
+
+    data: bytes
+
+
+@frozen
+class Wait:
+    """Call `woken(side)` after so many milliseconds. side: requests or answers."""
+
+    milliseconds: int
+    side: str
+
+
+@frozen
+class Close:
+    """End both connections. reason: for the log; hostile: who sent what nobody can read, "" for nobody. abrupt: what was
+    written and has not left does not leave any more."""
+
+    reason: str
+    hostile: str = ""
+    abrupt: bool = False
+
+
+Action = ToBroker | ToClient | Wait | Close
+
+
+@define(eq=False)
+class Exchange:
+    """A request, until its answer has left."""
+
+    header: RequestHeader | None
+    """None for a token of SASL."""
+    time: int
+    """When the request arrived whole."""
+    body: Any = None
+    """As kio's class; None if nobody wanted to know."""
+    note: Any = None
+    """Whatever the watcher has put there."""
+    readable: bool = True
+    """Whether its answer can be read."""
+    answer: bytes | None = None
+    """What goes to the client, once it is known."""
+    delay_ms: int = 0
+    """How long the answer waits."""
+    last: str = ""
+    """Why the connection ends after the answer."""
+
+    @property
+    def name(self) -> str:
+        """For a log: "fetch 12"."""
+        return "a token" if self.header is None else f"{api_name(self.header.api_key)} {self.header.version}"

@@ -1,0 +1,236 @@
+"""Reads become rows: fetches with the position that they ask for, and the ends that brokers name.
+
+Owns what is known of each partition's ends, and which records were there before the proxy: those are appends of unknown
+outcome by nobody, because nobody here saw their sending. Must not know connections' processes or other APIs.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.proxy.exchange import Exchange
+from fencepost.proxy.pipe import Pipe
+from fencepost.proxy.record.kernels import Ids
+from fencepost.proxy.record.lines import Lines, records_text, rows_of
+from fencepost.proxy.record.note import Note
+from fencepost.proxy.record.reads import Asked, Sessions, shown
+from fencepost.proxy.record.values import Values
+from fencepost.traces.parts import BEFORE
+from fencepost.wire.passing import error_name
+
+NOBODY = 0
+"""The process of records that were sent without the proxy."""
+LATEST, EARLIEST = -1, -2
+MOST_KNOWN = 100_000
+"""Ends that connections were shown."""
+ISOLATIONS = ("read_uncommitted", "read_committed")
+
+
+@define(eq=False)
+class Ends:
+    """What is known of a partition."""
+
+    baseline: int
+    """Records below were there before the proxy, unless it saw their sending."""
+    told: int
+    """Records below that were there before are rows already."""
+    told_from: int
+
+
+@define(eq=False, kw_only=True)
+class Polls:
+    """others: topics that somebody writes to without the proxy; keep: takes records in full, if they are to be kept."""
+
+    lines: Lines
+    values: Values
+    others: frozenset[str]
+    keep: Callable[[int, bytes | None, bytes], None] | None
+    records: int = field(default=0, init=False)
+    """That brokers have handed out so far."""
+    high_watermarks: dict[tuple[str, int], int] = field(factory=dict, init=False)
+    """By (topic, partition), as an answer said last."""
+    _sessions: Sessions = field(factory=Sessions, init=False)
+    _ends: dict[tuple[str, int], Ends] = field(factory=dict, init=False)
+    _shown: "OrderedDict[tuple[int, str, int], tuple[int, ...]]" = field(factory=OrderedDict, init=False)
+    """The ends that a connection was shown last, by partition."""
+
+    def asked(self, pipe: Pipe, exchange: Exchange, note: Note) -> None:
+        """A fetch is about to leave."""
+        body, name_of = exchange.body, pipe.cluster.name_of
+        session, note.epoch = getattr(body, "session_id", 0), getattr(body, "session_epoch", -1)
+        new: Asked = {
+            (name_of(topic), one.partition): one.fetch_offset
+            for topic in body.topics
+            for one in topic.partitions
+        }
+        forgotten = [
+            (name_of(topic), partition)
+            for topic in getattr(body, "forgotten_topics_data", ())
+            for partition in topic.partitions
+        ]
+        note.asked = self._sessions.asked(pipe.broker, session, note.epoch, new, forgotten)
+
+    def fetched(self, pipe: Pipe, exchange: Exchange, note: Note, body: Any, time: int, process: int) -> str:
+        """Its answer; returns the worst error in it."""
+        assert note.asked is not None
+        self._sessions.answered(pipe.broker, getattr(body, "session_id", 0), note.epoch, note.asked)
+        committed = exchange.body.isolation_level == 1
+        worst = error_name(body.error_code) if hasattr(body, "error_code") else "NONE"
+        for topic in body.responses:
+            name = pipe.cluster.name_of(topic)
+            for one in topic.partitions:
+                error = error_name(one.error_code)
+                position = note.asked.get((name, one.partition_index))
+                if error != "NONE":
+                    worst = error
+                elif position is not None:
+                    self._poll(pipe, exchange, time, name, one, position, committed, process)
+        return "" if worst == "NONE" else worst
+
+    def _poll(
+        self,
+        pipe: Pipe,
+        exchange: Exchange,
+        time: int,
+        topic: str,
+        one: Any,
+        position: int,
+        committed: bool,
+        process: int,
+    ) -> None:
+        partition = one.partition_index
+        aborted: dict[int, list[int]] | None = None
+        if committed:
+            aborted = {}
+            for each in sorted(one.aborted_transactions or (), key=lambda it: it.first_offset):
+                aborted.setdefault(each.producer_id, []).append(each.first_offset)
+        found = shown(one.records, position, self.values, aborted) if one.records else None
+        ends = (one.high_watermark, one.last_stable_offset, getattr(one, "log_start_offset", -1))
+        place = (pipe.number, topic, partition)
+        if not (found and found.runs) and self._shown.get(place) == (position, *ends):
+            return
+        self._shown[place] = (position, *ends)
+        if len(self._shown) > MOST_KNOWN:
+            self._shown.popitem(last=False)
+        self.high_watermarks[topic, partition] = one.high_watermark
+        known = self.ends_of(topic, partition, one.high_watermark)
+        texts: list[bytes] = []
+        for run in found.runs if found else ():
+            self._before_the_proxy(known, topic, partition, run.offset, run.values, time)
+            texts.append(records_text(topic, partition, run.offset, run.values, run.leader_epoch))
+            self.records += len(run.values)
+        row: dict[str, Any] = {
+            "op_id": self.lines.number(),
+            "process": process,
+            "function": "poll",
+            "invoke_time": exchange.time,
+            "outcome": "ok",
+            "completion_time": time,
+            "topic": topic,
+            "partition": partition,
+            "isolation": ISOLATIONS[committed],
+            "offset": position,
+            "node": pipe.cluster.node_at(*pipe.broker),
+        }
+        names = ("end_offset", "last_stable_offset", "log_start_offset")
+        row |= {name: value for name, value in zip(names, ends, strict=True) if value >= 0}
+        if texts:
+            row["records"] = rows_of(texts)
+        self.lines.operation(row)
+        exchange.note.rows.append(row["op_id"])
+        if found and found.trouble:
+            detail = {
+                "connection": pipe.number,
+                "topic": topic,
+                "partition": partition,
+                "says": found.trouble,
+            }
+            self.lines.event(time, "mark", detail, cause="unread_batch")
+        if found and self.keep is not None:
+            for header, ids in found.batches:
+                for content in self.values.contents(one.records, header, ids):
+                    self.keep(content.value_id, content.key, content.rest)
+
+    def ends_of(self, topic: str, partition: int, end: int) -> Ends:
+        """What is known of a partition; end: an offset that a broker named, if it is the first."""
+        known = self._ends.get((topic, partition))
+        if known is None:
+            known = self._ends[topic, partition] = Ends(end, -1, -1)
+        return known
+
+    def _before_the_proxy(
+        self, known: Ends, topic: str, partition: int, offset: int, values: Ids, time: int
+    ) -> None:
+        """Records that nobody sent here: an append of unknown outcome, once for each."""
+        end = offset + len(values)
+        if topic not in self.others:
+            end = min(end, known.baseline)
+        if end <= offset:
+            return
+        if known.told_from < 0 or offset > known.told or end < known.told_from:
+            start, known.told_from, known.told = offset, offset, end
+        else:
+            start = known.told if known.told_from <= offset else offset
+            known.told_from, known.told = min(known.told_from, offset), max(known.told, end)
+        new = values[start - offset : end - offset] if start >= offset else values
+        if not len(new):
+            return
+        self.lines.operation(
+            {
+                "op_id": self.lines.number(),
+                "process": NOBODY,
+                "function": "append",
+                "invoke_time": time,
+                "outcome": "unknown",
+                "topic": topic,
+                "partition": partition,
+                "acks": -1,
+                "argument": BEFORE,
+                "records": rows_of([records_text(topic, partition, -1, new)]),
+            }
+        )
+
+    def listed(self, pipe: Pipe, exchange: Exchange, body: Any, time: int, process: int) -> str:
+        """The answer to ListOffsets; returns the worst error in it."""
+        wanted = {
+            (topic.name, one.partition_index): one.timestamp
+            for topic in exchange.body.topics
+            for one in topic.partitions
+        }
+        committed = getattr(exchange.body, "isolation_level", 0) == 1
+        worst = ""
+        for topic in body.topics:
+            for one in topic.partitions:
+                error = error_name(one.error_code)
+                timestamp = wanted.get((topic.name, one.partition_index))
+                if error != "NONE":
+                    worst = error
+                    continue
+                if timestamp not in (LATEST, EARLIEST) or one.offset < 0:
+                    continue
+                row: dict[str, Any] = {
+                    "op_id": self.lines.number(),
+                    "process": process,
+                    "function": "list_offsets",
+                    "invoke_time": exchange.time,
+                    "outcome": "ok",
+                    "completion_time": time,
+                    "topic": topic.name,
+                    "partition": one.partition_index,
+                    "isolation": ISOLATIONS[committed],
+                    "offset": one.offset,
+                    "node": pipe.cluster.node_at(*pipe.broker),
+                }
+                if getattr(one, "leader_epoch", -1) >= 0 and timestamp == LATEST:
+                    row["leader_epoch"] = one.leader_epoch
+                if timestamp == EARLIEST:
+                    row |= {"argument": "earliest", "log_start_offset": one.offset}
+                elif committed:
+                    row["last_stable_offset"] = one.offset
+                else:
+                    row["end_offset"] = one.offset
+                    self.ends_of(topic.name, one.partition_index, one.offset)
+                self.lines.operation(row)
+        return worst

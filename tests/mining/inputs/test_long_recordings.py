@@ -1,0 +1,99 @@
+"""A recording written piece by piece is the trace that reading it whole gives."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost.cli import run
+from fencepost.mining.inputs import long_recordings
+from fencepost.mining.inputs.long_recordings import write_long
+from fencepost.traces import parts
+from fencepost.traces.events import Event, Name
+from fencepost.traces.jsonlines import event_line, operation_line
+from fencepost.traces.operations import Function, Operation, Outcome, Record
+from fencepost.traces.parts import BEFORE, RECORDING, RETRIED, part_name, read_recording
+from fencepost.traces.schema import TABLES
+from fencepost.traces.tables import Tables, traces_of_tables
+
+HEAD = {"type": "trace", "trace_id": 1, "plan": "", "seed": 0, "software_version": "x"}
+
+
+def append(number, time, values, outcome=Outcome.OK, **more):
+    """An append of one partition."""
+    records = tuple(Record(topic="t", partition=0, offset=-1, value=value) for value in values)
+    done = {"completion_time": time + 5} if outcome is not Outcome.UNKNOWN else {}
+    return Operation(
+        op_id=number, process=1, function=Function.APPEND, topic="t", partition=0, invoke_time=time, outcome=outcome,
+        acks=-1, records=records, **done, **more,
+    )  # fmt: skip
+
+
+def recording(folder, *, retried=False, cut=False, same=False):
+    """Parts as a proxy leaves them: invocations before the whole, also in another part; one that is refused and sent again in
+    two; records from before, one of which was sent here."""
+    folder.mkdir()
+    (folder / RECORDING).write_text("{}")
+    unknown = Outcome.UNKNOWN
+    lines = [
+        [operation_line(append(n, 10 * n, [n], unknown)) for n in range(1, 8)],
+        [operation_line(append(n, 10 * n, [n])) for n in (3, 1, 2, 6)]
+        + [operation_line(append(20, 200, [70, 71], unknown)), operation_line(append(20, 200, [70, 71], Outcome.FAIL))],
+        [operation_line(append(n, 10 * n, [n + 49])) for n in (21, 22)]
+        + [operation_line(append(23, 230, [5], unknown, argument=BEFORE))]
+        + [operation_line(append(24, 240, [99], unknown, argument=BEFORE))]
+        + [operation_line(append(25, 250, [98], Outcome.FAIL))]
+        + ([operation_line(append(26, 260, [1]))] if same else []),
+    ]  # fmt: skip
+    events = [event_line(Event(time=5 * n, name=Name.MARK, cause="low_watermark")) for n in range(7)]
+    if retried:
+        events.append(event_line(Event(time=90, name=Name.MARK, cause=RETRIED)))
+    for number, each in enumerate(lines, start=1):
+        body = [json.dumps(HEAD).encode(), *each, *(events if number == 2 else [])]
+        text = b"\n".join(line.rstrip(b"\n") for line in body) + b"\n"
+        if cut and number == len(lines):
+            text += b'{"type":"operation","op_i'
+        (folder / part_name(number, whole=number < len(lines))).write_bytes(text)
+    return folder
+
+
+def read(folder):
+    """The one trace of a folder, whatever its row groups."""
+    tables = Tables(**{name: pq.read_table(folder / name) for name in TABLES})
+    (trace,) = traces_of_tables(tables)
+    return trace
+
+
+@pytest.mark.parametrize("options", [{}, {"retried": True}, {"cut": True}, {"same": True}])
+def test_piece_by_piece_is_the_same_trace(tmp_path, monkeypatch, options):
+    """Rule: header, operations and events are those of the whole; row groups are small and promise nothing whole."""
+    monkeypatch.setattr(long_recordings, "GROUP_ROWS", 3)
+    monkeypatch.setattr(long_recordings, "MOST_HELD", 6)
+    folder = recording(tmp_path / "run", **options)
+    whole = read_recording(folder)
+    written = write_long(folder, tmp_path / "out")
+    assert (written.operations, written.events) == (
+        len(whole.operations),
+        len(whole.events),
+    ) and written.events
+    found = read(tmp_path / "out")
+    assert {row.op_id: row for row in found.operations} == {row.op_id: row for row in whole.operations}
+    assert sorted(found.events, key=lambda event: event.time) == list(whole.events)
+    assert (found.claims, found.unique_values) == (whole.claims, whole.unique_values)
+    assert found.unique_values is not options.get("same", False)
+    file = pq.ParquetFile(next((tmp_path / "out" / "operations").glob("*.parquet")))
+    assert file.num_row_groups > 2
+    assert {20, 23}.isdisjoint(row.op_id for row in found.operations)
+
+
+@pytest.mark.parametrize("bound", ["ROWS_MAX", "RECORDS_MAX"])
+def test_what_is_too_long_says_what_to_do_and_convert_does_it(tmp_path, monkeypatch, capsys, bound):
+    """Rule: `check` names the two ways; `convert` writes what `mine` reads. Rows are bounded, and so are the records in them."""
+    monkeypatch.setattr(parts, bound, 10)
+    folder = recording(tmp_path / "run")
+    run(["check", str(folder)])
+    heard = capsys.readouterr()
+    said = heard.err + heard.out
+    assert "fencepost convert" in said and "fencepost mine" in said and "fencepost watch" in said
+    assert run(["convert", str(folder), "--out", str(tmp_path / "out")]) == 0
+    assert len(read(tmp_path / "out").operations) == 11
