@@ -24,11 +24,12 @@ from attrs import define, frozen
 
 import fencepost.kafka
 from fencepost.torture.building import Built, build
+from fencepost.torture.drawing import draw
 from fencepost.torture.driver import Driver
-from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge
+from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge, promises_of
 from fencepost.torture.libraries import wanted
 from fencepost.torture.run import Outcome, carry_out
-from fencepost.torture.scenario import Scenario, draw, scenario_of
+from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 REPLAYS = 10
@@ -81,7 +82,10 @@ class Worker:
         wall, processor = time.monotonic(), _processor_s()
 
         def judged(outcome: Outcome, kafka: fencepost.kafka.KafkaCluster) -> dict[str, Any]:
-            findings = judge(outcome)
+            promises = promises_of(self.built.wanted.library.promises)
+            findings = judge(outcome, promises)
+            weak = _weak(kafka) if findings and scenario.chaos else ""
+            findings = [] if weak else findings
             brokers = ""
             if findings and keep is not None:
                 keep.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +97,9 @@ class Worker:
                 "acknowledged": sum(command.ok for command in outcome.appends),
                 "duplicates": duplicates(outcome),
                 "hit": list(outcome.hit),
-                "findings": [as_dict(finding) for finding in findings],
+                "met": dict(outcome.met),
+                "weak": weak,
+                "findings": [as_dict(finding, promises) for finding in findings],
                 "brokers": brokers,
                 "scenario": scenario.as_dict(),
             }
@@ -109,6 +115,12 @@ class Worker:
             any(finding["anomaly"] == anomaly for finding in self.run(scenario)["findings"])
             for _ in range(runs)
         )
+
+
+def _weak(kafka: fencepost.kafka.KafkaCluster) -> str:
+    """Why the swarm's faults of brokers may explain what was seen; empty: they may not."""
+    claims = kafka.trace().claims
+    return claims.loss[0].reason if claims.loss else ""
 
 
 def _check_version(driver: Driver, built: Built) -> None:
@@ -145,13 +157,13 @@ def _seed(number: int) -> dict[str, Any]:
         return {"seed": number, "failed": str(error), "findings": []}
 
 
-def _replayed(anomaly: str, values: dict[str, Any], shrink: bool) -> dict[str, Any]:
+def _replayed(anomaly: str, values: dict[str, Any], replays: int, shrink: bool) -> dict[str, Any]:
     assert WORKER is not None
     scenario = scenario_of(values)
-    runs = SHRINK_REPLAYS if anomaly in STUCK else REPLAYS
+    runs = min(replays, SHRINK_REPLAYS) if anomaly in STUCK else replays
     shown = WORKER.rate(scenario, anomaly, runs)
     entry: dict[str, Any] = {"rate": [shown, runs], "scenario": values, "words": scenario.words()}
-    if shrink and shown >= LEAST_RATE * runs and anomaly not in STUCK:
+    if shrink and shown and shown >= LEAST_RATE * runs and anomaly not in STUCK:
         small, count = smaller(WORKER, scenario, anomaly)
         again = WORKER.rate(small, anomaly, runs)
         entry["small"] = {
@@ -159,7 +171,7 @@ def _replayed(anomaly: str, values: dict[str, Any], shrink: bool) -> dict[str, A
             "scenario": small.as_dict(),
             "words": small.words(),
             "runs": count,
-            "faults": len(small.request_faults) + len(small.broker_faults) + len(small.leaves),
+            "faults": small.faults,
         }
     return entry
 
@@ -192,6 +204,7 @@ def torture(
     *,
     jobs: int = 1,
     resume: bool = False,
+    replays: int = REPLAYS,
     shrink: bool = False,
     progress: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> dict[str, Any]:
@@ -212,7 +225,7 @@ def torture(
         findings = {}
         for anomaly, of in _by_anomaly(lines).items():
             first = min(of, key=lambda line: line["seed"])
-            entry = pool.submit(_replayed, anomaly, first["scenario"], shrink).result()
+            entry = pool.submit(_replayed, anomaly, first["scenario"], replays, shrink).result()
             (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
             findings[anomaly] = {
                 "library": job.library,

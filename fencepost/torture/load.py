@@ -11,8 +11,8 @@ from attrs import define
 import fencepost.kafka
 from fencepost.torture.driver import Driver
 from fencepost.torture.protocol import Ready
-from fencepost.torture.run import TOPIC, TURN_S, Outcome, Torture
-from fencepost.torture.scenario import Scenario
+from fencepost.torture.run import TURN_S, Outcome, Torture
+from fencepost.torture.scenario import TOPICS, Scenario
 
 BURST = 100
 """Records of one producer that are sent before consumers are looked at again."""
@@ -30,20 +30,20 @@ class Load(Torture):
     chaos_ms: int = CHAOS_MS
 
     def _with_faults(self) -> None:
-        count = self.kafka.chaos(self.scenario.seed, self.chaos_ms, topic=TOPIC)
+        count = self.kafka.chaos(self.scenario.seed, self.chaos_ms, topic=TOPICS[0])
         self.hit.append(f"{count} faults of the swarm over {self.chaos_ms} ms")
         start = time.monotonic()
         for burst in range(self.scenario.bursts):
             for number in range(self.scenario.producers):
                 self._send(number, burst)
             while self.driver.under_way > MOST_OPEN and not self.driver.failure:
-                self._poll()
+                self.group.turn()
                 time.sleep(TURN_S)
-            self._poll()
+            self.group.turn()
             if time.monotonic() - start > LONGEST_S or self.driver.failure:
                 break
         while (time.monotonic() - start) * 1000 < self.chaos_ms:
-            self._poll()
+            self.group.turn()
             time.sleep(TURN_S)
 
 
