@@ -28,6 +28,7 @@ from fencepost.torture.drawing import draw
 from fencepost.torture.driver import Driver
 from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge, promises_of
 from fencepost.torture.libraries import wanted
+from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.run import Outcome, carry_out
 from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.traces.errors import EnvironmentError_, FencepostError
@@ -104,7 +105,10 @@ class Worker:
                 "scenario": scenario.as_dict(),
             }
 
-        line: dict[str, Any] = carry_out(scenario, self.ready(), judged)
+        driver = self.ready()
+        client = driver.processor_s()
+        line: dict[str, Any] = carry_out(scenario, driver, judged)
+        line["client_seconds"] = round(max(0.0, driver.processor_s() - client), 3)
         line["seconds"] = round(time.monotonic() - wall, 3)
         line["processor_seconds"] = round(_processor_s() - processor, 3)
         return line
@@ -135,7 +139,7 @@ def _check_version(driver: Driver, built: Built) -> None:
 
 
 def _processor_s() -> float:
-    """Of this process; a driver's own is not in it until it has ended."""
+    """Of this process, with its cluster; a driver's own is not in it."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -205,10 +209,12 @@ def torture(
     jobs: int = 1,
     resume: bool = False,
     replays: int = REPLAYS,
+    enough: int = 0,
     shrink: bool = False,
     progress: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Run the seeds, replay the first of each anomaly. Answers a summary. Raises FencepostError."""
+    """Run the seeds, replay the first of each anomaly. Answers a summary. enough: seeds with a finding after
+    which no more are begun; 0: all are run. Raises FencepostError."""
     out = Path(job.out)
     lines = list(_before(out, job, seeds, resume))
     build(wanted(job.library))
@@ -221,6 +227,8 @@ def torture(
                 file.flush()
                 lines.append(line)
                 progress(line)
+                if enough and sum(bool(one["findings"]) for one in lines) >= enough:
+                    break
         seconds = time.monotonic() - began
         findings = {}
         for anomaly, of in _by_anomaly(lines).items():
@@ -241,6 +249,7 @@ def torture(
                 msgspec.json.format(msgspec.json.encode(findings[anomaly]), indent=1)
             )
     ran = [line for line in lines if "failed" not in line]
+    met = met_by(ran)
     return {
         "library": job.library,
         "seeds": len(lines),
@@ -249,7 +258,12 @@ def torture(
         "acknowledged": sum(line["acknowledged"] for line in ran),
         "duplicates": sum(line["duplicates"] for line in ran),
         "seeds_with_duplicates": sum(line["duplicates"] > 0 for line in ran),
+        "struck": struck(ran),
+        "met": by_verb(met),
+        "never": never(met, groups=any(line["scenario"]["members"] for line in ran)),
         "seconds": round(seconds, 1),
+        "processor_seconds": round(sum(line["processor_seconds"] for line in ran), 1),
+        "client_seconds": round(sum(line["client_seconds"] for line in ran), 1),
         "seeds_per_minute": round((len(lines) - len(done)) * 60 / seconds, 1) if seconds else 0.0,
         "findings": findings,
     }

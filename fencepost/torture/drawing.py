@@ -13,6 +13,7 @@ from fencepost.proxy.faults import Features, RequestFault
 from fencepost.proxy.faults import draw as draw_script
 from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING
 from fencepost.sim.randomness import Randomness
+from fencepost.torture.libraries import is_below
 from fencepost.torture.protocol import Ready
 from fencepost.torture.records import SHAPES, most_records
 from fencepost.torture.scenario import DURATION_MS, STEPS, TOPICS, BrokerFault, Scenario, Step
@@ -24,6 +25,9 @@ CONSUMER_TIMEOUT_MS = 8_000
 """Above the session time-out, as several libraries demand."""
 SLOW_MS = (5, 50, 200, 1_000, REQUEST_TIMEOUT_MS + 500)
 """Late answers; the last is later than a client waits."""
+ONE_IN_FLIGHT = {"sarama": "", "kafka-python": "3"}
+"""Drivers of libraries that refuse more than one request in flight with idempotence: below this version, or in
+all (empty)."""
 EARLY = 8
 """A fault hits at least one of so many requests, or one of the first so many."""
 MOST_HITS = 12
@@ -82,8 +86,9 @@ def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dic
     }
     if idempotent:
         producer["retries"] = 100  # several libraries refuse none
-    if ready.driver in ("sarama",) and idempotent:
-        producer["in_flight"] = 1  # sarama refuses more
+    below = ONE_IN_FLIGHT.get(ready.driver)
+    if idempotent and below is not None and (not below or is_below(ready.version, below)):
+        producer["in_flight"] = 1
     if ready.driver == "kafkajs":
         producer.pop("in_flight")
     return producer

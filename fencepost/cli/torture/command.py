@@ -105,7 +105,16 @@ def show(summary: dict[str, Any], output: Output) -> None:
     output.say(
         f"{summary['library']}: {summary['seeds']} seeds, {summary['acknowledged']} of {summary['records']} records"
         f" acknowledged, {summary['duplicates']} duplicates in {summary['seeds_with_duplicates']} seeds,"
-        f" {summary['seeds_per_minute']} seeds per minute"
+        f" {summary['seeds_per_minute']} seeds per minute, processor time {summary['client_seconds']} s of the client and"
+        f" {summary['processor_seconds']} s of brokers and judges"
+    )
+    output.say(
+        f"faults struck in {summary['struck']} of {summary['seeds']} seeds; {len(summary['never'])} kinds of fault"
+        " never struck (--json lists them)",
+        *(
+            f"  {verb}: {', '.join(f'{api} {count}' for api, count in apis.items())}"
+            for verb, apis in summary["met"].items()
+        ),
     )
     if summary["failed"]:
         output.say(f"{len(summary['failed'])} seeds did not run, the first: {summary['failed'][0]['failed']}")
