@@ -46,8 +46,10 @@ def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bo
     mode = chance.choice(("auto", *ready.commit_modes), "commit mode")
     shapes = tuple(shape for shape in SHAPES if chance.below(4, f"shape {shape}") == 0)
     topics = chance.choice((1, 1, 1, 2, 3), "topics")
+    polled = min(most_records(shapes), chance.choice((500, 40, 10), "polled"))
     producer = _producer(chance, ready, idempotence)
-    consumer = _consumer(chance, ready, mode, producer["metadata_max_age_ms"], shapes)
+    consumer = _consumer(chance, ready, mode, producer["metadata_max_age_ms"])
+    consumer["max_poll_records"] = polled
     chaos = faults and chance.below(5, "chaos") == 0
     return Scenario(
         seed=seed,
@@ -60,6 +62,7 @@ def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bo
         bursts=3 + chance.below(10, "bursts"),
         burst=5 + chance.below(30, "burst"),
         shapes=shapes,
+        polled=polled,
         commit_mode=mode,
         steps=_steps(chance) if members else (),
         request_faults=_script(chance, ready, topics, members) if faults else (),
@@ -94,9 +97,7 @@ def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dic
     return producer
 
 
-def _consumer(
-    chance: Randomness, ready: Ready, mode: str, metadata_ms: int, shapes: tuple[str, ...]
-) -> dict[str, Any]:
+def _consumer(chance: Randomness, ready: Ready, mode: str, metadata_ms: int) -> dict[str, Any]:
     consumer = {
         "offset_reset": "earliest",
         "auto_commit": mode == "auto",
@@ -107,7 +108,6 @@ def _consumer(
         "fetch_max_wait_ms": 100,
         "retry_backoff_ms": 50,
         "metadata_max_age_ms": metadata_ms,
-        "max_poll_records": chance.choice((most_records(shapes), 5), "poll"),
     }
     if ready.assignors:
         consumer["assignor"] = chance.choice(ready.assignors, "assignor")

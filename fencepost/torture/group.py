@@ -14,7 +14,7 @@ from attrs import define, field
 
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver
-from fencepost.torture.records import most_records, place_of
+from fencepost.torture.records import place_of
 from fencepost.torture.scenario import TOPICS, Scenario, Step
 
 DRAIN_S = 20.0
@@ -44,7 +44,6 @@ class Group:
     scenario: Scenario
     driver: Driver
     bootstrap: str
-    drain_s: float = DRAIN_S
     members: list[str] = field(factory=list, init=False)
     """That should be at work."""
     polls: dict[str, list[Command]] = field(factory=dict, init=False)
@@ -138,8 +137,7 @@ class Group:
         polls, scenario = self.polls[name], self.scenario
         if scenario.commit_mode != "auto" and len(polls) % COMMIT_EVERY == COMMIT_EVERY - 1:
             self._commit(name)
-        most = most_records(scenario.shapes)
-        polls.append(self.driver.send("poll", name, timeout_ms=POLL_MS, max_records=most))
+        polls.append(self.driver.send("poll", name, timeout_ms=POLL_MS, max_records=scenario.polled))
 
     def _look(self, name: str) -> bool:
         """At the answers that came; whether one has a record that nobody had."""
@@ -179,7 +177,7 @@ class Group:
             waited, patience = waited + passed, patience + passed
             if self.turn():
                 waited = patience = 0.0
-            if waited > self.drain_s or self.driver.failure:
+            if waited > DRAIN_S or self.driver.failure:
                 return False
             if patience > RESTART_S:
                 patience = 0.0
@@ -194,8 +192,11 @@ class Group:
         return True
 
     def committed(self, topics: tuple[str, ...]) -> dict[str, int]:
-        """What is committed, by partition."""
+        """What is committed, by partition, after every member has committed once more."""
         committed: dict[str, int] = {}
+        if self.scenario.commit_mode != "auto":
+            for name in self.members:
+                self._commit(name)
         if self.members and "committed" in self.driver.ready.commands:
             where: list[dict[str, Any]] = [
                 {"topic": topic, "partition": number}

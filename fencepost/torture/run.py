@@ -70,7 +70,6 @@ class Torture:
     driver: Driver
     kafka: fencepost.kafka.KafkaCluster
     hit: list[str] = field(factory=list)
-    answer_s: float = ANSWER_S
     met: Counter[str] = field(factory=Counter)
     group: Group = field(init=False)
     _appends: list[Command] = field(factory=list)
@@ -99,7 +98,7 @@ class Torture:
         self.kafka.heal()
         self.kafka.wait_until_healthy()
         if not trouble:
-            self.driver.wait(self._appends, self.answer_s)
+            self.driver.wait(self._appends, ANSWER_S)
         log = self._read()
         if not trouble:
             try:
@@ -247,7 +246,7 @@ class Torture:
         closing = [
             self.driver.send("close", name, timeout_ms=CLOSE_MS) for name in [*self.group.members, *producers]
         ]
-        self.driver.wait(closing, self.answer_s)
+        self.driver.wait(closing, ANSWER_S)
         return committed
 
 

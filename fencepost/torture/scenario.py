@@ -74,6 +74,8 @@ class Scenario:
     """Appends that are sent at once."""
     shapes: tuple[str, ...] = ()
     """Of records that are not plain (records.py)."""
+    polled: int = 500
+    """Records of one poll at most: few make many polls, and commits between them."""
     commit_mode: str = "sync"
     """sync, async, or auto."""
     steps: tuple[Step, ...] = ()
@@ -103,7 +105,8 @@ class Scenario:
         if self.shapes:
             shape += f", some with {', '.join(self.shapes)}"
         if self.members:
-            shape += f"; {self.members} members read and commit ({self.commit_mode})"
+            reading = f"read {self.polled} records at a time and commit ({self.commit_mode})"
+            shape += f"; {self.members} members {reading}"
         return [shape, *words]
 
     def smaller(self) -> Iterator["Scenario"]:

@@ -108,7 +108,11 @@ PLANTED = {
     "reordered": {
         "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
     },
-    "wrong_record": {"log": {"t-0": (*GOOD.log["t-0"][:2], entry(2, b"c", key=b"other"))}, "polls": {}, "committed": {}},
+    "wrong_record": {
+        "log": {"t-0": (*GOOD.log["t-0"][:2], entry(2, b"c", key=b"other"))},
+        "polls": {},
+        "committed": {},
+    },
     "wrong_delivery": {"polls": {"c0": (poll(10, (0, b"x"), (1, b"b")), poll(11, (2, b"c")))}},
     "delivered_twice": {"polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))}},
     "skipped": {"polls": {"c0": (poll(10, (0, b"a")), poll(11, (2, b"c")))}, "drained": False},
