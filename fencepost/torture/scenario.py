@@ -13,7 +13,7 @@ from attrs import asdict, evolve, field, frozen
 from fencepost.proxy.faults import RequestFault, parse
 
 DURATION_MS = 1_200
-"""Of the part with faults."""
+"""Of the part with faults, unless a scenario was made smaller."""
 STEPS: Mapping[str, str] = {
     "leave": "a member leaves and another joins",
     "restart": "every member leaves, and as many join, from what is committed",
@@ -68,6 +68,8 @@ class Scenario:
     """At most as many as TOPICS has."""
     partitions: int = 3
     """Of each topic."""
+    duration_ms: int = DURATION_MS
+    """Over which the bursts are spread."""
     bursts: int = 10
     """Of appends of each producer, over the run."""
     burst: int = 10
@@ -124,7 +126,7 @@ class Scenario:
             yield evolve(self, members=0, steps=())
         for name, least in (
             *(("producers", 1), ("topics", 1), ("partitions", 1), ("bursts", 1)),
-            *(("burst", 2), ("members", 1)),
+            *(("burst", 2), ("members", 1), ("duration_ms", 50)),
         ):
             if getattr(self, name) > least:
                 yield self._with(name, max(least, getattr(self, name) // 2))

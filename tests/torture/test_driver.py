@@ -8,7 +8,7 @@ from torture_lab import library_here
 import fencepost.kafka
 from fencepost.impl.log.batch.record_batch import encode_batch, read_headers, read_records
 from fencepost.proxy.faults import parse
-from fencepost.torture.abilities import ABILITIES, try_all
+from fencepost.torture.abilities.table import ABILITIES, try_all
 from fencepost.torture.campaign import Job, torture
 from fencepost.torture.driver import Driver
 from fencepost.torture.judges import duplicates, judge

@@ -57,6 +57,7 @@ def test_every_smaller_scenario_is_smaller():
         return (
             scenario.faults
             + scenario.topics
+            + scenario.duration_ms
             + scenario.producers
             + scenario.members
             + scenario.bursts
