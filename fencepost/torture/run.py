@@ -20,7 +20,7 @@ from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver, Event
 from fencepost.torture.group import Group
 from fencepost.torture.protocol import DriverError
-from fencepost.torture.records import record
+from fencepost.torture.records import place_of, record
 from fencepost.torture.scenario import TOPICS, BrokerFault, Scenario
 from fencepost.torture.truth import Entry, read_log
 from fencepost.traces.errors import FencepostError
@@ -29,6 +29,9 @@ ANSWER_S = 40.0
 """After the heal, the longest wait for answers to appends: twice their delivery time-out. Later they are stuck."""
 TURN_S = 0.005
 LOOK_S = 0.05
+READS = 10
+"""Of a log that ends below what was acknowledged: after five seconds it is shorter for good."""
+BETWEEN_READS_S = 0.5
 CLOSE_MS = 5_000
 SLOW_LINK_MS = 30
 
@@ -244,11 +247,19 @@ class Torture:
             waited, before = waited + min(now - before, 2 * LOOK_S), now
 
     def _read(self) -> dict[str, tuple[Entry, ...]]:
-        return {
-            f"{topic}-{number}": entries
-            for topic in self.topics
-            for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
-        }
+        """All logs. A leader that is new may show an end below what was acknowledged, until its followers have
+        fetched (KIP-207): then it is read again, READS times at most."""
+        for _ in range(READS):
+            log = {
+                f"{topic}-{number}": entries
+                for topic in self.topics
+                for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
+            }
+            ends = {place: entries[-1].offset if entries else -1 for place, entries in log.items()}
+            if all(_offset(one) <= ends[place_of(one.fields)] for one in self._appends if one.ok):
+                break
+            time.sleep(BETWEEN_READS_S)
+        return log
 
     def _end(self) -> dict[str, int]:
         """Close all clients; what is committed."""
@@ -259,6 +270,12 @@ class Torture:
         ]
         self.driver.wait(closing, ANSWER_S)
         return committed
+
+
+def _offset(append: Command) -> int:
+    """Where a library says that a record is; -1 if it does not."""
+    offset = (append.answer or {}).get("offset")
+    return -1 if offset is None else int(offset)
 
 
 def carry_out(
