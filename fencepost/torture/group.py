@@ -14,6 +14,7 @@ from attrs import define, field
 
 from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver
+from fencepost.torture.patience import Patience
 from fencepost.torture.records import place_of
 from fencepost.torture.scenario import TOPICS, Scenario, Step
 
@@ -23,8 +24,6 @@ of requests."""
 RESTART_S = 8.0
 """Without a new record, before members that reported trouble are started anew: above their session time-out."""
 TURN_S = 0.005
-MOST_TURN_S = 0.02
-"""Of a turn that counts as waiting: what a machine that is busy with other work takes longer does not."""
 POLL_MS = 100
 COMMIT_EVERY = 3
 """Polls between commits."""
@@ -169,18 +168,14 @@ class Group:
         """Poll until the group has seen all; whether it has."""
         if not self.scenario.members:
             return True
-        waited = patience = 0.0
-        before = time.monotonic()
+        waiting, bearing = Patience(), Patience()
         while len(self.handed) < len(wanted) or wanted - self.handed:  # the second is slow, and seldom asked
-            now = time.monotonic()
-            passed, before = min(now - before, MOST_TURN_S), now
-            waited, patience = waited + passed, patience + passed
             if self.turn():
-                waited = patience = 0.0
-            if waited > DRAIN_S or self.driver.failure:
+                waiting, bearing = Patience(), Patience()
+            if waiting.turn() > DRAIN_S or self.driver.failure:
                 return False
-            if patience > RESTART_S:
-                patience = 0.0
+            if bearing.turn() > RESTART_S:
+                bearing = Patience()
                 troubled = {
                     event.fields.get("client")
                     for event in self.driver.events
