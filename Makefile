@@ -102,6 +102,10 @@ track-record: $(READY) ## an hour, resumable: seeds needed for every planted bug
 	-$(BIN)/fencepost bugs hunt --seeds 1000 --ranges 5 --no-shrink --out out/track-record $(ARGS)
 	$(BIN)/python -m tools.track_record out/track-record
 
+.PHONY: client-record
+client-record: $(READY) ## hours, resumable: known bugs of client libraries and their newest releases under the general swarm, into docs/torture.md (ARGS='sarama --seeds 100')
+	@$(BIN)/python -m tools.client_record $(ARGS)
+
 .PHONY: marks
 marks: $(READY) ## an hour: what 2,000 seeds of each profile of the swarm reach sometimes, and what never (ARGS='chaos --seeds 0:500 --steer')
 	$(BIN)/python -m tools.marks $(ARGS)

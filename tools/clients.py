@@ -3,7 +3,7 @@
     python -m tools.clients [NAME[@VERSION] ...] [--json FILE] [--docs docs/clients.md]
 
 Each client is built in the user's cache, run against an embedded cluster of three brokers, and every cell is a
-check that reads back and compares (fencepost/torture/abilities.py). A library that this machine cannot build is
+check that reads back and compares (fencepost/torture/abilities). A library that this machine cannot build is
 skipped by name, with what is missing. Exit code 1 if a cell failed.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import fencepost.kafka
-from fencepost.torture.abilities import ABILITIES, Cell, try_all
+from fencepost.torture.abilities.table import ABILITIES, Cell, try_all
 from fencepost.torture.building import build, missing
 from fencepost.torture.libraries import Wanted, libraries, wanted
 from fencepost.traces.errors import FencepostError

@@ -24,11 +24,13 @@ from attrs import define, frozen
 
 import fencepost.kafka
 from fencepost.torture.building import Built, build
+from fencepost.torture.drawing import draw
 from fencepost.torture.driver import Driver
-from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge
+from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge, promises_of
 from fencepost.torture.libraries import wanted
+from fencepost.torture.reached import by_verb, met_by, never, struck
 from fencepost.torture.run import Outcome, carry_out
-from fencepost.torture.scenario import Scenario, draw, scenario_of
+from fencepost.torture.scenario import Scenario, scenario_of
 from fencepost.traces.errors import EnvironmentError_, FencepostError
 
 REPLAYS = 10
@@ -81,7 +83,10 @@ class Worker:
         wall, processor = time.monotonic(), _processor_s()
 
         def judged(outcome: Outcome, kafka: fencepost.kafka.KafkaCluster) -> dict[str, Any]:
-            findings = judge(outcome)
+            promises = promises_of(self.built.wanted.library.promises)
+            findings = judge(outcome, promises)
+            weak = _weak(kafka) if findings and scenario.chaos else ""
+            findings = [] if weak else findings
             brokers = ""
             if findings and keep is not None:
                 keep.parent.mkdir(parents=True, exist_ok=True)
@@ -93,12 +98,17 @@ class Worker:
                 "acknowledged": sum(command.ok for command in outcome.appends),
                 "duplicates": duplicates(outcome),
                 "hit": list(outcome.hit),
-                "findings": [as_dict(finding) for finding in findings],
+                "met": dict(outcome.met),
+                "weak": weak,
+                "findings": [as_dict(finding, promises) for finding in findings],
                 "brokers": brokers,
                 "scenario": scenario.as_dict(),
             }
 
-        line: dict[str, Any] = carry_out(scenario, self.ready(), judged)
+        driver = self.ready()
+        client = driver.processor_s()
+        line: dict[str, Any] = carry_out(scenario, driver, judged)
+        line["client_seconds"] = round(max(0.0, driver.processor_s() - client), 3)
         line["seconds"] = round(time.monotonic() - wall, 3)
         line["processor_seconds"] = round(_processor_s() - processor, 3)
         return line
@@ -109,6 +119,12 @@ class Worker:
             any(finding["anomaly"] == anomaly for finding in self.run(scenario)["findings"])
             for _ in range(runs)
         )
+
+
+def _weak(kafka: fencepost.kafka.KafkaCluster) -> str:
+    """Why the swarm's faults of brokers may explain what was seen; empty: they may not."""
+    claims = kafka.trace().claims
+    return claims.loss[0].reason if claims.loss else ""
 
 
 def _check_version(driver: Driver, built: Built) -> None:
@@ -123,7 +139,7 @@ def _check_version(driver: Driver, built: Built) -> None:
 
 
 def _processor_s() -> float:
-    """Of this process; a driver's own is not in it until it has ended."""
+    """Of this process, with its cluster; a driver's own is not in it."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
@@ -145,13 +161,13 @@ def _seed(number: int) -> dict[str, Any]:
         return {"seed": number, "failed": str(error), "findings": []}
 
 
-def _replayed(anomaly: str, values: dict[str, Any], shrink: bool) -> dict[str, Any]:
+def _replayed(anomaly: str, values: dict[str, Any], replays: int, shrink: bool) -> dict[str, Any]:
     assert WORKER is not None
     scenario = scenario_of(values)
-    runs = SHRINK_REPLAYS if anomaly in STUCK else REPLAYS
+    runs = min(replays, SHRINK_REPLAYS) if anomaly in STUCK else replays
     shown = WORKER.rate(scenario, anomaly, runs)
     entry: dict[str, Any] = {"rate": [shown, runs], "scenario": values, "words": scenario.words()}
-    if shrink and shown >= LEAST_RATE * runs and anomaly not in STUCK:
+    if shrink and shown and shown >= LEAST_RATE * runs and anomaly not in STUCK:
         small, count = smaller(WORKER, scenario, anomaly)
         again = WORKER.rate(small, anomaly, runs)
         entry["small"] = {
@@ -159,7 +175,7 @@ def _replayed(anomaly: str, values: dict[str, Any], shrink: bool) -> dict[str, A
             "scenario": small.as_dict(),
             "words": small.words(),
             "runs": count,
-            "faults": len(small.request_faults) + len(small.broker_faults) + len(small.leaves),
+            "faults": small.faults,
         }
     return entry
 
@@ -192,10 +208,13 @@ def torture(
     *,
     jobs: int = 1,
     resume: bool = False,
+    replays: int = REPLAYS,
+    enough: int = 0,
     shrink: bool = False,
     progress: Callable[[dict[str, Any]], None] = lambda line: None,
 ) -> dict[str, Any]:
-    """Run the seeds, replay the first of each anomaly. Answers a summary. Raises FencepostError."""
+    """Run the seeds, replay the first of each anomaly. Answers a summary. enough: seeds with a finding after
+    which no more are begun; 0: all are run. Raises FencepostError."""
     out = Path(job.out)
     lines = list(_before(out, job, seeds, resume))
     build(wanted(job.library))
@@ -208,11 +227,13 @@ def torture(
                 file.flush()
                 lines.append(line)
                 progress(line)
+                if enough and sum(bool(one["findings"]) for one in lines) >= enough:
+                    break
         seconds = time.monotonic() - began
         findings = {}
         for anomaly, of in _by_anomaly(lines).items():
             first = min(of, key=lambda line: line["seed"])
-            entry = pool.submit(_replayed, anomaly, first["scenario"], shrink).result()
+            entry = pool.submit(_replayed, anomaly, first["scenario"], replays, shrink).result()
             (finding,) = [one for one in first["findings"] if one["anomaly"] == anomaly]
             findings[anomaly] = {
                 "library": job.library,
@@ -228,6 +249,7 @@ def torture(
                 msgspec.json.format(msgspec.json.encode(findings[anomaly]), indent=1)
             )
     ran = [line for line in lines if "failed" not in line]
+    met = met_by(ran)
     return {
         "library": job.library,
         "seeds": len(lines),
@@ -236,7 +258,12 @@ def torture(
         "acknowledged": sum(line["acknowledged"] for line in ran),
         "duplicates": sum(line["duplicates"] for line in ran),
         "seeds_with_duplicates": sum(line["duplicates"] > 0 for line in ran),
+        "struck": struck(ran),
+        "met": by_verb(met),
+        "never": never(met, groups=any(line["scenario"]["members"] for line in ran)),
         "seconds": round(seconds, 1),
+        "processor_seconds": round(sum(line["processor_seconds"] for line in ran), 1),
+        "client_seconds": round(sum(line["client_seconds"] for line in ran), 1),
         "seeds_per_minute": round((len(lines) - len(done)) * 60 / seconds, 1) if seconds else 0.0,
         "findings": findings,
     }

@@ -38,6 +38,8 @@ MOST_COMMANDS = 2_000_000
 MOST_TROUBLES = 10_000
 """Unasked events that are kept, the newest."""
 STDERR_BYTES = 1 << 16
+USER_TICKS, SYSTEM_TICKS = 11, 12
+"""Fields of /proc/PID/stat, counted after the name (proc(5))."""
 ENCODER = msgspec.json.Encoder()
 
 
@@ -235,6 +237,15 @@ class Driver:
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()
+
+    def processor_s(self) -> float:
+        """Processor time of its process so far; 0 where the system does not show it (it is in /proc on Linux)."""
+        try:
+            with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as file:
+                numbers = file.read().rpartition(")")[2].split()
+        except (OSError, ValueError):
+            return 0.0
+        return (int(numbers[USER_TICKS]) + int(numbers[SYSTEM_TICKS])) / os.sysconf("SC_CLK_TCK")
 
     def last_words(self) -> str:
         """The end of its standard error."""

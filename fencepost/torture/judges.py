@@ -5,13 +5,14 @@ convicts by what a client may do: an append of unknown outcome may be in the log
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from attrs import frozen
 
 from fencepost.torture.driver import Command
-from fencepost.torture.protocol import decoded, outcome_of_append
+from fencepost.torture.protocol import outcome_of_append
+from fencepost.torture.records import differs, identity, identity_of, place_of
 from fencepost.torture.run import Outcome as Run
 from fencepost.traces.operations import Outcome
 from fencepost.traces.trace import LossRange
@@ -33,12 +34,17 @@ PROMISES = {
     "skipped": "at least once: a record that was neither handed out nor committed over by the application is"
     " handed out by the group",
     "committed_beyond": "a commit without offsets commits what was handed out, not more",
+    "committed_back": 'commitAsync: "Offsets committed through multiple calls to this API are guaranteed to be sent in'
+    ' the same order as the invocations." (Kafka, javadoc of KafkaConsumer): an acknowledged commit is not undone',
+    "below_committed": '"The committed position is the last offset that has been stored securely. Should the process'
+    ' fail and restart, this is the offset that the consumer will recover to." (Kafka, javadoc of KafkaConsumer)',
     "stuck_append": "delivery.timeout.ms: an upper bound on the time to report success or failure after a call to"
     " send() returns (Kafka, producer configuration)",
     "stuck_consumer": "a consumer goes on once brokers are reachable again",
     "ended": "a library does not end its application's process",
 }
-"""By anomaly. A driver's own table goes before (driver.toml, [promises])."""
+"""By anomaly. A driver's own table goes before (driver.toml, [promises]); an empty text there says that the
+library's documentation promises nothing of the kind, and then it is not judged."""
 
 
 @frozen(kw_only=True)
@@ -57,75 +63,75 @@ class _Allowed:
     """Places that faults of the brokers may have taken back: no client is at fault for them."""
 
     def __init__(self, ranges: Sequence[LossRange]) -> None:
-        self._ranges = {(one.partition, one.start, one.end) for one in ranges}
+        self._ranges = {(f"{one.topic}-{one.partition}", one.start, one.end) for one in ranges}
 
-    def __contains__(self, place: tuple[int, int]) -> bool:
-        return any(
-            partition == place[0] and start <= place[1] < end for partition, start, end in self._ranges
-        )
+    def __contains__(self, where: tuple[str, int]) -> bool:
+        return any(place == where[0] and start <= where[1] < end for place, start, end in self._ranges)
 
 
-def judge(run: Run, allowed: Sequence[LossRange] = ()) -> list[Finding]:
-    """At most one finding of each anomaly, the first that is met. allowed: offsets of the run's topic that the
-    brokers may have lost."""
+def judge(
+    run: Run, promises: Mapping[str, str] = PROMISES, *, allowed: Sequence[LossRange] = ()
+) -> list[Finding]:
+    """At most one finding of each anomaly, the first that is met.
+
+    Args:
+        run: what the application and the log say.
+        promises: of the library; anomalies of which it promises nothing are left out.
+        allowed: offsets that the brokers may have lost.
+    """
     found: dict[str, Finding] = {}
     may = _Allowed(allowed)
-    for findings in (_appends(run, may), _order(run), _deliveries(run, may), _ends(run)):
+    for findings in (
+        _appends(run, may),
+        _order(run),
+        _deliveries(run, may),
+        _group(run, may),
+        _commits(run),
+        _ends(run),
+    ):
         for finding in findings:
-            found.setdefault(finding.anomaly, finding)
+            if promises.get(finding.anomaly):
+                found.setdefault(finding.anomaly, finding)
     return list(found.values())
 
 
+def promises_of(library: Mapping[str, str]) -> dict[str, str]:
+    """What a library promises: its own words where it has some, else Kafka's."""
+    return {**PROMISES, **library}
+
+
 def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
-    idempotent = bool(run.scenario.producer.get("idempotence"))
-    retries = run.scenario.producer.get("retries")
-    sent = {_value(command): command for command in run.appends}
-    places: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
-    for partition, entries in run.log.items():
+    sent = {_name(command): command for command in run.appends}
+    places: dict[bytes, list[tuple[str, int]]] = defaultdict(list)
+    for place, entries in run.log.items():
         for entry in entries:
-            value = entry.value or b""
-            places[value].append((partition, entry.offset))
-            command = sent.get(value)
-            if command is None or command.fields["partition"] != partition:
-                yield Finding(
-                    anomaly="wrong_record",
-                    expected=f"a record that was sent to partition {partition}",
-                    seen=f"{value!r:.60} at {partition}/{entry.offset}",
+            name = identity_of(entry)
+            places[name].append((place, entry.offset))
+            command = sent.get(name)
+            if command is None or place_of(command.fields) != place:
+                wrong = (
+                    f"{name!r:.60}"
+                    if command is None
+                    else f"{name!r:.60}, sent to {place_of(command.fields)}"
                 )
-            elif entry.key != decoded(command.fields["key"]) or entry.headers != (("id", value),):
+            else:
+                wrong = differs(entry, command.fields)
+            if wrong:
                 yield Finding(
                     anomaly="wrong_record",
-                    expected="key and headers as they were sent",
-                    seen=f"{entry.key!r:.40}, {entry.headers!r:.80} at {partition}/{entry.offset}",
+                    expected=f"records as they were sent to {place}",
+                    seen=f"{wrong}, at {place}/{entry.offset}",
                 )
     lost = []
-    for value, command in sent.items():
-        where = places.get(value, [])
-        outcome = outcome_of_append(command.answer, retries=retries)
-        if outcome is Outcome.OK:
+    for name, command in sent.items():
+        where = places.get(name, [])
+        outcome = outcome_of_append(command.answer, retries=run.scenario.producer.get("retries"))
+        if outcome is Outcome.OK and not where:
             assert command.answer is not None
             offset = command.answer.get("offset", -1)
-            if not where:
-                if (command.fields["partition"], offset) not in allowed:
-                    lost.append((value, offset))
-            elif offset is not None and offset >= 0 and offset not in [each[1] for each in where]:
-                yield Finding(
-                    anomaly="wrong_offset",
-                    expected=f"{value.decode()} at offset {offset} of {command.fields['partition']}",
-                    seen=f"it at {', '.join(str(each[1]) for each in where)}",
-                )
-        if outcome is Outcome.FAIL and where:
-            yield Finding(
-                anomaly="wrong_record",
-                expected=f"nothing of {value.decode()}, refused with {command.error}",
-                seen=f"it at {where[0]}",
-            )
-        if idempotent and len(where) > 1:
-            yield Finding(
-                anomaly="duplicate",
-                expected=f"{value.decode()} once, idempotence is on",
-                seen=f"it {len(where)} times, at {', '.join(f'{p}/{o}' for p, o in where[:4])}",
-            )
+            if (place_of(command.fields), offset) not in allowed:
+                lost.append((name, offset))
+        yield from _place(run, name, command, outcome, where)
     if lost:
         offsets = Counter(offset for _, offset in lost)
         yield Finding(
@@ -136,10 +142,37 @@ def _appends(run: Run, allowed: _Allowed) -> Iterator[Finding]:
         )
 
 
+def _place(
+    run: Run, name: bytes, command: Command, outcome: Outcome, where: list[tuple[str, int]]
+) -> Iterator[Finding]:
+    """What is said of one append, against where its record is."""
+    if outcome is Outcome.OK and where:
+        assert command.answer is not None
+        offset = command.answer.get("offset", -1)
+        if offset is not None and offset >= 0 and offset not in [each[1] for each in where]:
+            yield Finding(
+                anomaly="wrong_offset",
+                expected=f"{name.decode()} at offset {offset} of {place_of(command.fields)}",
+                seen=f"it at {', '.join(str(each[1]) for each in where)}",
+            )
+    if outcome is Outcome.FAIL and where:
+        yield Finding(
+            anomaly="wrong_record",
+            expected=f"nothing of {name.decode()}, refused with {command.error}",
+            seen=f"it at {where[0]}",
+        )
+    if run.scenario.producer.get("idempotence") and len(where) > 1:
+        yield Finding(
+            anomaly="duplicate",
+            expected=f"{name.decode()} once, idempotence is on",
+            seen=f"it {len(where)} times, at {', '.join(f'{p}/{o}' for p, o in where[:4])}",
+        )
+
+
 def duplicates(run: Run) -> int:
     """How many records are in the log more than once; without idempotence that is no finding."""
-    values = Counter(entry.value for entries in run.log.values() for entry in entries)
-    return sum(count > 1 for count in values.values())
+    names = Counter(identity_of(entry) for entries in run.log.values() for entry in entries)
+    return sum(count > 1 for count in names.values())
 
 
 def _order(run: Run) -> Iterator[Finding]:
@@ -147,86 +180,98 @@ def _order(run: Run) -> Iterator[Finding]:
     producer = run.scenario.producer
     if not producer.get("idempotence") and producer.get("in_flight") != 1:
         return
-    place = {
-        entry.value: (partition, entry.offset)
-        for partition, entries in run.log.items()
-        for entry in reversed(entries)
+    offsets = {
+        identity_of(entry): entry.offset for entries in run.log.values() for entry in reversed(entries)
     }
-    last: dict[tuple[str, int], tuple[int, Command]] = {}
+    last: dict[tuple[str, str], tuple[int, bytes]] = {}
     for command in run.appends:
-        value = _value(command)
-        if not command.ok or value not in place:
+        name, place = _name(command), place_of(command.fields)
+        if not command.ok or name not in offsets:
             continue
-        partition, offset = place[value]
-        before = last.get((command.client, partition))
-        if before is not None and offset < before[0]:
+        before = last.get((command.client, place))
+        if before is not None and offsets[name] < before[0]:
             yield Finding(
                 anomaly="reordered",
-                expected=f"{value.decode()} after {_value(before[1]).decode()} in partition {partition}, sent before"
-                " it by one producer",
-                seen=f"them at {offset} and {before[0]}",
+                expected=f"{name.decode()} after {before[1].decode()} in {place}, sent before it by one producer",
+                seen=f"them at {offsets[name]} and {before[0]}",
             )
-        if before is None or offset > before[0]:
-            last[command.client, partition] = (offset, command)
+        if before is None or offsets[name] > before[0]:
+            last[command.client, place] = (offsets[name], name)
 
 
-def _value(command: Command) -> bytes:
-    return decoded(command.fields["value"]) or b""
+def _name(command: Command) -> bytes:
+    return identity(command.fields["headers"])
+
+
+def _moves(run: Run, client: str) -> list[int]:
+    """When this client was given or lost partitions, or sought."""
+    kinds = ("assigned", "revoked", "lost")
+    events = [one for one in run.events if one.fields.get("client") == client]
+    moves = [one.at_ns for one in events if one.fields["event"] in kinds]
+    for seek in run.seeks:
+        if seek.client == client:
+            moves += [seek.sent_ns, *([] if seek.answered_ns is None else [seek.answered_ns])]
+    return moves
 
 
 def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
-    log = {(partition, entry.offset): entry for partition, entries in run.log.items() for entry in entries}
+    log = {(place, entry.offset): entry for place, entries in run.log.items() for entry in entries}
     shows = any(event.fields["event"] == "assigned" for event in run.events)
-    handed: set[tuple[int, int]] = set()
     for client, polls in run.polls.items():
-        moves = [
-            event.at_ns
-            for event in run.events
-            if event.fields.get("client") == client
-            and event.fields["event"] in ("assigned", "revoked", "lost")
-        ]
-        last: dict[int, tuple[int, int]] = {}
+        moves = _moves(run, client)
+        last: dict[str, tuple[int, int]] = {}
         for poll in polls:
             assert poll.answer is not None and poll.answered_ns is not None
             for record in poll.answer.get("records") or ():
-                partition, offset = record["partition"], record["offset"]
-                handed.add((partition, offset))
-                if (partition, offset) in allowed:
-                    last.pop(partition, None)
+                place, offset = place_of(record), record["offset"]
+                if (place, offset) in allowed:
+                    last.pop(place, None)
                     continue
-                entry = log.get((partition, offset))
-                if (
-                    entry is None
-                    or decoded(record["value"]) != entry.value
-                    or decoded(record["key"]) != entry.key
-                ):
-                    held = "nothing" if entry is None else repr(entry.value)
+                entry = log.get((place, offset))
+                wrong = "nothing in the log" if entry is None else differs(entry, record)
+                if wrong:
                     yield Finding(
                         anomaly="wrong_delivery",
-                        expected=f"{held} at {partition}/{offset}",
-                        seen=f"{decoded(record['value'])!r:.60}, handed out to {client}",
+                        expected=f"what is stored at {place}/{offset}",
+                        seen=f"{wrong}, handed out to {client}",
                     )
-                before = last.get(partition)
-                if before is not None and offset <= before[0] and shows:
-                    since = before[1]
-                    if not any(since <= move <= poll.answered_ns for move in moves):
-                        yield Finding(
-                            anomaly="delivered_twice",
-                            expected=f"offsets above {before[0]} of partition {partition}, no rebalance was seen",
-                            seen=f"offset {offset}, handed out to {client}",
-                        )
-                last[partition] = (offset, poll.sent_ns)
+                before = last.get(place, (-1, 0))
+                again = shows and offset <= before[0]
+                if again and not any(before[1] <= move <= poll.answered_ns for move in moves):
+                    yield Finding(
+                        anomaly="delivered_twice",
+                        expected=f"offsets above {before[0]} of {place}, no rebalance was seen",
+                        seen=f"offset {offset}, handed out to {client}",
+                    )
+                last[place] = (offset, poll.sent_ns)
+
+
+def _highest(run: Run) -> tuple[set[tuple[str, int]], dict[str, int]]:
+    """What was handed out, and the highest offset of each partition."""
+    handed = {
+        (place_of(record), record["offset"])
+        for polls in run.polls.values()
+        for poll in polls
+        for record in (poll.answer or {}).get("records") or ()
+    }
+    highest: dict[str, int] = {}
+    for place, offset in handed:
+        highest[place] = max(offset, highest.get(place, -1))
+    return handed, highest
+
+
+def _group(run: Run, allowed: _Allowed) -> Iterator[Finding]:
+    """What the group got, of all that it should."""
     if not run.scenario.members:
         return
-    highest: dict[int, int] = {}
-    for partition, offset in handed:
-        highest[partition] = max(offset, highest.get(partition, -1))
-    missing = sorted(place for place in log if place not in handed and place not in allowed)
-    skipped = [place for place in missing if place[1] < highest.get(place[0], -1) and place not in allowed]
+    handed, highest = _highest(run)
+    log = [(place, entry.offset) for place, entries in run.log.items() for entry in entries]
+    missing = sorted(where for where in log if where not in handed and where not in allowed)
+    skipped = [where for where in missing if where[1] < highest.get(where[0], -1)]
     if skipped:
         yield Finding(
             anomaly="skipped",
-            expected=f"every record up to {highest[skipped[0][0]]} of partition {skipped[0][0]} handed out",
+            expected=f"every record up to {highest[skipped[0][0]]} of {skipped[0][0]} handed out",
             seen=f"{len(skipped)} that nobody got, the first at {skipped[0][0]}/{skipped[0][1]}",
         )
     elif missing and not run.drained and not run.trouble:
@@ -235,13 +280,57 @@ def _deliveries(run: Run, allowed: _Allowed) -> Iterator[Finding]:
             expected="every record handed out after the heal",
             seen=f"{len(missing)} that nobody got, the first at {missing[0][0]}/{missing[0][1]}",
         )
-    for partition, offset in run.committed.items():
-        if offset > highest.get(partition, -1) + 1:
+
+
+def _commits(run: Run) -> Iterator[Finding]:
+    """What is committed, against what was handed out and against commits that were acknowledged."""
+    _, highest = _highest(run)
+    for place, offset in run.committed.items():
+        if offset > highest.get(place, -1) + 1:
             yield Finding(
                 anomaly="committed_beyond",
-                expected=f"at most {highest.get(partition, -1) + 1} committed of partition {partition}",
+                expected=f"at most {highest.get(place, -1) + 1} committed of {place}",
                 seen=f"{offset}",
             )
+    if run.seeks:
+        return  # who seeks back may commit less
+    acknowledged: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for commit in run.commits:
+        if commit.ok and commit.answered_ns is not None and (commit.answer or {}).get("reported", True):
+            for row in (commit.answer or {}).get("offsets") or ():
+                acknowledged[place_of(row)].append((commit.answered_ns, row["offset"]))
+    for place, commits in acknowledged.items():
+        most = max(offset for _, offset in commits)
+        if place in run.committed and run.committed[place] < most:
+            yield Finding(
+                anomaly="committed_back",
+                expected=f"at least {most} committed of {place}, as was acknowledged",
+                seen=f"{run.committed[place]}",
+            )
+    yield from _below(run, acknowledged)
+
+
+def _below(run: Run, acknowledged: Mapping[str, list[tuple[int, int]]]) -> Iterator[Finding]:
+    """Members that were given a partition after a commit, and read below it."""
+    for client, polls in run.polls.items():
+        given: dict[str, list[int]] = defaultdict(list)
+        for event in run.events:
+            if event.fields.get("client") == client and event.fields["event"] == "assigned":
+                for row in event.fields.get("partitions") or ():
+                    given[place_of(row)].append(event.at_ns)
+        for poll in polls:
+            for record in (poll.answer or {}).get("records") or ():
+                place = place_of(record)
+                since = max((at for at in given[place] if at <= poll.sent_ns), default=None)
+                if since is None:
+                    continue
+                floor = max((offset for at, offset in acknowledged.get(place, ()) if at <= since), default=0)
+                if record["offset"] < floor:
+                    yield Finding(
+                        anomaly="below_committed",
+                        expected=f"offsets from {floor} of {place}, committed before {client} was given it",
+                        seen=f"offset {record['offset']}, handed out to {client}",
+                    )
 
 
 def _ends(run: Run) -> Iterator[Finding]:
@@ -252,15 +341,15 @@ def _ends(run: Run) -> Iterator[Finding]:
         yield Finding(
             anomaly="stuck_append",
             expected="every append answered after the heal",
-            seen=f"{len(open_)} of {len(run.appends)} without an answer, {_value(open_[0]).decode()} first",
+            seen=f"{len(open_)} of {len(run.appends)} without an answer, {_name(open_[0]).decode()} first",
         )
 
 
-def as_dict(finding: Finding) -> dict[str, Any]:
+def as_dict(finding: Finding, promises: Mapping[str, str] = PROMISES) -> dict[str, Any]:
     """As JSON holds it, with the promise."""
     return {
         "anomaly": finding.anomaly,
         "expected": finding.expected,
         "seen": finding.seen,
-        "promise": PROMISES[finding.anomaly],
+        "promise": promises[finding.anomaly],
     }

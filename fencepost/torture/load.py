@@ -15,8 +15,8 @@ import fencepost.kafka
 from fencepost.torture.driver import Driver
 from fencepost.torture.judges import Finding, judge
 from fencepost.torture.protocol import Ready
-from fencepost.torture.run import TOPIC, TURN_S, Outcome, Torture
-from fencepost.torture.scenario import Scenario
+from fencepost.torture.run import TURN_S, Outcome, Torture
+from fencepost.torture.scenario import TOPICS, Scenario
 
 BURST = 20
 """Records of one producer that are sent before consumers are looked at again."""
@@ -45,7 +45,7 @@ class Load(Torture):
     def _chaos(self, start: float) -> None:
         number = self.scenario.seed * 1_000
         while not self._over.is_set() and time.monotonic() - start < self.chaos_s:
-            self.drawn += self.kafka.chaos(number, ROUND_MS, topic=TOPIC)
+            self.drawn += self.kafka.chaos(number, ROUND_MS, topic=TOPICS[0])
             number += 1
             self._over.wait(ROUND_MS / 1_000)
         self.kafka.heal()
@@ -60,7 +60,7 @@ class Load(Torture):
                     self._send(number, burst)
                 due = start + self.chaos_s * burst / self.scenario.bursts
                 while self.driver.under_way > MOST_OPEN or time.monotonic() < due:
-                    self._poll()
+                    self.group.turn()
                     time.sleep(TURN_S)
                     if time.monotonic() - start > LONGEST_S or self.driver.failure:
                         return
@@ -133,7 +133,7 @@ def load(
     return Loaded(
         run=run,
         faults=loaded.drawn,
-        findings=tuple(judge(run, claims.loss)),
+        findings=tuple(judge(run, allowed=claims.loss)),
         allowed=(*(one.reason for one in claims.loss), *filter(None, [claims.assumption_broken])),
         brokers=brokers.decision.value,
     )

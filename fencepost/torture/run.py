@@ -1,11 +1,12 @@
 """One scenario against one driver and an embedded cluster of its own.
 
 Owns the phases: faults, heal, the wait for every answer, the drain of the consumers, the final read. Must not
-know what is a bug (judges.py).
+know what is a bug (judges.py), or what members do (group.py).
 """
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -13,24 +14,31 @@ from typing import Any
 from attrs import define, field, frozen
 
 import fencepost.kafka
-from fencepost.torture.breaking import Breaking
+from fencepost.proxy.faults import Struck
+from fencepost.sim.randomness import Randomness
+from fencepost.torture.drawing import GROUP
 from fencepost.torture.driver import Command, Driver, Event
-from fencepost.torture.protocol import DriverError, encoded
-from fencepost.torture.scenario import DURATION_MS, BrokerFault, Scenario
-from fencepost.torture.truth import Log, read_log
+from fencepost.torture.group import Group
+from fencepost.torture.patience import Patience
+from fencepost.torture.protocol import DriverError
+from fencepost.torture.records import place_of, record
+from fencepost.torture.scenario import TOPICS, BrokerFault, Scenario
+from fencepost.torture.truth import Entry, read_log
 from fencepost.traces.errors import FencepostError
-from fencepost.wire.hook import Hook
 
-TOPIC = "t"
 ANSWER_S = 40.0
 """After the heal, the longest wait for answers to appends: twice their delivery time-out. Later they are stuck."""
-DRAIN_S = 25.0
-"""Longest time without a new record while the group has not seen all: four session time-outs."""
 TURN_S = 0.005
-POLL_MS = 100
-COMMIT_EVERY = 3
-"""Polls between commits."""
+BEGIN_S = 2.0
+"""Longest time that faults go on after their part, until clients are at work."""
+READS = 10
+"""Of a log that ends below what was acknowledged: after five seconds it is shorter for good."""
+BETWEEN_READS_S = 0.5
 CLOSE_MS = 5_000
+SLOW_LINK_MS = 30
+
+Log = Mapping[str, tuple[Entry, ...]]
+"""By partition, as `t-0`."""
 
 
 @frozen(kw_only=True)
@@ -43,16 +51,21 @@ class Outcome:
     polls: Mapping[str, tuple[Command, ...]]
     """Those with an answer, by consumer."""
     commits: tuple[Command, ...]
+    seeks: tuple[Command, ...] = ()
     events: tuple[Event, ...]
     log: Log
     drained: bool
     """Whether every record was handed out to the group, or there is none."""
-    committed: Mapping[int, int]
+    committed: Mapping[str, int]
     """At the end, by partition; left out where nothing is."""
+    loss: str = ""
+    """Why brokers may have lost what they acknowledged, of their own record; empty: they may not."""
     trouble: str = ""
     """Why the driver was of no use any more; empty if it was."""
     hit: tuple[str, ...] = ()
     """Faults that happened, in words."""
+    met: Mapping[str, int] = field(factory=dict)
+    """How often each kind of fault struck each request, as `lose answer|Produce`."""
 
 
 @define(eq=False, kw_only=True)
@@ -63,90 +76,100 @@ class Torture:
     driver: Driver
     kafka: fencepost.kafka.KafkaCluster
     hit: list[str] = field(factory=list)
-    between: Callable[[Breaking], Hook] = lambda breaking: breaking
-    """What comes between requests and answers."""
+    met: Counter[str] = field(factory=Counter)
+    group: Group = field(init=False)
     _appends: list[Command] = field(factory=list)
-    _members: list[str] = field(factory=list)
-    _left: int = 0
-    """Members that have left, for fresh names."""
-    _polls: dict[str, list[Command]] = field(factory=dict)
-    _commits: list[Command] = field(factory=list)
-    _handed: set[tuple[int, int]] = field(factory=set)
-    _read: dict[str, int] = field(factory=dict)
-    """Polls of a consumer that were looked at."""
     _threads: list[threading.Thread] = field(factory=list)
 
+    def __attrs_post_init__(self) -> None:
+        self.group = Group(self.scenario, self.driver, self.kafka.bootstrap_servers)
+
     def go(self) -> Outcome:
-        """All phases. Raises FencepostError if the cluster is of no use."""
+        """All phases. Raises FencepostError if the cluster is of no use, or if a client does not open before there
+        is any fault."""
         scenario = self.scenario
         trouble, drained, committed = "", True, {}
-        breaking = Breaking(scenario.request_faults)
-        system = self.kafka.run.cluster.system  # type: ignore[attr-defined]
-        self.kafka.create_topic(TOPIC, partitions=scenario.partitions, config={"min.insync.replicas": "2"})
-        hook = self.between(breaking)
-        system.do(lambda: system.listeners.put_between(lambda broker: hook))
+        for topic in self.topics:
+            self.kafka.create_topic(
+                topic, partitions=scenario.partitions, config={"min.insync.replicas": "2"}
+            )
+        self._open()
         try:
-            self._open()
+            self._arm()
             self._with_faults()
         except DriverError as error:
             trouble = str(error)
-        breaking.armed = False
         for thread in self._threads:
             thread.join(ANSWER_S)
         self.kafka.heal()
         self.kafka.wait_until_healthy()
         if not trouble:
-            self.driver.wait(self._appends, ANSWER_S)
-        log = read_log(self.kafka.bootstrap_servers, TOPIC)
+            self._answers()
+        log = self._read()
         if not trouble:
             try:
-                drained = self._drain(log)
+                wanted = {(place, entry.offset) for place, entries in log.items() for entry in entries}
+                drained = self.group.drain(wanted)
                 committed = self._end()
             except DriverError as error:
                 trouble = str(error)
-            log = read_log(self.kafka.bootstrap_servers, TOPIC)
+            if not all(command.ok for command in self._appends):
+                log = self._read()  # what the library gave up may have come after all
         return Outcome(
             scenario=scenario,
             appends=tuple(self._appends),
-            polls={name: tuple(one for one in polls if one.ok) for name, polls in self._polls.items()},
-            commits=tuple(self._commits),
+            polls={name: tuple(one for one in polls if one.ok) for name, polls in self.group.polls.items()},
+            commits=tuple(self.group.commits),
+            seeks=tuple(self.group.seeks),
             events=tuple(self.driver.events),
             log=log,
             drained=drained,
             committed=committed,
             trouble=trouble or self.driver.failure,
-            hit=(*breaking.done, *self.hit),
+            hit=tuple(self.hit),
+            met=dict(self.met),
         )
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """That records go to."""
+        return TOPICS[: self.scenario.topics]
 
     # ---- phases
 
     def _open(self) -> None:
+        """Clients open before faults begin: a library may refuse to open without a broker."""
         bootstrap = {"bootstrap": self.kafka.bootstrap_servers}
         opening = []
         for number in range(self.scenario.producers):
             config = {**bootstrap, **self.scenario.producer}
             opening.append(self.driver.send("open", self._producer(number), role="producer", config=config))
         for _ in range(self.scenario.members):
-            opening.append(self._join())
+            opening.append(self.group.join())
         self.driver.wait(opening)
         for command in opening:
             if not command.ok:
                 raise DriverError(expected="a client that opens", seen=command.error, where=self.driver.name)
 
-    def _join(self) -> Command:
-        name = f"c{self.scenario.seed}-{self._left}"
-        self._left += 1
-        config = {
-            "bootstrap": self.kafka.bootstrap_servers,
-            "group": "g",
-            **self.scenario.consumer,
-        }
-        opening = self.driver.send("open", name, role="consumer", config=config)
-        self.driver.send("subscribe", name, topics=[TOPIC])
-        self._members.append(name)
-        self._polls[name] = []
-        self._read[name] = 0
-        return opening
+    def _arm(self) -> None:
+        """Faults of requests strike from now on, and what they strike is counted."""
+        engine = self.kafka.run.cluster.request_faults.engine  # type: ignore[attr-defined]
+        before = engine.record
+
+        def struck(one: Struck) -> None:
+            kind = f"{one.fault.verb} {one.fault.error or one.fault.shape}".strip()
+            late = " after effect" if one.fault.after_effect else ""
+            self.met[f"{kind}{late}|{one.api}"] += 1
+            before(one)
+
+        engine.record = struck
+        for fault in self.scenario.request_faults:
+            self.kafka.request_fault(fault)
+        if self.scenario.chaos:
+            count = self.kafka.chaos(
+                self.scenario.chaos, self.scenario.duration_ms, topic=TOPICS[0], requests=False
+            )
+            self.hit.append(f"{count} faults of the swarm")
 
     def _producer(self, number: int) -> str:
         return f"p{self.scenario.seed}-{number}"
@@ -155,55 +178,53 @@ class Torture:
         scenario = self.scenario
         actions: list[tuple[int, Callable[[], Any]]] = []
         for burst in range(scenario.bursts):
-            at = burst * DURATION_MS // scenario.bursts
+            at = burst * scenario.duration_ms // scenario.bursts
             for number in range(scenario.producers):
                 actions.append((at, partial(self._send, number, burst)))
         for fault in scenario.broker_faults:
             actions.append((fault.at_ms, partial(self._break, fault)))
-        for at in scenario.leaves:
-            actions.append((at, self._leave))
+        for step in scenario.steps:
+            actions.append((step.at_ms, partial(self.group.step, step)))
         actions.sort(key=lambda action: action[0])
         start = time.monotonic()
-        while actions or (time.monotonic() - start) * 1000 < DURATION_MS:
+        patience = Patience()
+        while (
+            actions
+            or (time.monotonic() - start) * 1000 < scenario.duration_ms
+            or (not self._at_work() and patience.waited_s < BEGIN_S)
+        ):
+            patience.turn()
             while actions and actions[0][0] <= (time.monotonic() - start) * 1000:
                 actions.pop(0)[1]()
-            self._poll()
+            self.group.turn()
             time.sleep(TURN_S)
+
+    def _at_work(self) -> bool:
+        """Whether clients have begun: half of the appends are answered, and a member got a record. On a busy
+        machine faults would be over before."""
+        answered = sum(command.answer is not None for command in self._appends)
+        return 2 * answered >= len(self._appends) and bool(self.group.handed or not self.scenario.members)
 
     def _send(self, producer: int, burst: int) -> None:
         scenario = self.scenario
+        chance = Randomness(scenario.seed)
+        shapes = ("plain", "plain", "plain", *scenario.shapes) if scenario.shapes else ("plain",)
         for number in range(scenario.burst):
             partition = number % scenario.partitions
-            value = f"{producer}-{burst}-{number}".encode()
+            topic = self.topics[number // scenario.partitions % scenario.topics]
+            shape = chance.choice(shapes, "shape of", producer, burst, number)
+            sent = record(f"{producer}-{burst}-{number}", shape, partition)
+            name = self._producer(producer)
             self._appends.append(
-                self.driver.send(
-                    "append",
-                    self._producer(producer),
-                    topic=TOPIC,
-                    partition=partition,
-                    key=encoded(b"%d" % partition),
-                    value=encoded(value),
-                    headers=[["id", encoded(value)]],
-                )
+                self.driver.send("append", name, topic=topic, partition=partition, **sent.fields())
             )
 
     def _break(self, fault: BrokerFault) -> None:
         def go() -> None:
             try:
-                leader = self.kafka.leader(TOPIC, fault.target % self.scenario.partitions)
-                if fault.verb == "rebalance":
-                    self.kafka.rebalance("g")
-                elif fault.verb == "move_leader":
-                    self.kafka.move_leader(TOPIC, fault.target % self.scenario.partitions)
-                elif fault.verb == "expire_session":
-                    self.kafka.expire_session(leader)
-                elif fault.verb == "slow":
-                    self.kafka.slow(leader, 30, for_ms=fault.for_ms)
-                elif fault.verb == "cut_off":
-                    self.kafka.cut_off(leader, side="clients", for_ms=fault.for_ms)
-                else:
-                    getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
+                self._meet(fault)
                 self.hit.append(str(fault))
+                self.met[f"{fault.verb}|broker"] += 1
             except FencepostError:
                 pass  # it cannot begin now: the broker is down, nobody leads, no group is at work
 
@@ -211,66 +232,64 @@ class Torture:
         thread.start()
         self._threads.append(thread)
 
-    def _leave(self) -> None:
-        if self._members:
-            self.driver.send("close", self._members.pop(0), timeout_ms=CLOSE_MS)
-            self._join()
+    def _meet(self, fault: BrokerFault) -> None:
+        partition = fault.target % self.scenario.partitions
+        leader = self.kafka.leader(TOPICS[0], partition)
+        match fault.verb:
+            case "rebalance":
+                self.kafka.rebalance(GROUP)
+            case "move_coordinator":
+                self.kafka.move_coordinator(GROUP)
+            case "move_leader":
+                self.kafka.move_leader(TOPICS[0], partition)
+            case "expire_session" | "stop":
+                getattr(self.kafka, fault.verb)(leader)
+            case "slow":
+                self.kafka.slow(leader, SLOW_LINK_MS, for_ms=fault.for_ms)
+            case "cut_off" | "cut_brokers":
+                side = "clients" if fault.verb == "cut_off" else "brokers"
+                self.kafka.cut_off(leader, side=side, for_ms=fault.for_ms)
+            case _:
+                getattr(self.kafka, fault.verb)(leader, for_ms=fault.for_ms)
 
-    def _poll(self) -> bool:
-        """Let each member poll that does not; whether a record came that nobody had."""
-        fresh = False
-        for name, polls in self._polls.items():
-            for poll in polls[self._read[name] :]:
-                if poll.answer is None:
-                    break
-                self._read[name] += 1
-                for record in (poll.answer.get("records") or ()) if poll.ok else ():
-                    place = (record["partition"], record["offset"])
-                    fresh = fresh or place not in self._handed
-                    self._handed.add(place)
-            if name in self._members and self._read[name] == len(polls):
-                if self.scenario.commit_mode != "auto" and len(polls) % COMMIT_EVERY == COMMIT_EVERY - 1:
-                    self._commits.append(
-                        self.driver.send("commit", name, mode=self.scenario.commit_mode, offsets=None)
-                    )
-                polls.append(self.driver.send("poll", name, timeout_ms=POLL_MS, max_records=500))
-        return fresh
+    def _answers(self) -> None:
+        """Wait for the answers to appends; what a machine that is busy with other work takes longer does not
+        count."""
+        patience = Patience()
+        while not self.driver.wait(self._appends, TURN_S) and patience.turn() < ANSWER_S:
+            if self.driver.failure:
+                break
 
-    def _drain(self, log: Log) -> bool:
-        """Poll until the group has seen all; whether it has."""
-        if not self.scenario.members:
-            return True
-        wanted = {(partition, entry.offset) for partition, entries in log.items() for entry in entries}
-        last = time.monotonic()
-        while (
-            len(self._handed) < len(wanted) or wanted - self._handed
-        ):  # the second is slow, and seldom asked
-            if self._poll():
-                last = time.monotonic()
-            if time.monotonic() - last > DRAIN_S or self.driver.failure:
-                return False
-            time.sleep(TURN_S)
-        return True
+    def _read(self) -> dict[str, tuple[Entry, ...]]:
+        """All logs. A leader that is new may show an end below what was acknowledged, until its followers have
+        fetched (KIP-207): then it is read again, READS times at most."""
+        for _ in range(READS):
+            log = {
+                f"{topic}-{number}": entries
+                for topic in self.topics
+                for number, entries in read_log(self.kafka.bootstrap_servers, topic).items()
+            }
+            ends = {place: entries[-1].offset if entries else -1 for place, entries in log.items()}
+            if all(_offset(one) <= ends[place_of(one.fields)] for one in self._appends if one.ok):
+                break
+            time.sleep(BETWEEN_READS_S)
+        return log
 
-    def _end(self) -> dict[int, int]:
+    def _end(self) -> dict[str, int]:
         """Close all clients; what is committed."""
-        committed: dict[int, int] = {}
-        if self._members and "committed" in self.driver.ready.commands:
-            where = [{"topic": TOPIC, "partition": number} for number in range(self.scenario.partitions)]
-            asked = self.driver.send("committed", self._members[0], partitions=where)
-            self.driver.wait([asked], ANSWER_S)
-            for row in (asked.answer or {}).get("offsets") or ():
-                if row["offset"] >= 0:
-                    committed[row["partition"]] = row["offset"]
+        committed = self.group.committed(self.topics)
+        producers = [self._producer(number) for number in range(self.scenario.producers)]
         closing = [
-            self.driver.send("close", name, timeout_ms=CLOSE_MS)
-            for name in [
-                *self._members,
-                *(self._producer(number) for number in range(self.scenario.producers)),
-            ]
+            self.driver.send("close", name, timeout_ms=CLOSE_MS) for name in [*self.group.members, *producers]
         ]
         self.driver.wait(closing, ANSWER_S)
         return committed
+
+
+def _offset(append: Command) -> int:
+    """Where a library says that a record is; -1 if it does not."""
+    offset = (append.answer or {}).get("offset")
+    return -1 if offset is None else int(offset)
 
 
 def carry_out(

@@ -75,7 +75,6 @@ def topics(bootstrap_servers: str) -> frozenset[str]:
 
 
 async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
-    found: dict[int, tuple[Entry, ...]] = {}
     why = "nothing"
     try:
         async with asyncio.timeout(PATIENCE_S):
@@ -87,13 +86,13 @@ async def _read_topic(bootstrap: tuple[Address, ...], topic: str) -> Log:
                         for each in metadata.partitions
                         if each.partition.topic == topic
                     }
-                    for number, leader in sorted(leaders.items()):
-                        if number not in found:
-                            found[number] = await _read_partition(
-                                addresses[leader], TopicPartition(topic, number)
-                            )
-                    if leaders:
-                        return found
+                    numbers = sorted(leaders)
+                    read = [
+                        _read_partition(addresses[leaders[number]], TopicPartition(topic, number))
+                        for number in numbers
+                    ]
+                    if numbers:
+                        return dict(zip(numbers, await asyncio.gather(*read), strict=True))
                     why = "no such topic"
                 except (OSError, ProtocolError, KeyError, _NotYetError) as error:
                     why = repr(error)

@@ -7,13 +7,14 @@ from torture_lab import library_here
 
 import fencepost.kafka
 from fencepost.impl.log.batch.record_batch import encode_batch, read_headers, read_records
-from fencepost.torture.abilities import ABILITIES, try_all
+from fencepost.proxy.faults import parse
+from fencepost.torture.abilities.table import ABILITIES, try_all
 from fencepost.torture.campaign import Job, torture
 from fencepost.torture.driver import Driver
 from fencepost.torture.judges import duplicates, judge
 from fencepost.torture.protocol import DriverError
 from fencepost.torture.run import Torture, carry_out
-from fencepost.torture.scenario import RequestFault, Scenario
+from fencepost.torture.scenario import Scenario
 from fencepost.traces.errors import FencepostError
 from fencepost.wire.hook import PASS, Replace
 
@@ -100,7 +101,7 @@ def test_cells_compare_what_is_there_with_what_was_sent(built):
 
 def lossy(**changes):
     """Answers that are lost after the append, nothing else."""
-    lost = tuple(RequestFault(verb="lose", api="Produce", nth=nth) for nth in range(2, 12, 2))
+    lost = (parse("lose answer to Produce, 1 in 2, at most 5 times"),)
     producer = {
         "acks": -1,
         "batch_records": 5,
@@ -117,7 +118,7 @@ def test_the_control_a_lost_answer_makes_duplicates_without_idempotence(built):
     with Driver.start(built) as driver:
         for idempotence in (False, True):
             run = carry_out(lossy(idempotence=idempotence), driver, lambda run, kafka: run)
-            assert judge(run) == [] and len(run.hit) >= 3
+            assert judge(run) == [] and run.met["lose answer|Produce"] >= 3
             assert all(command.ok for command in run.appends) and len(run.appends) == 180
             assert (duplicates(run) > 0) is (not idempotence)
 
@@ -127,10 +128,8 @@ def test_a_broker_that_changes_records_is_found_by_a_run(built):
     with Driver.start(built) as driver:
         scenario = Scenario(seed=1, producer={"acks": -1}, members=1, bursts=1, burst=6)
         with fencepost.kafka.cluster() as kafka:
-            made = Torture(
-                scenario=scenario, driver=driver, kafka=kafka, between=lambda breaking: DropsHeaders()
-            )
-            findings = judge(made.go())
+            put_between(kafka, DropsHeaders())
+            findings = judge(Torture(scenario=scenario, driver=driver, kafka=kafka).go())
         assert "wrong_record" in [finding.anomaly for finding in findings]
 
 

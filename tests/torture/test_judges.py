@@ -4,8 +4,9 @@ import attrs
 import pytest
 
 from fencepost.torture.driver import Command, Event
-from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge
+from fencepost.torture.judges import PROMISES, as_dict, duplicates, judge, promises_of
 from fencepost.torture.protocol import encoded
+from fencepost.torture.records import SHAPES, differs, identity_of, record
 from fencepost.torture.run import Outcome
 from fencepost.torture.scenario import Scenario
 from fencepost.torture.truth import Entry
@@ -22,7 +23,8 @@ def entry(offset, value, *, key=b"0", headers=None):
 
 
 def append(number, value, answer, client="p0"):
-    fields = {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": []}
+    headers = [["id", encoded(value)]]
+    fields = {"topic": "t", "partition": 0, "key": encoded(b"0"), "value": encoded(value), "headers": headers}
     command = Command(number=number, name="append", client=client, fields=fields, sent_ns=number * SECOND)
     if answer is not None:
         ok = isinstance(answer, int) and answer >= 0
@@ -35,7 +37,17 @@ def append(number, value, answer, client="p0"):
 
 def poll(number, *records):
     command = Command(number=number, name="poll", client="c0", fields={}, sent_ns=number * SECOND)
-    rows = [{"partition": 0, "offset": o, "value": encoded(v), "key": encoded(b"0")} for o, v in records]
+    rows = [
+        {
+            "topic": "t",
+            "partition": 0,
+            "offset": offset,
+            "value": encoded(value),
+            "key": encoded(b"0"),
+            "headers": [["id", encoded(value)]],
+        }
+        for offset, value in records
+    ]
     command.answer, command.answered_ns = (
         {"event": "done", "ok": True, "records": rows},
         command.sent_ns + SECOND // 2,
@@ -44,7 +56,24 @@ def poll(number, *records):
 
 
 def moved(at, event="assigned"):
-    return Event(at_ns=int(at * SECOND), fields={"event": event, "client": "c0", "partitions": []})
+    return Event(
+        at_ns=int(at * SECOND),
+        fields={"event": event, "client": "c0", "partitions": [{"topic": "t", "partition": 0}]},
+    )
+
+
+def committed(number, offset, **answer):
+    command = Command(number=number, name="commit", client="c0", fields={}, sent_ns=number * SECOND)
+    rows = [{"topic": "t", "partition": 0, "offset": offset}]
+    command.answer = {"event": "done", "ok": True, "offsets": rows, **answer}
+    command.answered_ns = command.sent_ns + 1
+    return command
+
+
+def sought(number):
+    command = Command(number=number, name="seek", client="c0", fields={}, sent_ns=int(number * SECOND))
+    command.answered_ns = command.sent_ns + 1
+    return command
 
 
 VALUES = (b"a", b"b", b"c")
@@ -54,9 +83,9 @@ GOOD = Outcome(
     polls={"c0": (poll(10, (0, b"a"), (1, b"b")), poll(11, (2, b"c")))},
     commits=(),
     events=(moved(9),),
-    log={0: tuple(entry(number, value) for number, value in enumerate(VALUES))},
+    log={"t-0": tuple(entry(number, value) for number, value in enumerate(VALUES))},
     drained=True,
-    committed={0: 3},
+    committed={"t-0": 3},
 )
 
 
@@ -65,7 +94,7 @@ def changed(**changes):
 
 
 def log(*values):
-    return {0: tuple(entry(number, value) for number, value in enumerate(values))}
+    return {"t-0": tuple(entry(number, value) for number, value in enumerate(values))}
 
 
 def test_a_good_run_has_no_finding():
@@ -80,13 +109,19 @@ PLANTED = {
     "reordered": {
         "appends": (append(0, b"b", 1), append(1, b"a", 0), append(2, b"c", 2)),
     },
-    "wrong_record": {"log": {0: (*GOOD.log[0][:2], entry(2, b"c", headers=()))}},
+    "wrong_record": {
+        "log": {"t-0": (*GOOD.log["t-0"][:2], entry(2, b"c", key=b"other"))},
+        "polls": {},
+        "committed": {},
+    },
     "wrong_delivery": {"polls": {"c0": (poll(10, (0, b"x"), (1, b"b")), poll(11, (2, b"c")))}},
     "delivered_twice": {"polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))}},
     "skipped": {"polls": {"c0": (poll(10, (0, b"a")), poll(11, (2, b"c")))}, "drained": False},
-    "committed_beyond": {"committed": {0: 4}},
+    "committed_beyond": {"committed": {"t-0": 4}},
     "stuck_append": {"appends": (*GOOD.appends, append(3, b"d", None))},
-    "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {0: 1}},
+    "stuck_consumer": {"polls": {"c0": (poll(10, (0, b"a")),)}, "drained": False, "committed": {"t-0": 1}},
+    "committed_back": {"commits": (committed(12, 3),), "committed": {"t-0": 2}},
+    "below_committed": {"commits": (committed(8, 1),)},
     "ended": {"trouble": "that it ended with code 2"},
 }
 
@@ -131,8 +166,19 @@ INNOCENT = {
         "polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))},
         "events": (),
     },
+    "delivered again after a seek": {
+        "polls": {"c0": (*GOOD.polls["c0"], poll(12, (2, b"c")))},
+        "seeks": (sought(11.8),),
+    },
+    "committed less after a seek back": {
+        "commits": (committed(12, 3),), "committed": {"t-0": 2}, "seeks": (sought(12.5),),
+    },
+    "a commit that reports nothing": {
+        "commits": (committed(12, 3, reported=False),), "committed": {"t-0": 2},
+    },
+    "a commit after the partition was given": {"commits": (committed(10, 1),)},
     "the last records not read, but nobody waited": {
-        "polls": {"c0": (poll(10, (0, b"a")),)}, "committed": {0: 1}, "drained": True,
+        "polls": {"c0": (poll(10, (0, b"a")),)}, "committed": {"t-0": 1}, "drained": True,
     },
 }  # fmt: skip
 
@@ -154,10 +200,31 @@ def test_what_the_brokers_lost_is_no_finding_of_the_client(anomaly, start, end, 
     power_loss = LossRange(topic="t", partition=0, start=start, end=end, reason="a power loss")
     elsewhere = LossRange(topic="t", partition=1, start=0, end=9, reason="a power loss")
     expected = [] if covers and anomaly in LOSABLE else [anomaly]
-    assert [one.anomaly for one in judge(changed(**PLANTED[anomaly]), [power_loss, elsewhere])] == expected
+    assert [one.anomaly for one in judge(changed(**PLANTED[anomaly]), allowed=[power_loss, elsewhere])] == expected
 
 
 def test_an_error_that_proves_failure_convicts_what_is_there():
     """Refused for too few replicas, without retries, and in the log all the same."""
     run = changed(appends=(append(0, b"a", {"error": {"code": 19}}), *GOOD.appends[1:]))
     assert [finding.anomaly for finding in judge(run)] == ["wrong_record"]
+
+
+def test_what_a_library_does_not_promise_is_not_judged():
+    """An empty promise leaves an anomaly out; its own words are shown in place of Kafka's."""
+    run = changed(**PLANTED["reordered"])
+    assert judge(run, promises_of({"reordered": ""})) == []
+    promises = promises_of({"reordered": "in order (README)"})
+    (finding,) = judge(run, promises)
+    assert as_dict(finding, promises)["promise"] == "in order (README)"
+
+
+def test_records_of_every_shape_are_known_by_their_header():
+    """Null and empty are the same to a judge; another byte, header or key is not."""
+    for shape in ("plain", *SHAPES):
+        sent = record("0-1-2", shape, 1)
+        fields = {"topic": "t", "partition": 1, **sent.fields()}
+        held = attrs.evolve(entry(0, sent.value, key=sent.key), headers=sent.headers)
+        assert identity_of(held) == b"0-1-2" and differs(held, fields) == ""
+        assert differs(attrs.evolve(held, key=sent.key or None), fields) == ""
+        assert "value" in differs(attrs.evolve(held, value=b"?"), fields)
+        assert "headers" in differs(attrs.evolve(held, headers=()), fields)

@@ -2,13 +2,16 @@
 
 import json
 
+from fencepost.proxy.faults import VERBS, why_illegal
+from fencepost.torture.drawing import BROKER_VERBS, GROUP_VERBS, draw
 from fencepost.torture.protocol import Ready
-from fencepost.torture.scenario import draw, scenario_of
+from fencepost.torture.records import SHAPES
+from fencepost.torture.scenario import STEPS, scenario_of
 
 READY = Ready(
     protocol=1, driver="d", library="l", version="1", runtime="r", roles=("producer", "consumer"),
     commands=("append", "subscribe", "poll", "commit", "committed"), codecs=("none", "gzip"), idempotence=True,
-    assignors=("range",), commit_modes=("sync",), config=("acks", "idempotence", "in_flight", "linger_ms", "retries"),
+    assignors=("range",), commit_modes=("sync",), config=("acks", "idempotence", "in_flight", "linger_ms", "retries", "request_timeout_ms"),
 )  # fmt: skip
 
 
@@ -22,15 +25,22 @@ def test_a_seed_means_one_scenario():
 
 
 def test_seeds_cross_concurrency_with_faults():
-    """Over a hundred seeds everything that may be drawn is drawn."""
-    drawn = [draw(seed, READY) for seed in range(100)]
+    """Over five hundred seeds everything that may be drawn is drawn, and nothing that no correct broker does."""
+    drawn = [draw(seed, READY) for seed in range(500)]
     assert {scenario.producers for scenario in drawn} == {1, 2, 3}
     assert {scenario.members for scenario in drawn} == {0, 1, 2, 3}
-    assert {fault.verb for scenario in drawn for fault in scenario.request_faults} == {"lose", "cut", "delay"}
+    assert {scenario.topics for scenario in drawn} == {1, 2, 3}
+    faults = [fault for scenario in drawn for fault in scenario.request_faults]
+    assert {fault.verb for fault in faults} == {name for name, verb in VERBS.items() if not verb.illegal}
+    assert {why_illegal(fault) for fault in faults} == {""}
     verbs = {fault.verb for scenario in drawn for fault in scenario.broker_faults}
-    assert verbs == {"crash", "pause", "expire_session", "slow", "cut_off", "move_leader", "rebalance"}
+    assert verbs == {*BROKER_VERBS, *GROUP_VERBS}
+    assert {step.verb for scenario in drawn for step in scenario.steps} == set(STEPS)
+    assert {shape for scenario in drawn for shape in scenario.shapes} == set(SHAPES)
     assert any(not scenario.request_faults and not scenario.broker_faults for scenario in drawn)
-    assert not any(draw(seed, READY, faults=False).request_faults for seed in range(20))
+    assert any(scenario.chaos for scenario in drawn)
+    quiet = [draw(seed, READY, faults=False) for seed in range(20)]
+    assert not any(one.request_faults or one.broker_faults or one.chaos for one in quiet)
 
 
 def test_settings_are_only_those_that_the_library_has():
@@ -44,9 +54,10 @@ def test_every_smaller_scenario_is_smaller():
     """A shrink ends."""
 
     def size(scenario):
-        faults = len(scenario.request_faults) + len(scenario.broker_faults) + len(scenario.leaves)
         return (
-            faults
+            scenario.faults
+            + scenario.topics
+            + scenario.duration_ms
             + scenario.producers
             + scenario.members
             + scenario.bursts

@@ -22,6 +22,13 @@ from fencepost.traces.errors import ExitCode
 @jobs_option
 @out_option("out/torture", "Folder for runs, findings and the brokers' traces.")
 @click.option("--resume", is_flag=True, help="Go on with the campaign in --out.")
+@click.option(
+    "--replays",
+    type=click.IntRange(0, 1_000),
+    default=10,
+    show_default=True,
+    help="Of the first scenario of each anomaly.",
+)
 @click.option("--shrink", is_flag=True, help="Then make the first scenario of each anomaly small.")
 @click.option(
     "--idempotence/--no-idempotence",
@@ -36,6 +43,7 @@ def command(
     jobs: int,
     out: Path,
     resume: bool,
+    replays: int,
     shrink: bool,
     idempotence: bool | None,
     faults: bool,
@@ -67,7 +75,7 @@ def command(
         if found or "failed" in line:
             output.note(f"seed {line['seed']}: {found or line['failed']}")
 
-    summary = torture(job, seeds, jobs=jobs, resume=resume, shrink=shrink, progress=progress)
+    summary = torture(job, seeds, jobs=jobs, resume=resume, replays=replays, shrink=shrink, progress=progress)
     show(summary, output)
     output.emit({**summary, "out": str(out)})
     if summary["findings"]:
@@ -97,7 +105,16 @@ def show(summary: dict[str, Any], output: Output) -> None:
     output.say(
         f"{summary['library']}: {summary['seeds']} seeds, {summary['acknowledged']} of {summary['records']} records"
         f" acknowledged, {summary['duplicates']} duplicates in {summary['seeds_with_duplicates']} seeds,"
-        f" {summary['seeds_per_minute']} seeds per minute"
+        f" {summary['seeds_per_minute']} seeds per minute, processor time {summary['client_seconds']} s of the client and"
+        f" {summary['processor_seconds']} s of brokers and judges"
+    )
+    output.say(
+        f"faults struck in {summary['struck']} of {summary['seeds']} seeds; {len(summary['never'])} kinds of fault"
+        " never struck (--json lists them)",
+        *(
+            f"  {verb}: {', '.join(f'{api} {count}' for api, count in apis.items())}"
+            for verb, apis in summary["met"].items()
+        ),
     )
     if summary["failed"]:
         output.say(f"{len(summary['failed'])} seeds did not run, the first: {summary['failed'][0]['failed']}")

@@ -99,7 +99,7 @@ def check_driver(library: str, as_json: bool) -> ExitCode:
       fencepost drivers check ./ours
     """
     import fencepost.kafka
-    from fencepost.torture.abilities import ABILITIES, try_all
+    from fencepost.torture.abilities.table import ABILITIES, try_all
     from fencepost.torture.building import build
     from fencepost.torture.libraries import wanted
 

@@ -1,0 +1,1 @@
+"""What a client library can do, tried out against a cluster."""

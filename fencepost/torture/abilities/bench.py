@@ -1,0 +1,122 @@
+"""A driver on a cluster, as the checks of abilities use it.
+
+Owns what is sent, waited for and compared. Must not know which abilities there are (checks.py).
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from attrs import define
+
+from fencepost.torture.abilities.comparison import FIRST_MS, PARTITIONS, WrongError, compare, records
+from fencepost.torture.driver import Command, Driver
+from fencepost.torture.protocol import encoded
+from fencepost.torture.truth import Entry, read_log
+
+RECORDS = 60
+"""Of a check, over its partitions: enough for several batches."""
+SOON_S = 30.0
+"""Longest wait of a check for what takes a fraction of a second on an idle machine."""
+LOOK_S = 0.05
+NUMBERS = itertools.count()
+"""For names that nobody used before."""
+
+
+@define(eq=False, kw_only=True)
+class Bench:
+    """A driver, and the cluster that it is tried on."""
+
+    driver: Driver
+    bootstrap_servers: str
+    create_topic: Callable[[str], None]
+    """Makes a topic of PARTITIONS partitions that clients find."""
+
+    def topic(self) -> str:
+        """A fresh one."""
+        name = f"topic-{next(NUMBERS)}"
+        self.create_topic(name)
+        return name
+
+    def opened(self, role: str, **config: Any) -> str:
+        """A fresh client. Raises WrongError."""
+        name = f"{role}-{next(NUMBERS)}"
+        self.done("open", name, role=role, config={"bootstrap": self.bootstrap_servers, **config})
+        return name
+
+    def done(self, command: str, client: str, **fields: Any) -> dict[str, Any]:
+        """What a command answers. Raises WrongError if the library failed."""
+        asked = self.driver.ask(command, client, SOON_S * 2, **fields)
+        if not asked.ok:
+            raise WrongError(f"{command}: {asked.error}")
+        assert asked.answer is not None
+        return asked.answer
+
+    def until(self, expected: str, look: Callable[[], tuple[bool, Any]]) -> None:
+        """Wait until it is so. Raises WrongError."""
+        deadline = time.monotonic() + SOON_S
+        while True:
+            reached, seen = look()
+            if reached:
+                return
+            if time.monotonic() > deadline:
+                raise WrongError(f"expected {expected}, saw {seen}")
+            time.sleep(LOOK_S)
+
+    # ---- records
+
+    def append(
+        self, producer: str, topic: str, count: int = RECORDS, *, nulls: bool = False
+    ) -> list[Command]:
+        """Many records in flight at once, over all partitions; waits for their answers. nulls: with null
+        values of headers."""
+        commands = [
+            self.driver.send(
+                "append",
+                producer,
+                topic=topic,
+                partition=number % PARTITIONS,
+                key=encoded(record[0]),
+                value=encoded(record[1]),
+                headers=[[name, encoded(value)] for name, value in record[2]],
+                timestamp_ms=FIRST_MS + number,
+            )
+            for number, record in enumerate(records(count, nulls=nulls))
+        ]
+        if not self.driver.wait(commands, SOON_S * 2):
+            open_ = sum(command.answer is None for command in commands)
+            raise WrongError(f"append: {open_} of {count} records have no answer")
+        return commands
+
+    def produce(self, *, nulls: bool = False, **config: Any) -> tuple[str, Mapping[int, tuple[Entry, ...]]]:
+        """Produce with these settings and compare with the log; answers the topic and its log."""
+        topic = self.topic()
+        producer = self.opened("producer", **config)
+        commands = self.append(producer, topic, nulls=nulls)
+        failed = [command for command in commands if not command.ok]
+        if failed:
+            raise WrongError(
+                f"append: {len(failed)} of {len(commands)} failed, the first with {failed[0].error}"
+            )
+        self.done("close", producer, timeout_ms=10_000)
+        # with acks=0 and 1 records are not below the high watermark yet
+        self.until(f"{RECORDS} records", lambda: _count(read_log(self.bootstrap_servers, topic)))
+        log = read_log(self.bootstrap_servers, topic)
+        compare(log, commands, acknowledged=config.get("acks") != 0)
+        return topic, log
+
+    def consume(self, client: str, count: int, into: "dict[tuple[int, int], dict[str, Any]]") -> None:
+        """Poll until so many more records came."""
+        wanted = len(into) + count
+        deadline = time.monotonic() + SOON_S
+        while len(into) < wanted:
+            if time.monotonic() > deadline:
+                raise WrongError(f"expected {wanted} records, saw {len(into)} within {SOON_S:g} s")
+            for record in self.done("poll", client, timeout_ms=500, max_records=200)["records"]:
+                into[record["partition"], record["offset"]] = record
+
+
+def _count(log: Mapping[int, Sequence[Entry]]) -> tuple[bool, int]:
+    count = sum(len(entries) for entries in log.values())
+    return count >= RECORDS, count

@@ -1,0 +1,161 @@
+"""The scenario of a seed, for what a library says it can do.
+
+Owns what is drawn, and how likely. Must not know any library's bugs: settings, load, records, steps and faults
+are drawn for all libraries alike, and each seed leaves most of them out (swarm testing: Groce et al., ISSTA
+2012). Every draw is keyed by its purpose, so that another range in one place does not change the others.
+"""
+
+from typing import Any
+
+from attrs import evolve
+
+from fencepost.proxy.faults import Features, RequestFault
+from fencepost.proxy.faults import draw as draw_script
+from fencepost.proxy.faults.drawing import CONSUMING, GROUPS, PRODUCING
+from fencepost.sim.randomness import Randomness
+from fencepost.torture.libraries import is_below
+from fencepost.torture.protocol import Ready
+from fencepost.torture.records import SHAPES, most_records
+from fencepost.torture.scenario import DURATION_MS, STEPS, TOPICS, BrokerFault, Scenario, Step
+
+GROUP = "g"
+PARTITIONS = 3
+REQUEST_TIMEOUT_MS = 2_000
+CONSUMER_TIMEOUT_MS = 8_000
+"""Above the session time-out, as several libraries demand."""
+SLOW_MS = (5, 50, 200, 1_000, REQUEST_TIMEOUT_MS + 500)
+"""Late answers; the last is later than a client waits."""
+ONE_IN_FLIGHT = {"sarama": "", "kafka-python": "3"}
+"""Drivers of libraries that refuse more than one request in flight with idempotence: below this version, or in
+all (empty)."""
+EARLY = 8
+"""A fault hits at least one of so many requests, or one of the first so many."""
+MOST_HITS = 12
+"""Of one fault of requests."""
+BROKER_VERBS = ("crash", "pause", "expire_session", "slow", "cut_off", "cut_brokers", "move_leader", "stop")
+GROUP_VERBS = ("rebalance", "rebalance", "move_coordinator")
+
+
+def draw(seed: int, ready: Ready, *, idempotence: bool | None = None, faults: bool = True) -> Scenario:
+    """The scenario of a seed for what a library can do. idempotence: None: drawn, mostly on, where the library
+    has it. faults: False: only concurrency."""
+    chance = Randomness(seed)
+    settings = set(ready.config)
+    groups = "subscribe" in ready.commands
+    members = chance.choice((0, 0, 1, 2, 3), "members") if groups else 0
+    mode = chance.choice(("auto", *ready.commit_modes), "commit mode")
+    shapes = tuple(shape for shape in SHAPES if chance.below(4, f"shape {shape}") == 0)
+    topics = chance.choice((1, 1, 1, 2, 3), "topics")
+    polled = min(most_records(shapes), chance.choice((500, 40, 10), "polled"))
+    producer = _producer(chance, ready, idempotence)
+    consumer = _consumer(chance, ready, mode, producer["metadata_max_age_ms"])
+    consumer["max_poll_records"] = polled
+    chaos = faults and chance.below(5, "chaos") == 0
+    return Scenario(
+        seed=seed,
+        producer={name: value for name, value in producer.items() if name in settings},
+        consumer={name: value for name, value in consumer.items() if name in settings},
+        producers=1 + chance.below(3, "producers"),
+        members=members,
+        topics=topics,
+        partitions=PARTITIONS,
+        bursts=3 + chance.below(10, "bursts"),
+        burst=5 + chance.below(30, "burst"),
+        shapes=shapes,
+        polled=polled,
+        commit_mode=mode,
+        steps=_steps(chance) if members else (),
+        request_faults=_script(chance, ready, topics, members) if faults else (),
+        broker_faults=_broker_faults(chance, members) if faults else (),
+        chaos=1 + seed if chaos else 0,
+    )
+
+
+def _producer(chance: Randomness, ready: Ready, idempotence: bool | None) -> dict[str, Any]:
+    drawn = chance.choice((True, True, True, False), "idempotence")
+    idempotent = ready.idempotence and drawn if idempotence is None else idempotence
+    producer = {
+        "acks": -1,
+        "idempotence": idempotent,
+        "in_flight": chance.choice((1, 5, 5, 5), "in flight"),
+        "linger_ms": chance.choice((0, 0, 5, 20), "linger"),
+        "batch_records": chance.choice((1, 5, 100), "batch"),
+        "compression": chance.choice(("none", "none", *ready.codecs), "codec"),
+        "retries": chance.choice((100, 100, 100, 0), "retries"),
+        "retry_backoff_ms": chance.choice((10, 50, 100), "backoff"),
+        "request_timeout_ms": REQUEST_TIMEOUT_MS,
+        "delivery_timeout_ms": chance.choice((20_000, 20_000, 20_000, 3_000), "delivery timeout"),
+        "metadata_max_age_ms": chance.choice((500, 60_000), "metadata"),
+    }
+    if idempotent:
+        producer["retries"] = 100  # several libraries refuse none
+    below = ONE_IN_FLIGHT.get(ready.driver)
+    if idempotent and below is not None and (not below or is_below(ready.version, below)):
+        producer["in_flight"] = 1
+    if ready.driver == "kafkajs":
+        producer.pop("in_flight")
+    return producer
+
+
+def _consumer(chance: Randomness, ready: Ready, mode: str, metadata_ms: int) -> dict[str, Any]:
+    consumer = {
+        "offset_reset": "earliest",
+        "auto_commit": mode == "auto",
+        "auto_commit_interval_ms": 200,
+        "session_timeout_ms": 6_000,
+        "heartbeat_interval_ms": 300,
+        "request_timeout_ms": CONSUMER_TIMEOUT_MS,
+        "fetch_max_wait_ms": 100,
+        "retry_backoff_ms": 50,
+        "metadata_max_age_ms": metadata_ms,
+    }
+    if ready.assignors:
+        consumer["assignor"] = chance.choice(ready.assignors, "assignor")
+    return consumer
+
+
+def _steps(chance: Randomness) -> tuple[Step, ...]:
+    verbs = tuple(STEPS)
+    steps = [
+        Step(
+            verb=chance.choice(("leave", *verbs), "step", number),
+            at_ms=chance.below(DURATION_MS, "when", number),
+        )
+        for number in range(chance.below(4, "steps"))
+    ]
+    return tuple(sorted(steps, key=lambda step: step.at_ms))
+
+
+def _script(chance: Randomness, ready: Ready, topics: int, members: int) -> tuple[RequestFault, ...]:
+    if chance.below(8, "no script") == 0:
+        return ()
+    apis = PRODUCING | CONSUMING | GROUPS if members else PRODUCING
+    features = Features(
+        apis=apis,
+        topics=dict.fromkeys(TOPICS[:topics], PARTITIONS),
+        groups=(GROUP,) if members else (),
+        for_ms=DURATION_MS,
+        slow_ms=SLOW_MS,
+        most=MOST_HITS,
+        silences="request_timeout_ms" in ready.config and chance.below(4, "silences") == 0,
+    )
+    return tuple(_denser(fault) for fault in draw_script(chance.seed, features))
+
+
+def _denser(fault: RequestFault) -> RequestFault:
+    """A run has tens of requests of a kind, not hundreds: what would hit the 50th hits one of the first."""
+    return evolve(fault, nth=fault.nth and 1 + fault.nth % EARLY, one_in=min(fault.one_in, EARLY))
+
+
+def _broker_faults(chance: Randomness, members: int) -> tuple[BrokerFault, ...]:
+    verbs = (*BROKER_VERBS, *GROUP_VERBS) if members else BROKER_VERBS
+    drawn = [
+        BrokerFault(
+            verb=chance.choice(verbs, "broker verb", number),
+            at_ms=chance.below(DURATION_MS, "at", number),
+            for_ms=100 + chance.below(900, "for", number),
+            target=chance.below(PARTITIONS, "target", number),
+        )
+        for number in range(chance.below(4, "broker faults"))
+    ]
+    return tuple(sorted(drawn, key=lambda fault: fault.at_ms))

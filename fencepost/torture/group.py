@@ -1,0 +1,207 @@
+"""The members of a run's consumer group: who polls, commits, seeks, leaves and joins.
+
+Owns the members and what was handed out to whom. Must not know faults, or what is a bug.
+
+An application starts a member anew when its library says that it failed: its `open`, its `subscribe`, or polls
+one after another fail, or it reported trouble and then handed out nothing for RESTART_S. A member that fails
+without a word is waited for, DRAIN_S after the heal, and then it is stuck.
+"""
+
+import time
+from typing import Any
+
+from attrs import define, field
+
+from fencepost.torture.drawing import GROUP
+from fencepost.torture.driver import Command, Driver
+from fencepost.torture.patience import Patience
+from fencepost.torture.records import place_of
+from fencepost.torture.scenario import TOPICS, Scenario, Step
+
+DRAIN_S = 20.0
+"""Longest time without a new record while the group has not seen all: three session time-outs, two time-outs
+of requests."""
+RESTART_S = 8.0
+"""Without a new record, before members that reported trouble are started anew: above their session time-out."""
+TURN_S = 0.005
+POLL_MS = 100
+COMMIT_EVERY = 3
+"""Polls between commits."""
+COMMITS_AT_ONCE = 3
+CLOSE_MS = 5_000
+COMMITTED_S = 40.0
+FAILED_POLLS = 3
+"""One after another, before a member is started anew."""
+MOST_JOINS = 40
+"""Of a run."""
+
+
+@define(eq=False)
+class Group:
+    """A group under way."""
+
+    scenario: Scenario
+    driver: Driver
+    bootstrap: str
+    members: list[str] = field(factory=list, init=False)
+    """That should be at work."""
+    polls: dict[str, list[Command]] = field(factory=dict, init=False)
+    """By member, of those that have left, too."""
+    commits: list[Command] = field(factory=list, init=False)
+    seeks: list[Command] = field(factory=list, init=False)
+    handed: set[tuple[str, int]] = field(factory=set, init=False)
+    """Partition and offset of what somebody got."""
+    _highest: dict[str, int] = field(factory=dict, init=False)
+    _joined: int = field(default=0, init=False)
+    """Members so far, for fresh names."""
+    _beginning: dict[str, tuple[Command, Command]] = field(factory=dict, init=False)
+    """`open` and `subscribe` of each member."""
+    _read: dict[str, int] = field(factory=dict, init=False)
+    """Polls of a member that were looked at."""
+    _failed: dict[str, int] = field(factory=dict, init=False)
+    """Polls of a member that failed one after another."""
+    _owner: dict[str, str] = field(factory=dict, init=False)
+    """Who was handed the last record of a partition."""
+
+    def join(self) -> Command:
+        """A new member; answers its `open`."""
+        name = f"c{self.scenario.seed}-{self._joined}"
+        self._joined += 1
+        config = {"bootstrap": self.bootstrap, "group": GROUP, **self.scenario.consumer}
+        opening = self.driver.send("open", name, role="consumer", config=config)
+        topics = TOPICS[: self.scenario.topics]
+        subscribing = self.driver.send("subscribe", name, topics=topics)
+        self.members.append(name)
+        self._beginning[name] = opening, subscribing
+        self.polls[name], self._read[name], self._failed[name] = [], 0, 0
+        return opening
+
+    def leave(self, name: str) -> None:
+        """This member closes, whatever is under way."""
+        self.members.remove(name)
+        self.driver.send("close", name, timeout_ms=CLOSE_MS)
+
+    def step(self, step: Step) -> None:
+        """What the application does now."""
+        if not self.members:
+            return
+        match step.verb:
+            case "leave":
+                self.leave(self.members[0])
+                self.join()
+            case "restart":
+                for name in list(self.members):
+                    self.leave(name)
+                    self.join()
+            case "seek":
+                self._seek()
+            case "commits" if self.scenario.commit_mode != "auto":
+                for name in self.members * COMMITS_AT_ONCE:
+                    self._commit(name)
+
+    def _seek(self) -> None:
+        """The owner of the partition with the most records goes back to its middle."""
+        owned = [place for place in sorted(self._highest) if self._owner[place] in self.members]
+        if not owned or "seek" not in self.driver.ready.commands:
+            return
+        place = max(owned, key=lambda one: self._highest[one])
+        topic, _, partition = place.rpartition("-")
+        self.seeks.append(
+            self.driver.send(
+                "seek",
+                self._owner[place],
+                topic=topic,
+                partition=int(partition),
+                offset=self._highest[place] // 2,
+            )
+        )
+
+    def _commit(self, name: str) -> None:
+        self.commits.append(self.driver.send("commit", name, mode=self.scenario.commit_mode, offsets=None))
+
+    def turn(self) -> bool:
+        """Let each member poll that does not; whether a record came that nobody had."""
+        fresh = False
+        for name in list(self.polls):
+            fresh = self._look(name) or fresh
+            if name not in self.members:
+                continue
+            if self._lost(name):
+                self._anew(name)
+            elif self._read[name] == len(self.polls[name]):
+                self._poll(name)
+        return fresh
+
+    def _poll(self, name: str) -> None:
+        polls, scenario = self.polls[name], self.scenario
+        if scenario.commit_mode != "auto" and len(polls) % COMMIT_EVERY == COMMIT_EVERY - 1:
+            self._commit(name)
+        polls.append(self.driver.send("poll", name, timeout_ms=POLL_MS, max_records=scenario.polled))
+
+    def _look(self, name: str) -> bool:
+        """At the answers that came; whether one has a record that nobody had."""
+        fresh = False
+        for poll in self.polls[name][self._read[name] :]:
+            if poll.answer is None:
+                break
+            self._read[name] += 1
+            self._failed[name] = 0 if poll.ok else self._failed[name] + 1
+            for one in (poll.answer.get("records") or ()) if poll.ok else ():
+                place = place_of(one), one["offset"]
+                fresh = fresh or place not in self.handed
+                self.handed.add(place)
+                self._highest[place[0]] = max(place[1], self._highest.get(place[0], 0))
+                self._owner[place[0]] = name
+        return fresh
+
+    def _lost(self, name: str) -> bool:
+        """Whether the library said that this member is none."""
+        unbegun = any(one.answer is not None and not one.ok for one in self._beginning[name])
+        return unbegun or self._failed[name] >= FAILED_POLLS
+
+    def _anew(self, name: str) -> None:
+        self.leave(name)
+        if self._joined < MOST_JOINS:
+            self.join()
+
+    def drain(self, wanted: set[tuple[str, int]]) -> bool:
+        """Poll until the group has seen all; whether it has."""
+        if not self.scenario.members:
+            return True
+        waiting, bearing = Patience(), Patience()
+        while len(self.handed) < len(wanted) or wanted - self.handed:  # the second is slow, and seldom asked
+            if self.turn():
+                waiting, bearing = Patience(), Patience()
+            if waiting.turn() > DRAIN_S or self.driver.failure:
+                return False
+            if bearing.turn() > RESTART_S:
+                bearing = Patience()
+                troubled = {
+                    event.fields.get("client")
+                    for event in self.driver.events
+                    if event.fields["event"] == "trouble"
+                }
+                for name in [one for one in self.members if one in troubled]:
+                    self._anew(name)
+            time.sleep(TURN_S)
+        return True
+
+    def committed(self, topics: tuple[str, ...]) -> dict[str, int]:
+        """What is committed, by partition, after every member has committed once more."""
+        committed: dict[str, int] = {}
+        if self.scenario.commit_mode != "auto":
+            for name in self.members:
+                self._commit(name)
+        if self.members and "committed" in self.driver.ready.commands:
+            where: list[dict[str, Any]] = [
+                {"topic": topic, "partition": number}
+                for topic in topics
+                for number in range(self.scenario.partitions)
+            ]
+            self.driver.wait(self.commits, COMMITTED_S)
+            asked = self.driver.send("committed", self.members[0], partitions=where)
+            self.driver.wait([asked], COMMITTED_S)
+            for row in (asked.answer or {}).get("offsets") or ():
+                if row["offset"] >= 0:
+                    committed[place_of(row)] = row["offset"]
+        return committed

@@ -1,0 +1,125 @@
+"""A driver that breaks one promise: it runs a good one, and changes what goes through it.
+
+`python tampering.py MODE COMMAND...`. What a library of that kind would do, in lines of the drivers' protocol.
+"""
+
+import base64
+import json
+import subprocess
+import sys
+import threading
+
+MODE, COMMAND = sys.argv[1], sys.argv[2:]
+NTH = 7
+"""The append that is tampered with."""
+HIDDEN = 10_000_000
+"""Ids of commands that the judge did not send."""
+child = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+lock = threading.Lock()
+appends, kept, lie = {}, {}, {}
+count, highest = 0, {}
+
+
+def say(event):
+    with lock:
+        sys.stdout.write(json.dumps(event) + "\n")
+        sys.stdout.flush()
+
+
+def ask(command):
+    child.stdin.write(json.dumps(command).encode() + b"\n")
+    child.stdin.flush()
+
+
+def done(command, **fields):
+    times = {"invoked_ns": 1, "completed_ns": 2, "wall_ns": 1}
+    say({"event": "done", "id": command["id"], "client": command["client"], "command": command["command"],
+         "ok": True, **times, **fields})  # fmt: skip
+
+
+def append(command):
+    """Whether the command is handed on as it is."""
+    global count
+    count += 1
+    appends[command["id"]] = command
+    if count != NTH:
+        return True
+    if MODE == "lost_write":
+        done(command, topic=command["topic"], partition=command["partition"], offset=0)
+    elif MODE == "duplicate":
+        ask({**command, "id": HIDDEN})
+        return True
+    elif MODE == "wrong_record":
+        ask({**command, "value": base64.b64encode(b"something else").decode()})
+    elif MODE == "reordered":
+        kept["late"] = command
+    elif MODE == "stuck_append":
+        pass
+    elif MODE == "ended":
+        child.kill()
+        sys.exit(3)
+    else:
+        return True
+    return False
+
+
+def commands():
+    for line in sys.stdin:
+        command = json.loads(line)
+        name = command["command"]
+        if name == "append" and not append(command):
+            continue
+        if name == "append" and "late" in kept and count == NTH + 12:
+            ask(command)
+            ask(kept.pop("late"))
+            continue
+        if name == "commit":
+            if MODE == "committed_beyond" and highest:
+                offsets = [{"topic": t, "partition": p, "offset": o + 5} for (t, p), o in highest.items()]
+                command = {**command, "offsets": offsets}
+            if MODE == "committed_back" and highest:  # it says so, and commits less
+                lie[command["id"]] = [
+                    {"topic": t, "partition": p, "offset": o} for (t, p), o in highest.items()
+                ]
+                command = {**command, "offsets": [{**one, "offset": 1} for one in lie[command["id"]]]}
+        ask(command)
+    child.stdin.close()
+
+
+def delivered(event):
+    """The answer of a poll, changed."""
+    for record in event.get("records") or ():
+        key = record["topic"], record["partition"]
+        highest[key] = max(record["offset"] + 1, highest.get(key, 0))
+    records = event.get("records")
+    if not records:
+        if MODE == "delivered_twice" and kept.get("seen"):
+            event["records"] = [kept.pop("seen")]
+        return
+    if MODE == "wrong_delivery":
+        records[0]["value"] = base64.b64encode(b"something else").decode()
+    elif MODE == "delivered_twice":
+        kept.setdefault("seen", records[-1])
+    elif MODE == "skipped" and len(records) > 2:
+        kept.setdefault("dropped", (records[1]["topic"], records[1]["partition"], records[1]["offset"]))
+        event["records"] = [
+            r for r in records if (r["topic"], r["partition"], r["offset"]) != kept["dropped"]
+        ]
+    elif MODE == "stuck_consumer":
+        event["records"] = [r for r in records if r["offset"] < 3]
+
+
+threading.Thread(target=commands, daemon=True).start()
+for line in child.stdout:
+    event = json.loads(line)
+    if event.get("id") == HIDDEN:
+        continue
+    if event.get("command") == "append" and MODE == "wrong_offset" and event.get("offset", -1) > 3:
+        event["offset"] -= 1
+    if event.get("command") == "poll":
+        delivered(event)
+    if event.get("id") in lie:
+        event["offsets"] = lie[event["id"]]
+    if MODE == "below_committed" and event.get("command") == "commit" and event.get("offsets"):
+        event["offsets"] = [{**one, "offset": one["offset"] + 1_000} for one in event["offsets"]]
+    say(event)

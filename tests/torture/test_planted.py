@@ -1,0 +1,72 @@
+"""Each judge convicts a client that breaks its promise, in a whole run: a driver with one planted bug."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from torture_lab import library_here
+
+from fencepost.torture.building import Built
+from fencepost.torture.driver import Driver
+from fencepost.torture.judges import PROMISES, judge
+from fencepost.torture.run import carry_out
+from fencepost.torture.scenario import Scenario, Step
+
+TAMPERING = Path(__file__).parent / "tampering.py"
+PRODUCER = {"acks": -1, "idempotence": True, "in_flight": 5, "linger_ms": 0}
+CONSUMER = {"offset_reset": "earliest", "auto_commit": False, "session_timeout_ms": 6_000}
+SOON_S = 4.0
+ALSO = {
+    "wrong_record": {"lost_write", "wrong_delivery"},
+    "lost_write": {"wrong_offset"},
+    "stuck_consumer": {"committed_beyond", "skipped"},
+    "committed_back": {"below_committed"},
+    "below_committed": {"committed_back"},
+    "skipped": set(),
+}
+"""What the same bug shows, too: a record that nobody was handed is committed over, for instance."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The driver of librdkafka."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield library_here(tmp_path_factory.mktemp("planted"), monkeypatch)
+
+
+def tampered(built, mode):
+    """The same driver, behind one that breaks a promise."""
+    command = (sys.executable, str(TAMPERING), mode, *built.command)
+    return Built(wanted=built.wanted, folder=built.folder, command=command, environment=built.environment)
+
+
+def run_of(built, mode, monkeypatch):
+    monkeypatch.setattr("fencepost.torture.run.ANSWER_S", SOON_S)
+    monkeypatch.setattr("fencepost.torture.group.DRAIN_S", SOON_S)
+    members = 0 if mode in ("lost_write", "duplicate", "reordered", "stuck_append", "ended") else 1
+    moves = (500, 800, 1_100) if mode == "below_committed" else ()
+    steps = tuple(Step(verb="restart", at_ms=at) for at in moves)
+    scenario = Scenario(
+        seed=7,
+        producer=PRODUCER,
+        consumer=CONSUMER,
+        members=members,
+        bursts=3,
+        burst=12,
+        steps=steps,
+        polled=3,
+    )
+    with Driver.start(tampered(built, mode)) as driver:
+        return carry_out(scenario, driver, lambda run, kafka: run)
+
+
+def test_a_driver_that_changes_nothing_is_innocent(built, monkeypatch):
+    """What stands between is no finding."""
+    assert judge(run_of(built, "nothing", monkeypatch)) == []
+
+
+@pytest.mark.parametrize("mode", PROMISES)
+def test_a_planted_bug_is_found_in_a_run(built, mode, monkeypatch):
+    """By its name; at most with what the same bug shows, too."""
+    found = {finding.anomaly for finding in judge(run_of(built, mode, monkeypatch))}
+    assert mode in found and found <= {mode} | ALSO.get(mode, set())
