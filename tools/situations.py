@@ -117,7 +117,7 @@ def _group(event: Event) -> str:
 
 
 @click.command()
-@click.option("--profile", type=click.Choice(sorted(PROFILES)), default="default", show_default=True)
+@click.option("--profile", type=click.Choice(sorted(PROFILES)), default="everything", show_default=True)
 @click.option("--seeds", type=SeedRange(), default="0:200", show_default=True, help="Seeds A:B.")
 @json_option
 def command(profile: str, seeds: range, as_json: bool) -> None:

@@ -18,7 +18,7 @@ from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 
 SEEDS = 300
-PROFILES = ("default",)
+PROFILES = ("everything",)
 """The one swarm."""
 WARM = 3
 """Healthy runs, for what is compiled."""

@@ -37,6 +37,10 @@ ELECTIONS = Profile(
 )
 PROFILES: dict[str, Profile] = {
     "default": Profile(
+        says="everything at random, operators in a third of the plans: the profile that a change must survive",
+        administered=35,
+    ),
+    "everything": Profile(
         says="the one swarm: each plan has a random part of all features, kinds of fault, workloads and schedules that the other profiles have",
         operations=(30, 300),
         faults=(1, 16),

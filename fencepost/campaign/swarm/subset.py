@@ -1,6 +1,6 @@
 """The one swarm: each seed draws which features, schedules and kinds of fault it has, out of all that there are.
 
-Owns that draw. Must not draw anything inside a feature. The profile `default` has every feature with some chance; here each is switched on or off
+Owns that draw. Must not draw anything inside a feature. The profile `everything` has every feature with some chance; here each is switched on or off
 for the plan, most of them off (swarm testing: Groce et al., ISSTA 2012). What is on has the bounds that the named profiles give it. A schedule
 says when faults come. A plan has one of them at most: each replaces the plan's faults by rows of its own.
 """

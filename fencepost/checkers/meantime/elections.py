@@ -47,6 +47,8 @@ class Elections:
     """The position of the node that stands, of each broker that has one."""
     stopping: dict[int, int] = field(factory=dict)
     """Brokers whose process was asked to stop, and where."""
+    started: dict[int, int] = field(factory=dict)
+    """Where the last process of each broker began."""
     going: set[str | None] = field(factory=set)
     """Topics that are to be deleted."""
     used: dict[tuple[str, Key, int], int] = field(factory=dict)
@@ -65,6 +67,7 @@ class Elections:
             Name.PARTITION_STATE: self._partition_state,
             Name.BROKER_ZNODE: self._broker_znode,
             Name.BROKER_STATE: self._broker_state,
+            Name.BROKER_STARTED: self._broker_started,
             Name.ASSIGNMENT: self._assignment,
             Name.REASSIGNMENT: self._reassignment,
             Name.CONTROLLER_EPOCH: self._controller_epoch,
@@ -81,11 +84,16 @@ class Elections:
             self.registered.pop(event.node, None)
         else:
             self.registered[event.node] = position
-            self.stopping.pop(event.node, None)  # until then the controller knows the incarnation that asked
+            # Until its next process has registered, the controller knows the one that asked; a new session is no new process.
+            if self.started.get(event.node, -1) > self.stopping.get(event.node, -1):
+                self.stopping.pop(event.node, None)
 
     def _broker_state(self, position: int, event: Event) -> None:
         if event.cause == STOPPING:
             self.stopping[event.node] = position
+
+    def _broker_started(self, position: int, event: Event) -> None:
+        self.started[event.node] = position
 
     def _assignment(self, position: int, event: Event) -> None:
         key = event.topic, event.partition

@@ -103,7 +103,7 @@ def test_knobs_of_producers_are_on_in_some_plans_and_off_in_others():
 
 def test_other_profiles_do_not_change():
     """Rule: a profile without producers draws the plans that it drew."""
-    for profile in ("reassignment", "storage", "calm"):
+    for profile in ("default", "storage", "calm"):
         assert not any(swarm(seed, profile).client.producer.pipelined for seed in range(5))
 
 

@@ -12,23 +12,23 @@ from fencepost.campaign.swarm.subset import SCHEDULES, subset_of
 from fencepost.campaign.swarm.swarm import swarm
 from fencepost.sim.randomness import Randomness
 
-DEFAULT = PROFILES["default"]
+EVERYTHING = PROFILES["everything"]
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_a_named_profile_is_a_part(name: str) -> None:
     """Rule: what a profile can have, the one swarm can."""
     profile = PROFILES[name]
-    assert {*profile.kinds} <= {*DEFAULT.kinds}
-    assert {*profile.request_kinds} <= {*DEFAULT.request_kinds}
+    assert {*profile.kinds} <= {*EVERYTHING.kinds}
+    assert {*profile.request_kinds} <= {*EVERYTHING.request_kinds}
     assert {one for one in PERCENTAGES if getattr(profile, one)} <= {
-        one for one in PERCENTAGES if getattr(DEFAULT, one)
+        one for one in PERCENTAGES if getattr(EVERYTHING, one)
     }
 
 
 def test_every_feature_is_on_in_some_plans_and_off_in_others() -> None:
     """Rule: on or off for the plan; one schedule, or none."""
-    drawn = [subset_of(DEFAULT, Draws(Randomness(seed))) for seed in range(400)]
+    drawn = [subset_of(EVERYTHING, Draws(Randomness(seed))) for seed in range(400)]
     on = Counter(one for bounds in drawn for one in PERCENTAGES if getattr(bounds, one))
     assert all(0 < on[one] < 400 for one in PERCENTAGES if one not in ("calm", "gentle"))
     assert all(sum(bool(getattr(bounds, one)) for one in SCHEDULES) <= 1 for bounds in drawn)
@@ -46,7 +46,7 @@ def test_lone_faults_do_not_meet() -> None:
     plans = [
         plan
         for seed in range(60)
-        if subset_of(DEFAULT, Draws(Randomness(seed))).lone and (plan := swarm(seed)).faults
+        if subset_of(EVERYTHING, Draws(Randomness(seed))).lone and (plan := swarm(seed, "everything")).faults
     ]
     assert plans
     for plan in plans:
@@ -60,6 +60,6 @@ def test_lone_faults_do_not_meet() -> None:
 def test_kinds_can_be_chosen() -> None:
     """Rule: `--faults` cuts the one swarm down, too."""
     for seed in range(30):
-        bounds = subset_of(profile_named("default", ("crash",)), Draws(Randomness(seed)))
+        bounds = subset_of(profile_named("everything", ("crash",)), Draws(Randomness(seed)))
         assert bounds.kinds == ("crash",)
-        assert {fault.kind for fault in swarm(seed, faults=("crash",)).faults} <= {"crash"}
+        assert {fault.kind for fault in swarm(seed, "everything", faults=("crash",)).faults} <= {"crash"}
