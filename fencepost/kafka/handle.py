@@ -47,6 +47,8 @@ class KafkaCluster(ABC):
     """For the clients' setting of that name: HOST:PORT of each broker, with commas."""
     brokers: tuple[int, ...]
     """The ids of all brokers."""
+    folder: Path | None = field(default=None, init=False)
+    """Where an assertion that fails keeps trace, page and report, unless it names another one; None: nowhere."""
     _ended: Trace | None = field(default=None, init=False)
 
     @abstractmethod
@@ -284,11 +286,11 @@ class KafkaCluster(ABC):
 
     def assert_ok(self, folder: Path | None = None) -> str:
         """End the run and judge it; answers in a sentence what was exercised. Raises RunFailedError (an
-        AssertionError) with the whole report unless the verdict is Ok. folder: where trace and report of a
-        failure are kept."""
+        AssertionError) with the whole report unless the verdict is Ok. folder: where trace, page and report of
+        a failure are kept; None: `self.folder`."""
         from fencepost.kafka.judgement import assert_ok
 
-        return assert_ok(self.end(), folder)
+        return assert_ok(self.end(), folder or self.folder)
 
     def records(self, topic: str) -> "list[KafkaRecord]":
         """Every record of a topic that is committed, partition by partition, in order of offsets; those that
@@ -325,11 +327,11 @@ class KafkaCluster(ABC):
     # ---- what a test asserts of its service; each ends the run and raises RunFailedError (an AssertionError)
 
     def assert_no_loss(self, folder: Path | None = None) -> None:
-        """Every acknowledged record is there, and no reader was led past one. folder: where trace and report
-        of a failure are kept."""
+        """Every acknowledged record is there, and no reader was led past one. folder: where trace, page
+        and report of a failure are kept; None: `self.folder`."""
         from fencepost.kafka import assertions
 
-        assertions.judged(self.end(), "assert_no_loss", assertions.LOSS, folder)
+        assertions.judged(self.end(), "assert_no_loss", assertions.LOSS, folder or self.folder)
 
     def assert_order(
         self, topic: str = "", *, key: bytes | str | None = None, folder: Path | None = None
@@ -340,9 +342,9 @@ class KafkaCluster(ABC):
 
         trace = self.end()
         wanted = key.encode() if isinstance(key, str) else key
-        assertions.judged(trace, "assert_order", assertions.ORDER, folder)
+        assertions.judged(trace, "assert_order", assertions.ORDER, folder or self.folder)
         found = assertions.out_of_order(trace, self._records(topic), wanted)
-        assertions.check(trace, "assert_order", found, folder)
+        assertions.check(trace, "assert_order", found, folder or self.folder)
 
     def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> None:
         """No record stands more often than a client sent it, a retry not counted."""
@@ -350,14 +352,14 @@ class KafkaCluster(ABC):
 
         trace = self.end()
         found = assertions.duplicates(trace, self._records(topic))
-        assertions.check(trace, "assert_no_duplicates", found, folder)
+        assertions.check(trace, "assert_no_duplicates", found, folder or self.folder)
 
     def assert_delivered(self, topic: str, *, folder: Path | None = None) -> None:
         """Every acknowledged record of a topic came to some client."""
         from fencepost.kafka import assertions
 
         trace = self.end()
-        assertions.check(trace, "assert_delivered", assertions.not_delivered(trace, topic), folder)
+        assertions.check(trace, "assert_delivered", assertions.not_delivered(trace, topic), folder or self.folder)
 
     def assert_processed_once(
         self,
@@ -378,7 +380,7 @@ class KafkaCluster(ABC):
         found = assertions.not_processed_once(
             trace, self.records(source), self.records(sink), committed, key or assertions.key_of
         )
-        assertions.check(trace, "assert_processed_once", found, folder)
+        assertions.check(trace, "assert_processed_once", found, folder or self.folder)
 
     def _only_group(self) -> str:
         groups = self.groups()

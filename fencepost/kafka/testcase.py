@@ -10,32 +10,58 @@
 Owns when it starts, ends and is judged. Must not know anything else.
 """
 
+import shutil
+import sys
 import unittest
+import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import fencepost.kafka
 from fencepost.kafka.handle import KafkaCluster
 
 
+FOLDER = Path(".fencepost")
+
+
 class KafkaTestCase(unittest.TestCase):
     """options: of `cluster()`. topics: partitions of each. judged: whether a test that passes ends the run and
-    is judged as by `assert_ok`."""
+    is judged as by `assert_ok`. folder: where a test that fails leaves trace, timeline or report, and page, in
+    a folder of its name."""
 
     options: ClassVar[Mapping[str, Any]] = {}
     topics: ClassVar[Mapping[str, int]] = {"t": 1}
     judged: ClassVar[bool] = True
+    folder: ClassVar[Path] = FOLDER
     kafka: KafkaCluster
     """The cluster of the test that runs."""
 
     def setUp(self) -> None:
         """Start it."""
         self.kafka = self.enterContext(fencepost.kafka.cluster(**self.options))
+        self.kafka.folder = self.folder.absolute() / self.id()
+        shutil.rmtree(self.kafka.folder, ignore_errors=True)
         for name, partitions in self.topics.items():
             self.kafka.create_topic(name, partitions=partitions)
 
     def tearDown(self) -> None:
-        """Judge it, if nothing was wrong so far."""
+        """Judge it, if nothing was wrong so far; keep it, if something was. Warn if no request met a fault."""
+        from fencepost.kafka.judgement import met_requests
+
         outcome = getattr(self, "_outcome", None)
-        if self.judged and (outcome is None or outcome.success):
-            self.kafka.assert_ok()
+        if outcome is not None and not outcome.success:
+            self._keep()
+        elif self.judged:
+            exercised = self.kafka.assert_ok()
+            if not met_requests(self.kafka.end()):
+                warnings.warn(f"no request of a client met a fault: {exercised}", stacklevel=1)
+
+    def _keep(self) -> None:
+        from fencepost.kafka.kept import keep_kafka
+
+        folder = self.kafka.folder
+        assert folder is not None, "setUp names it"
+        words = keep_kafka(self.kafka, folder)
+        if words:
+            print(f"{self.id()} failed; {words}", file=sys.stderr)
