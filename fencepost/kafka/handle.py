@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define, field
 
 from fencepost.checkers.verdict import Verdict
+from fencepost.kafka.services import Services, until
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.trace import Trace
@@ -50,6 +51,7 @@ class KafkaCluster(ABC):
     folder: Path | None = field(default=None, init=False)
     """Where an assertion that fails keeps trace, page and report, unless it names another one; None: nowhere."""
     _ended: Trace | None = field(default=None, init=False)
+    _services: Services = field(factory=Services, init=False)
 
     @abstractmethod
     def _ask(self, verb: str, **arguments: Any) -> Any:
@@ -252,15 +254,12 @@ class KafkaCluster(ABC):
     ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
         """The service under test, as a context manager: a process that finds the cluster in its environment
         variable BOOTSTRAP_SERVERS, and that is killed (kill -9) at the end of the block."""
-        from fencepost.kafka.services import service
-
-        return service(command, self.bootstrap_servers, environment)
+        return self._services.service(command, self.bootstrap_servers, environment)
 
     def until(self, condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> None:
-        """Wait until a condition is true. Raises AssertionError."""
-        from fencepost.kafka.services import until
-
-        until(condition, timeout_s)
+        """Wait until a condition is true. timeout_s: how long it may stay false while nothing new is recorded.
+        Raises AssertionError; at once if a service has ended with an exit code above 0."""
+        until(condition, timeout_s, ended=self._services.ended, state=self.status)
 
     # ---- the record and the verdict
 
@@ -359,7 +358,9 @@ class KafkaCluster(ABC):
         from fencepost.kafka import assertions
 
         trace = self.end()
-        assertions.check(trace, "assert_delivered", assertions.not_delivered(trace, topic), folder or self.folder)
+        assertions.check(
+            trace, "assert_delivered", assertions.not_delivered(trace, topic), folder or self.folder
+        )
 
     def assert_processed_once(
         self,

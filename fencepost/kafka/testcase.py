@@ -14,15 +14,15 @@ import shutil
 import sys
 import unittest
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 import fencepost.kafka
 from fencepost.kafka.handle import KafkaCluster
 
-
 FOLDER = Path(".fencepost")
+"""Where pytest's plugin keeps what failed, too."""
 
 
 class KafkaTestCase(unittest.TestCase):
@@ -36,6 +36,8 @@ class KafkaTestCase(unittest.TestCase):
     folder: ClassVar[Path] = FOLDER
     kafka: KafkaCluster
     """The cluster of the test that runs."""
+    _went_wrong = False
+    """Whether the test's own part failed."""
 
     def setUp(self) -> None:
         """Start it."""
@@ -45,12 +47,18 @@ class KafkaTestCase(unittest.TestCase):
         for name, partitions in self.topics.items():
             self.kafka.create_topic(name, partitions=partitions)
 
+    def _callTestMethod(self, method: Callable[[], Any]) -> None:
+        """As unittest does. It reports what goes wrong here, and a subtest that fails, only after tearDown."""
+        self._went_wrong = True
+        super()._callTestMethod(method)  # type: ignore[misc]
+        outcome = getattr(self, "_outcome", None)
+        self._went_wrong = outcome is not None and not outcome.success
+
     def tearDown(self) -> None:
         """Judge it, if nothing was wrong so far; keep it, if something was. Warn if no request met a fault."""
         from fencepost.kafka.judgement import met_requests
 
-        outcome = getattr(self, "_outcome", None)
-        if outcome is not None and not outcome.success:
+        if self._went_wrong:
             self._keep()
         elif self.judged:
             exercised = self.kafka.assert_ok()
@@ -64,4 +72,4 @@ class KafkaTestCase(unittest.TestCase):
         assert folder is not None, "setUp names it"
         words = keep_kafka(self.kafka, folder)
         if words:
-            print(f"{self.id()} failed; {words}", file=sys.stderr)
+            sys.stderr.write(f"{self.id()} failed; {words}\n")
