@@ -59,7 +59,9 @@ def left(clusters: int) -> None:
             servers += kafka.bootstrap_servers.split(",")
             kafka.create_topic("t")
             kafka.lose_answer("Produce", "t")
-            client = KafkaProducer(bootstrap_servers=servers[-3:], acks="all", retries=50, retry_backoff_ms=20)
+            client = KafkaProducer(
+                bootstrap_servers=servers[-3:], acks="all", retries=50, retry_backoff_ms=20
+            )
             client.send("t", b"%d" % number).get(FLUSH_S)
             client.close()
         if number % max(1, clusters // 5) == 0:

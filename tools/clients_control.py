@@ -37,7 +37,9 @@ class Example:
 CONTROL: Mapping[str, Example] = {
     "shell": Example(folder=".", programs=("sh", "curl"), steps=(("sh", "control.sh"),)),
     "go": Example(
-        folder="go", programs=("go",), steps=(("go", "mod", "tidy"), ("go", "test", "-v", "-count=1", "./..."))
+        folder="go",
+        programs=("go",),
+        steps=(("go", "mod", "tidy"), ("go", "test", "-v", "-count=1", "./...")),
     ),
     "junit": Example(folder="junit", programs=("mvn", "javac"), steps=(("mvn", "-q", "-B", "test"),)),
 }

@@ -47,7 +47,7 @@ class KafkaTestCase(unittest.TestCase):
         for name, partitions in self.topics.items():
             self.kafka.create_topic(name, partitions=partitions)
 
-    def _callTestMethod(self, method: Callable[[], Any]) -> None:
+    def _callTestMethod(self, method: Callable[[], Any]) -> None:  # noqa: N802 - unittest's own name
         """As unittest does. It reports what goes wrong here, and a subtest that fails, only after tearDown."""
         self._went_wrong = True
         super()._callTestMethod(method)  # type: ignore[misc]

@@ -5,8 +5,6 @@ import socket
 from collections import defaultdict
 from importlib.metadata import entry_points
 
-import pytest
-
 pytest_plugins = ["pytester"]
 INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))
 SUITE = """
