@@ -69,9 +69,10 @@ def assert_linearizable(
         options = {} if timeout_s == TIMEOUT_S else {"--timeout": f"{timeout_s:g}"}
         if minimum_overlap:
             options["--minimum-overlap"] = str(minimum_overlap)
-        text = _told(verdict, trace, pairs, again(path, asked, options).words())
+        last = again(path, asked, options).words()
         if path is not None:
-            text += f"\n{_page(path, trace, asked, verdict)}"
+            last = f"{_page(path, trace, asked, verdict)}\n{last}"
+        text = _told(verdict, trace, pairs, last)
         raise NotLinearizableError(text, verdict, trace)
     if not pairs and not minimum_overlap:
         warnings.warn(

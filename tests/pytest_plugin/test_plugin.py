@@ -178,7 +178,7 @@ def test_a_finding_of_a_campaign_is_told_and_kept(suite, pytester):
     assert "seed 3\n\nconformance in trace 3" in again.stdout.str()
     path = Path(re.search(r"replay:    fencepost replay --plan (\S+)", text)[1])
     files = {path.name for path in path.parent.iterdir()}
-    assert files == {"trace.jsonl", "plan.json", "shrunk.json", "shrunk.jsonl", "report.txt"}
+    assert files == {"trace.jsonl", "plan.json", "shrunk.json", "shrunk.jsonl", "shrunk.html", "report.txt"}
     assert combine(judge(run(plan_from_json(path.read_bytes())))).anomaly == "conformance"
 
 
