@@ -64,7 +64,7 @@ def test_a_stale_read_is_found_and_told(tmp_path, capsys):
     assert "not_linearizable" in page and '"sequential":{' in page
     assert run(["check", str(path), "--model", "register"]) == 1
     assert "not_linearizable" in capsys.readouterr().out
-    with pytest.raises(NotLinearizableError, match=r"(?s)history-2\.jsonl.*history-2\.html"):
+    with pytest.raises(NotLinearizableError, match=r"(?s)history-2\.html.*history-2\.jsonl"):
         assert_linearizable(history, "register")
 
 
