@@ -64,6 +64,7 @@ kafka-format: java $(READY) ## real Kafka brokers and this log read, write and r
 .PHONY: clients
 clients: $(READY) ## what other people's clients do with our brokers, into docs/clients.md (needs their toolchains; else skipped by name)
 	$(BIN)/python -m tools.clients --docs docs/clients.md $(ARGS)
+	@$(BIN)/python -m tools.clients_control
 
 .PHONY: kafka-programs
 kafka-programs: java $(READY) ## half an hour: Kafka's shell tools, kcat and Kafka Streams against our brokers and Apache Kafka's (Maven, a JDK; else skipped by name)

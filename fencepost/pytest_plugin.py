@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from fencepost.history import History
 
 CAMPAIGN, CLUSTER, HISTORY = "fencepost_campaign", "fencepost_cluster", "fencepost_history"
-KAFKA = "fencepost_kafka"
+KAFKA, KAFKA_SHARED = "fencepost_kafka", "fencepost_kafka_shared"
 """The fixtures."""
-FIXTURES = (CAMPAIGN, CLUSTER, HISTORY)
+FIXTURES = (CAMPAIGN, CLUSTER, HISTORY, KAFKA, KAFKA_SHARED)
 CHUNK = 10
 """Seeds to a test, unless the marker says otherwise: what xdist spreads."""
 SHRINK_S = 20.0
@@ -185,11 +185,8 @@ def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
     recorded is judged: only Ok passes. A test in which no request of a client met a fault warns.
     """
     with _kafka(_kafka_options(request.node, getattr(request, "param", {}))) as kafka:
+        kafka.folder = _folder(request.node)
         yield kafka
-        folder = _folder(request.node)
-        if request.node.stash.get(_FAILED, False) and not folder.exists():
-            folder.mkdir(parents=True)
-            kafka.save_trace(folder / "trace.jsonl")
     _remove_unless_failed(request.node)
 
 
@@ -234,7 +231,7 @@ def _judge_kafka(item: pytest.Function) -> None:
     if marker is not None and not marker.kwargs.get("judged", True):
         return
     kafka: Any = item.funcargs[KAFKA]
-    exercised = kafka.assert_ok(_folder(item))
+    exercised = kafka.assert_ok()
     item.add_report_section("call", "fencepost", exercised)
     if not met_requests(kafka.end()):
         item.warn(pytest.PytestWarning(f"no request of a client met a fault: {exercised}"))
@@ -292,7 +289,7 @@ def _shown_again(item: pytest.Function) -> str:
             try:
                 item.obj(**{**wanted, KAFKA: kafka})
                 kafka.assert_ok()
-            except Exception:
+            except (Exception, pytest.fail.Exception):
                 failures += 1
     return f"\nrepeated with the same seed: it failed in {failures} of {times} repetitions"
 
@@ -309,15 +306,22 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _keep(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Trace, plan and timeline of what the fixtures of a failed test recorded."""
+    """Trace, plan, timeline and page of what the fixtures of a failed test recorded."""
     funcargs: dict[str, Any] = getattr(item, "funcargs", {})
     used = {name: funcargs[name] for name in FIXTURES if name in funcargs}
     if not used:
         return
     from fencepost.campaign.kept import keep_chunk, keep_cluster
     from fencepost.history.kept import keep_history
+    from fencepost.kafka.kept import keep_kafka
 
-    keepers: dict[str, Any] = {CAMPAIGN: keep_chunk, CLUSTER: keep_cluster, HISTORY: keep_history}
+    keepers: dict[str, Any] = {
+        CAMPAIGN: keep_chunk,
+        CLUSTER: keep_cluster,
+        HISTORY: keep_history,
+        KAFKA: keep_kafka,
+        KAFKA_SHARED: keep_kafka,
+    }
     for name, value in used.items():
         words = keepers[name](value, _folder(item))
         if words:

@@ -27,7 +27,7 @@ LAYERS: dict[str, set[str]] = {
     "proxy": {"traces", "impl", "wire"},
     "systems": {"traces", "impl", "sim", "wire", "proxy"},
     "audit": {"traces", "model", "checkers", "impl.log"},
-    "history": {"traces", "model", "checkers", "report"},
+    "history": {"traces", "model", "checkers", "report", "viewer"},
 }
 LAYERS["blame"] = {"traces", "model", "checkers", "impl", "wire", "proxy"}
 LAYERS["campaign"] = {

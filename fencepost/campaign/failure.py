@@ -6,26 +6,28 @@ Owns: what is kept, and the order in which a failure is told. Must not know who 
     FOLDER/plan.json      its plan
     FOLDER/shrunk.json    the smallest plan that shows the same anomaly
     FOLDER/shrunk.jsonl   the trace of that
+    FOLDER/trace.html     the page in which the run is watched; shrunk.html if the plan was shrunk
     FOLDER/report.txt     what the failure says
 """
 
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from fencepost.campaign.shrink.oracle import InProcess, ShownAnomaly, target_of
 from fencepost.campaign.shrink.shrink import Shrunk, shrink
 from fencepost.campaign.shrink.text import short_plan, write_plan
 from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.checkers.verdict import Decision, Verdict, by_rank, combine
-from fencepost.report.commands import check_traces, replay_plan, show_traces
+from fencepost.report.commands import check_traces, replay_plan
 from fencepost.report.explain import explain
 from fencepost.traces.errors import FencepostError
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
+from fencepost.viewer import Shown, page_next_to
 
 TRACE, PLAN, SHRUNK, SHRUNK_TRACE, REPORT = (
     "trace.jsonl",
@@ -85,31 +87,29 @@ def _report(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str,
         told = _without_plan(trace, verdict, keeping, checks)
         return f"{told}\n\nits plan did not show this again: the trace is all there is"
     small = _shrunk(shown, plan, keeping)
+    kept = keeping.folder / TRACE
     if small is not None:
+        kept = keeping.folder / SHRUNK_TRACE
         path = keeping.folder / SHRUNK
         write_plan(path, small.plan)
         shown = target_of(small.plan, anomaly=shown.target.anomaly, checks=shown.target.checks)
-        write_traces(keeping.folder / SHRUNK_TRACE, [shown.trace])
+        write_traces(kept, [shown.trace])
     named = "" if not shown.target.among else shown.target.anomaly
     replay = replay_plan(path, checks=checks, anomaly=named)
     told = explain(shown.finding, shown.trace, replay=replay, most_lines=MOST_LINES).plain()
-    return "\n".join([told, "", *_plan_in_words(small, plan), f"kept in {keeping.folder}", _watch(keeping)])
+    found = evolve(verdict, findings=(shown.finding,))
+    watch = page_next_to(kept, Shown(trace=shown.trace, verdicts=(found,), replay=replay))
+    return "\n".join([told, "", *_plan_in_words(small, plan), f"kept in {keeping.folder}", watch])
 
 
 def _without_plan(trace: Trace, verdict: Verdict, keeping: Keeping, checks: tuple[str, ...]) -> str:
     """Of a trace that is judged again as it is, not run again."""
     again = check_traces(keeping.folder / TRACE, checks=checks)
+    watch = page_next_to(keeping.folder / TRACE, Shown(trace=trace, verdicts=(verdict,)))
     if not verdict.findings:
-        return f"{verdict.decision.value}: {verdict.reason}\n\njudge it again: {again}"
+        return f"{verdict.decision.value}: {verdict.reason}\n\njudge it again: {again}\n{watch}"
     finding = by_rank(verdict.findings)[0]
-    return explain(finding, trace, replay=again, most_lines=MOST_LINES).plain() + f"\n\n{_watch(keeping)}"
-
-
-def _watch(keeping: Keeping) -> str:
-    """The command that makes a page of the run."""
-    shrunk = keeping.folder / SHRUNK_TRACE
-    kept = shrunk if shrunk.exists() else keeping.folder / TRACE
-    return f"watch it: {show_traces(kept)}"
+    return explain(finding, trace, replay=again, most_lines=MOST_LINES).plain() + f"\n\n{watch}"
 
 
 def _again(plan: Plan, verdict: Verdict, checks: tuple[str, ...]) -> ShownAnomaly | None:

@@ -1,11 +1,11 @@
-"""What a test's fixtures recorded, kept because the test itself failed: trace, plan and timeline in its
+"""What a test's fixtures recorded, kept because the test itself failed: trace, plan, timeline and page in its
 folder.
 
 Owns: which files. Must not know pytest, or how a failure that a judge found is told (failure.py).
 
     FOLDER/run/trace.jsonl          of `fencepost_cluster`; and plan.json if the cluster was simulated
     FOLDER/seed-N/trace.jsonl       of `fencepost_campaign`: the run that the test was looking at, and its plan.json
-    timeline.txt                    next to each of them
+    timeline.txt, trace.html        next to each of them
 """
 
 import contextlib
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from fencepost.campaign.failure import PLAN, TRACE
 from fencepost.campaign.run.simulated_cluster import SimulatedCluster
 from fencepost.campaign.shrink.text import write_plan
+from fencepost.checkers.judges import DEFAULT_CHECKS, judge
 from fencepost.report.commands import replay_plan
 from fencepost.report.timeline import as_plain, timeline
 from fencepost.traces.errors import FencepostError
@@ -22,6 +23,7 @@ from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
+from fencepost.viewer import Shown, page_next_to
 
 if TYPE_CHECKING:
     from fencepost.campaign.chunks import Chunk
@@ -37,7 +39,7 @@ def keep_cluster(cluster: "SimulatedCluster | RealCluster", folder: Path) -> str
     if (folder / TRACE).exists():
         return ""
     plan = cluster.plan if isinstance(cluster, SimulatedCluster) else None
-    return _keep_run(cluster.end(), plan, folder)
+    return keep_run(cluster.end(), plan, folder)
 
 
 def keep_chunk(chunk: "Chunk", folder: Path) -> str:
@@ -45,21 +47,34 @@ def keep_chunk(chunk: "Chunk", folder: Path) -> str:
     for trace in chunk.ran:
         folder = folder / f"seed-{trace.seed}"
         if not (folder / TRACE).exists():
-            return _keep_run(trace, plan_from_json(trace.plan), folder)
+            return keep_run(trace, plan_from_json(trace.plan), folder)
     return ""
 
 
-def _keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
+def keep_run(trace: Trace, plan: Plan | None, folder: Path) -> str:
+    """Keep a run in a folder; answers where. plan: what gives the same run again, None if nothing does."""
     folder.mkdir(parents=True, exist_ok=True)
     write_traces(folder / TRACE, [trace])
     (folder / TIMELINE).write_text(as_plain(timeline(trace)) + "\n", encoding="utf-8")
-    words = f"{folder}: the trace of {len(trace.operations)} operations, and {TIMELINE}"
-    if plan is None:
-        return words
-    write_plan(folder / PLAN, plan)
+    replay, words = "", ""
+    if plan is not None:
+        write_plan(folder / PLAN, plan)
+        replay = _replays(plan, trace, folder / PLAN)
+        words = (
+            f"\nsee the run: {replay}"
+            if replay
+            else "\nno command shows the run again: its plan did not repeat it"
+        )
+    shown = Shown(trace=trace, verdicts=judge(trace, DEFAULT_CHECKS), replay=replay)
+    watch = page_next_to(folder / TRACE, shown)
+    return f"{folder}: the trace of {len(trace.operations)} operations, and {TIMELINE}\n{watch}{words}"
+
+
+def _replays(plan: Plan, trace: Trace, path: Path) -> str:
+    """The command that shows the run of a plan file again; "" if the plan gives another run."""
     with contextlib.suppress(FencepostError):
         from fencepost.campaign.run.run import run
 
         if run(plan).digest == trace.digest:
-            return f"{words}\nsee the run: {replay_plan(folder / PLAN)}"
-    return f"{words}\nno command shows the run again: its plan did not repeat it"
+            return replay_plan(path)
+    return ""

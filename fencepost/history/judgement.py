@@ -69,7 +69,10 @@ def assert_linearizable(
         options = {} if timeout_s == TIMEOUT_S else {"--timeout": f"{timeout_s:g}"}
         if minimum_overlap:
             options["--minimum-overlap"] = str(minimum_overlap)
-        text = _told(verdict, trace, pairs, again(path, asked, options).words())
+        last = again(path, asked, options).words()
+        if path is not None:
+            last = f"{_page(path, trace, asked, verdict)}\n{last}"
+        text = _told(verdict, trace, pairs, last)
         raise NotLinearizableError(text, verdict, trace)
     if not pairs and not minimum_overlap:
         warnings.warn(
@@ -134,8 +137,6 @@ def _saved(trace: Trace, folder: Path) -> Path:
 
 def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
     """The failure in words: the guarantee that broke, the proof, the lanes of the processes, and how to see it again."""
-    from fencepost.history.again import JUDGE_AGAIN
-    from fencepost.report.commands import show_instead
     from fencepost.report.processes import process_lanes
     from fencepost.traces.anomalies import BY_NAME
 
@@ -152,7 +153,14 @@ def _told(verdict: "Verdict", trace: Trace, pairs: int, again: str) -> str:
     if not lines:
         lines.append(f"{verdict.decision.value}: {verdict.reason}")
     lines.append(f"{len(trace.operations)} operations, {pairs} pairs of them overlapped")
-    if again.startswith(JUDGE_AGAIN):
-        lines.append(f"watch it: {show_instead(again.removeprefix(JUDGE_AGAIN))}")
     lines.append(again)
     return "\n".join(lines)
+
+
+def _page(path: Path, trace: Trace, model: "Model", verdict: "Verdict") -> str:
+    """The page of a history, next to its file, with the longest order that the model allows; answers where."""
+    from fencepost.viewer import Shown, page_next_to
+    from fencepost.viewer.sequential import sequential_of
+
+    picture = sequential_of(trace, model, verdict.findings)
+    return page_next_to(path, Shown(trace=trace, verdicts=(verdict,), sequential=picture))

@@ -1,4 +1,4 @@
-"""A history of a test that failed by its own assertion or exception, kept: the trace and its timeline.
+"""A history of a test that failed by its own assertion or exception, kept: the trace, its timeline and its page.
 
 Owns: which files. Must not know pytest, or what a judge says.
 """
@@ -9,10 +9,11 @@ from fencepost.history.judgement import FILE
 from fencepost.history.recorder import History
 from fencepost.report.processes import process_lanes
 from fencepost.traces.jsonlines import write_traces
+from fencepost.viewer import Shown, page_next_to
 
 TIMELINE = "timeline.txt"
-HISTORIES = "history*.jsonl"
-"""What a judgement that failed has saved."""
+HISTORIES, PAGES = "history*.jsonl", "history*.html"
+"""What a judgement has saved, and its page if it failed."""
 
 
 def keep_history(history: History, folder: Path) -> str:
@@ -21,7 +22,10 @@ def keep_history(history: History, folder: Path) -> str:
     if not trace.operations:
         return ""
     folder.mkdir(parents=True, exist_ok=True)
+    words = f"{folder}: the history of {len(trace.operations)} operations, and {TIMELINE}"
     if not any(folder.glob(HISTORIES)):
         write_traces(folder / FILE, [trace])
+    if not any(folder.glob(PAGES)):
+        words += f"\n{page_next_to(folder / FILE, Shown(trace=trace))}"
     (folder / TIMELINE).write_text(process_lanes(trace) + "\n", encoding="utf-8")
-    return f"{folder}: the history of {len(trace.operations)} operations, and {TIMELINE}"
+    return words

@@ -10,6 +10,7 @@ cluster; what else differs is that a busy parent leaves it a processor of its ow
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -151,7 +152,9 @@ def _told(error: FencepostError) -> dict[str, Any]:
 
 
 def main() -> None:
-    """The process: nothing but answers goes to standard output."""
+    """The process: nothing but answers goes to standard output. A terminal's Ctrl-C reaches it, too: it is the
+    parent who ends it, after it has asked for what was recorded."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")

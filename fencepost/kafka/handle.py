@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define, field
 
 from fencepost.checkers.verdict import Verdict
+from fencepost.kafka.services import Services, until
 from fencepost.traces.errors import EnvironmentError_, PlanError
 from fencepost.traces.jsonlines import read_traces
 from fencepost.traces.trace import Trace
@@ -47,7 +48,10 @@ class KafkaCluster(ABC):
     """For the clients' setting of that name: HOST:PORT of each broker, with commas."""
     brokers: tuple[int, ...]
     """The ids of all brokers."""
+    folder: Path | None = field(default=None, init=False)
+    """Where an assertion that fails keeps trace, page and report, unless it names another one; None: nowhere."""
     _ended: Trace | None = field(default=None, init=False)
+    _services: Services = field(factory=Services, init=False)
 
     @abstractmethod
     def _ask(self, verb: str, **arguments: Any) -> Any:
@@ -250,15 +254,12 @@ class KafkaCluster(ABC):
     ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
         """The service under test, as a context manager: a process that finds the cluster in its environment
         variable BOOTSTRAP_SERVERS, and that is killed (kill -9) at the end of the block."""
-        from fencepost.kafka.services import service
-
-        return service(command, self.bootstrap_servers, environment)
+        return self._services.service(command, self.bootstrap_servers, environment)
 
     def until(self, condition: Callable[[], Any], timeout_s: float = PATIENCE_S) -> None:
-        """Wait until a condition is true. Raises AssertionError."""
-        from fencepost.kafka.services import until
-
-        until(condition, timeout_s)
+        """Wait until a condition is true. timeout_s: how long it may stay false while nothing new is recorded.
+        Raises AssertionError; at once if a service has ended with an exit code above 0."""
+        until(condition, timeout_s, ended=self._services.ended, state=self.status)
 
     # ---- the record and the verdict
 
@@ -284,11 +285,11 @@ class KafkaCluster(ABC):
 
     def assert_ok(self, folder: Path | None = None) -> str:
         """End the run and judge it; answers in a sentence what was exercised. Raises RunFailedError (an
-        AssertionError) with the whole report unless the verdict is Ok. folder: where trace and report of a
-        failure are kept."""
+        AssertionError) with the whole report unless the verdict is Ok. folder: where trace, page and report of
+        a failure are kept; None: `self.folder`."""
         from fencepost.kafka.judgement import assert_ok
 
-        return assert_ok(self.end(), folder)
+        return assert_ok(self.end(), folder or self.folder)
 
     def records(self, topic: str) -> "list[KafkaRecord]":
         """Every record of a topic that is committed, partition by partition, in order of offsets; those that
@@ -325,11 +326,11 @@ class KafkaCluster(ABC):
     # ---- what a test asserts of its service; each ends the run and raises RunFailedError (an AssertionError)
 
     def assert_no_loss(self, folder: Path | None = None) -> None:
-        """Every acknowledged record is there, and no reader was led past one. folder: where trace and report
-        of a failure are kept."""
+        """Every acknowledged record is there, and no reader was led past one. folder: where trace, page
+        and report of a failure are kept; None: `self.folder`."""
         from fencepost.kafka import assertions
 
-        assertions.judged(self.end(), "assert_no_loss", assertions.LOSS, folder)
+        assertions.judged(self.end(), "assert_no_loss", assertions.LOSS, folder or self.folder)
 
     def assert_order(
         self, topic: str = "", *, key: bytes | str | None = None, folder: Path | None = None
@@ -340,9 +341,9 @@ class KafkaCluster(ABC):
 
         trace = self.end()
         wanted = key.encode() if isinstance(key, str) else key
-        assertions.judged(trace, "assert_order", assertions.ORDER, folder)
+        assertions.judged(trace, "assert_order", assertions.ORDER, folder or self.folder)
         found = assertions.out_of_order(trace, self._records(topic), wanted)
-        assertions.check(trace, "assert_order", found, folder)
+        assertions.check(trace, "assert_order", found, folder or self.folder)
 
     def assert_no_duplicates(self, topic: str = "", *, folder: Path | None = None) -> None:
         """No record stands more often than a client sent it, a retry not counted."""
@@ -350,14 +351,16 @@ class KafkaCluster(ABC):
 
         trace = self.end()
         found = assertions.duplicates(trace, self._records(topic))
-        assertions.check(trace, "assert_no_duplicates", found, folder)
+        assertions.check(trace, "assert_no_duplicates", found, folder or self.folder)
 
     def assert_delivered(self, topic: str, *, folder: Path | None = None) -> None:
         """Every acknowledged record of a topic came to some client."""
         from fencepost.kafka import assertions
 
         trace = self.end()
-        assertions.check(trace, "assert_delivered", assertions.not_delivered(trace, topic), folder)
+        assertions.check(
+            trace, "assert_delivered", assertions.not_delivered(trace, topic), folder or self.folder
+        )
 
     def assert_processed_once(
         self,
@@ -378,7 +381,7 @@ class KafkaCluster(ABC):
         found = assertions.not_processed_once(
             trace, self.records(source), self.records(sink), committed, key or assertions.key_of
         )
-        assertions.check(trace, "assert_processed_once", found, folder)
+        assertions.check(trace, "assert_processed_once", found, folder or self.folder)
 
     def _only_group(self) -> str:
         groups = self.groups()

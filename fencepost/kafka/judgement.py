@@ -31,6 +31,7 @@ from fencepost.traces.events import Name
 from fencepost.traces.jsonlines import write_traces
 from fencepost.traces.operations import Operation, Outcome
 from fencepost.traces.trace import Trace
+from fencepost.viewer import Shown, page_next_to
 
 PREPARING = "PreparingRebalance"
 """A group's phase, as the record has it, with which a rebalance begins."""
@@ -61,8 +62,8 @@ def verdict_of(trace: Trace, checks: tuple[str, ...] | None = None) -> Verdict:
 
 
 def assert_ok(trace: Trace, folder: Path | None) -> str:
-    """Judge a run; answers what it exercised. Raises RunFailedError unless the verdict is Ok; trace and
-    report are kept in the folder then."""
+    """Judge a run; answers what it exercised. Raises RunFailedError unless the verdict is Ok; trace,
+    page and report are kept in the folder then."""
     verdict = verdict_of(trace)
     if verdict.decision is not Decision.OK:
         again = "" if folder is None else check_traces(folder / TRACE)
@@ -71,13 +72,13 @@ def assert_ok(trace: Trace, folder: Path | None) -> str:
 
 
 def failed(trace: Trace, text: str, verdict: Verdict, folder: Path | None) -> NoReturn:
-    """Raises RunFailedError with this text and what was exercised; trace and report are kept in the
+    """Raises RunFailedError with this text and what was exercised; trace, page and report are kept in the
     folder."""
     kept = ""
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         write_traces(folder / TRACE, [trace])
-        kept = f"kept in {folder}"
+        kept = f"kept in {folder}\n{page_next_to(folder / TRACE, Shown(trace=trace, verdicts=(verdict,)))}"
     text = "\n".join(filter(None, (text, exercised(trace), kept)))
     if folder is not None:
         (folder / REPORT).write_text(text + "\n", encoding="utf-8")

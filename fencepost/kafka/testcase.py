@@ -10,32 +10,66 @@
 Owns when it starts, ends and is judged. Must not know anything else.
 """
 
+import shutil
+import sys
 import unittest
-from collections.abc import Mapping
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import fencepost.kafka
 from fencepost.kafka.handle import KafkaCluster
 
+FOLDER = Path(".fencepost")
+"""Where pytest's plugin keeps what failed, too."""
+
 
 class KafkaTestCase(unittest.TestCase):
     """options: of `cluster()`. topics: partitions of each. judged: whether a test that passes ends the run and
-    is judged as by `assert_ok`."""
+    is judged as by `assert_ok`. folder: where a test that fails leaves trace, timeline or report, and page, in
+    a folder of its name."""
 
     options: ClassVar[Mapping[str, Any]] = {}
     topics: ClassVar[Mapping[str, int]] = {"t": 1}
     judged: ClassVar[bool] = True
+    folder: ClassVar[Path] = FOLDER
     kafka: KafkaCluster
     """The cluster of the test that runs."""
+    _went_wrong = False
+    """Whether the test's own part failed."""
 
     def setUp(self) -> None:
         """Start it."""
         self.kafka = self.enterContext(fencepost.kafka.cluster(**self.options))
+        self.kafka.folder = self.folder.absolute() / self.id()
+        shutil.rmtree(self.kafka.folder, ignore_errors=True)
         for name, partitions in self.topics.items():
             self.kafka.create_topic(name, partitions=partitions)
 
-    def tearDown(self) -> None:
-        """Judge it, if nothing was wrong so far."""
+    def _callTestMethod(self, method: Callable[[], Any]) -> None:  # noqa: N802 - unittest's own name
+        """As unittest does. It reports what goes wrong here, and a subtest that fails, only after tearDown."""
+        self._went_wrong = True
+        super()._callTestMethod(method)  # type: ignore[misc]
         outcome = getattr(self, "_outcome", None)
-        if self.judged and (outcome is None or outcome.success):
-            self.kafka.assert_ok()
+        self._went_wrong = outcome is not None and not outcome.success
+
+    def tearDown(self) -> None:
+        """Judge it, if nothing was wrong so far; keep it, if something was. Warn if no request met a fault."""
+        from fencepost.kafka.judgement import met_requests
+
+        if self._went_wrong:
+            self._keep()
+        elif self.judged:
+            exercised = self.kafka.assert_ok()
+            if not met_requests(self.kafka.end()):
+                warnings.warn(f"no request of a client met a fault: {exercised}", stacklevel=1)
+
+    def _keep(self) -> None:
+        from fencepost.kafka.kept import keep_kafka
+
+        folder = self.kafka.folder
+        assert folder is not None, "setUp names it"
+        words = keep_kafka(self.kafka, folder)
+        if words:
+            sys.stderr.write(f"{self.id()} failed; {words}\n")

@@ -75,16 +75,6 @@ def check_model(path: Path | str, model: str, options: Mapping[str, str | Sequen
     return _with(f"fencepost check {shlex.quote(str(path))} --model {shlex.quote(model)}", options)
 
 
-def show_traces(path: Path | str) -> str:
-    """Write the one trace of a file as a page in which it can be watched."""
-    return f"fencepost show {shlex.quote(str(path))}"
-
-
 def show_stored(source: Path | str, trace_id: int) -> str:
     """Write a stored trace as a page in which it can be watched."""
     return f"fencepost show {shlex.quote(str(source))} --trace {trace_id}"
-
-
-def show_instead(check: str) -> str:
-    """Write what a command `fencepost check` judges as a page, with the same options."""
-    return check.replace("fencepost check", "fencepost show", 1)

@@ -76,6 +76,20 @@ def page_of(shown: Sequence[Shown], *, most_bytes: int = MOST_BYTES) -> str:
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
 
 
+def page_next_to(trace_file: Path, shown: Shown) -> str:
+    """Write the page of a run that was kept, next to its trace and with the same name.
+
+    Parameters: trace_file: where the trace is kept. shown: what the page shows.
+    Returns: a line for the report of a failure: where the page is, or why there is none.
+    """
+    path = trace_file.with_suffix(".html")
+    try:
+        write_page(path, [shown])
+    except FencepostError as error:
+        return f"no page: {error}"
+    return f"watch it: {path} (open it in a browser)"
+
+
 def write_page(path: Path, shown: Sequence[Shown], *, most_bytes: int = MOST_BYTES) -> int:
     """Write the page.
 

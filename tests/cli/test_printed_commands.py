@@ -387,16 +387,6 @@ def test_pages_show_what_was_found(fencepost, planted, tmp_path) -> None:
     trace = TraceStore.open(planted).read(7)
     wanted = [finding.anomaly for verdict in judge(trace, DEFAULT_CHECKS) for finding in verdict.findings]
     assert shown(fencepost, commands.show_stored(planted, trace.trace_id), tmp_path) == (1, wanted)
-    path = tmp_path / "one trace.jsonl"
-    write_traces(path, [trace])
-    assert shown(fencepost, commands.show_traces(path), tmp_path) == (1, wanted)
-
-
-def test_the_page_of_a_history_is_judged_as_the_history_was(fencepost, tmp_path) -> None:
-    """Rule: the page's command takes the model and all options of the command that judges again."""
-    _, words = again_in_words(reads(tmp_path / "kept", 5), "register")
-    command = commands.show_instead(words.removeprefix("judge it again: "))
-    assert shown(fencepost, command, tmp_path) == (1, ["not_linearizable"])
 
 
 def test_commands_are_spelled_in_one_place() -> None:

@@ -59,10 +59,12 @@ def test_a_stale_read_is_found_and_told(tmp_path, capsys):
     assert failed.value.verdict.decision is Decision.ILLEGAL
     path = tmp_path / "history.jsonl"
     assert f"judge it again: fencepost check {path} --model register" in text
-    assert f"watch it: fencepost show {path} --model register" in text
+    assert f"\nwatch it: {path.with_suffix('.html')} (open it in a browser)\n" in text
+    page = path.with_suffix(".html").read_text()
+    assert "not_linearizable" in page and '"sequential":{' in page
     assert run(["check", str(path), "--model", "register"]) == 1
     assert "not_linearizable" in capsys.readouterr().out
-    with pytest.raises(NotLinearizableError, match=r"history-2\.jsonl"):
+    with pytest.raises(NotLinearizableError, match=r"(?s)history-2\.html.*history-2\.jsonl"):
         assert_linearizable(history, "register")
 
 

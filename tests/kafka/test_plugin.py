@@ -92,6 +92,51 @@ def test_mistake(fencepost_kafka):
     assert [name for name in kept if "planted" in name] and [name for name in kept if "own" in name]
     report = next(pytester.path.glob(".fencepost/*planted*/report.txt")).read_text()
     assert "fencepost check " in report and "2 appends" not in report.splitlines()[0]
+    for name, others in (("planted", {"report.txt"}), ("own", {"timeline.txt"})):
+        (folder,) = pytester.path.glob(f".fencepost/*{name}*")
+        assert {path.name for path in folder.iterdir()} == {"trace.jsonl", "trace.html", *others}
+        assert told.count(f"watch it: {folder / 'trace.html'} ") == 1
+        assert '"views"' in (folder / "trace.html").read_text()
+    assert f"kept in {next(pytester.path.glob('.fencepost/*planted*'))}" in told
+
+
+def test_an_assertion_of_the_handle_keeps_its_report(suite, pytester):
+    """Rule: what assert_no_duplicates and the like convict is kept with its report and page, the text names
+    both, and a repetition that fails is counted; a shared cluster is kept, too."""
+    result = suite(
+        """
+@pytest.mark.fencepost_kafka(brokers=1)
+def test_twice(fencepost_kafka):
+    fencepost_kafka.lose_answer("Produce", "t")
+    servers = fencepost_kafka.bootstrap_servers.split(",")
+    client = KafkaProducer(bootstrap_servers=servers, acks="all", retries=50, enable_idempotence=False)
+    client.send("t", b"1").get(60)
+    client.close()
+    fencepost_kafka.assert_no_duplicates("t")
+
+@pytest.mark.fencepost_kafka(brokers=1)
+def test_shared(fencepost_kafka_shared):
+    send(fencepost_kafka_shared, 1)
+    assert False, "its own"
+
+@pytest.mark.fencepost_kafka(brokers=1)
+def test_repeated(fencepost_kafka):
+    send(fencepost_kafka, 1)
+    if fencepost_kafka.folder is None:  # a repetition
+        pytest.fail("the words of the test")
+    fencepost_kafka.assert_delivered("t")
+""",
+        "--fencepost-repeat=1",
+    )
+    assert result.parseoutcomes()["failed"] == 3
+    told = result.stdout.str()
+    (twice,) = pytester.path.glob(".fencepost/*twice*")
+    assert {path.name for path in twice.iterdir()} == {"trace.jsonl", "trace.html", "report.txt"}
+    assert f"kept in {twice}" in told and f"watch it: {twice / 'trace.html'} " in told
+    assert told.count("it failed in 1 of 1 repetitions") == 2
+    (shared,) = pytester.path.glob(".fencepost/*shared*")
+    assert {path.name for path in shared.iterdir()} == {"trace.jsonl", "trace.html", "timeline.txt"}
+    assert "kept by fencepost_kafka_shared" in told
 
 
 def test_one_cluster_is_shared_by_a_module(suite):

@@ -2,6 +2,7 @@
 
 import asyncio
 import unittest
+import warnings
 from typing import ClassVar
 
 from fencepost.kafka.testcase import KafkaTestCase
@@ -37,11 +38,57 @@ class Orders(KafkaTestCase):  # not collected by itself: test_wrong fails on pur
     def test_wrong(self):
         raise AssertionError("the test's own")
 
+    def test_in_part(self):
+        with self.subTest("one"):
+            raise AssertionError("a part")
 
-def test_unittest_runs_judges_and_closes():
-    """Rule: what passes is judged; what fails by its own assertion says so alone."""
+    def test_convicted(self):
+        with producer(self.kafka) as client:
+            produce(client, [1], topic="orders")
+        self.kafka.assert_delivered("orders")
+
+
+class Coroutines(KafkaTestCase, unittest.IsolatedAsyncioTestCase):
+    """The same with coroutines as tests."""
+
+    __test__ = False
+    options: ClassVar = {"brokers": 1}
+
+    async def test_awaited(self):
+        await asyncio.to_thread(self.kafka.create_topic, "u")
+        assert self.kafka.leader("u") == 1
+
+
+def run(case):
+    """The result of its tests; the warnings as they came."""
     result = unittest.TestResult()
-    unittest.defaultTestLoader.loadTestsFromTestCase(Orders).run(result)
-    assert result.testsRun == 3 and result.errors == []
-    ((case, text),) = result.failures
-    assert case.id().endswith("test_wrong") and "the test's own" in text
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    return result, [str(one.message) for one in caught if "met a fault" in str(one.message)]
+
+
+def test_unittest_runs_judges_keeps_and_closes(tmp_path, monkeypatch, capsys):
+    """Rule: what passes is judged, and warns if no fault met a request; what fails, by an assertion of its own
+    or of the handle, leaves trace and page in a folder of its name, and says where."""
+    monkeypatch.setattr(Orders, "folder", tmp_path)
+    result, warned = run(Orders)
+    assert result.testsRun == 5 and result.errors == []
+    failed = {case.id().rpartition(".")[2]: text for case, text in result.failures}
+    failed = {name.partition(" ")[0]: text for name, text in failed.items()}
+    assert set(failed) == {"test_wrong", "test_convicted", "test_in_part"}
+    assert "the test's own" in failed["test_wrong"]
+    (warning,) = warned
+    assert "1 appends (1 acknowledged)" in warning
+    kept = {path.name.rpartition(".")[2]: path for path in tmp_path.iterdir()}
+    assert set(kept) == set(failed)
+    for name, other in (("test_wrong", "timeline.txt"), ("test_convicted", "report.txt")):
+        assert {path.name for path in kept[name].iterdir()} == {"trace.jsonl", "trace.html", other}
+    assert f"watch it: {kept['test_convicted'] / 'trace.html'} " in failed["test_convicted"]
+    assert f"watch it: {kept['test_wrong'] / 'trace.html'} " in capsys.readouterr().err
+
+
+def test_tests_that_are_coroutines():
+    """Rule: with IsolatedAsyncioTestCase a test may await; it is judged, too."""
+    result, warned = run(Coroutines)
+    assert result.testsRun == 1 and result.wasSuccessful() and len(warned) == 1

@@ -122,7 +122,7 @@ def test_the_example_of_fifteen_lines(suite, pytester, read, outcome):
     assert "NotLinearizableError: not_linearizable: no order of the operations" in text
     assert re.search(r"judge it again: fencepost check \S+/history\.jsonl --model register", text)
     (folder,) = [files for name, files in left(pytester).items() if name != ".gitignore"]
-    assert folder == {"history.jsonl", "timeline.txt"}
+    assert folder == {"history.jsonl", "history.html", "timeline.txt"}
     assert (pytester.path / ".fencepost" / ".gitignore").read_text() == "*\n"
 
 
@@ -178,7 +178,7 @@ def test_a_finding_of_a_campaign_is_told_and_kept(suite, pytester):
     assert "seed 3\n\nconformance in trace 3" in again.stdout.str()
     path = Path(re.search(r"replay:    fencepost replay --plan (\S+)", text)[1])
     files = {path.name for path in path.parent.iterdir()}
-    assert files == {"trace.jsonl", "plan.json", "shrunk.json", "shrunk.jsonl", "report.txt"}
+    assert files == {"trace.jsonl", "plan.json", "shrunk.json", "shrunk.jsonl", "shrunk.html", "report.txt"}
     assert combine(judge(run(plan_from_json(path.read_bytes())))).anomaly == "conformance"
 
 
@@ -309,7 +309,8 @@ def test_clusters(suite, pytester):
     kept = {path.name.rpartition("-")[0]: path / "run" for path in (pytester.path / "kept").iterdir()}
     assert set(kept) == {"test_clusters.py-test_judged", "test_clusters.py-test_not_judged"}
     own = kept["test_clusters.py-test_not_judged"]
-    assert {path.name for path in own.iterdir()} == {"trace.jsonl", "plan.json", "timeline.txt"}
+    assert {path.name for path in own.iterdir()} == {"trace.jsonl", "trace.html", "plan.json", "timeline.txt"}
+    assert f"watch it: {own / 'trace.html'} " in text and "conformance" in (own / "trace.html").read_text()
     assert "virtual" in (own / "timeline.txt").read_text()
     assert f"see the run: fencepost replay --plan {own / 'plan.json'}" in text
     (trace,) = read_traces(own / "trace.jsonl")
@@ -351,11 +352,12 @@ def test_a_test_that_fails_by_itself_keeps_what_it_recorded(suite, pytester):
     )
     result.assert_outcomes(passed=1, skipped=1, xfailed=1, failed=4)
     kept = {name.rpartition("-")[2]: files for name, files in left(pytester).items() if name != ".gitignore"}
-    history = {"history.jsonl", "timeline.txt"}
-    run_ = {"seed-1/trace.jsonl", "seed-1/plan.json", "seed-1/timeline.txt"}
+    history = {"history.jsonl", "history.html", "timeline.txt"}
+    run_ = {f"seed-1/{name}" for name in ("trace.jsonl", "trace.html", "plan.json", "timeline.txt")}
     assert kept == {"test_own_assertion": history, "test_own_exception": history, "3": run_}
     assert "kept by fencepost_history" in result.stdout.str()
     assert "the history of 1 operations" in result.stdout.str()
+    assert result.stdout.str().count("watch it: ") == 3
     for path in (pytester.path / ".fencepost").glob("*test_own_*/timeline.txt"):
         assert "write(1)" in path.read_text()
 

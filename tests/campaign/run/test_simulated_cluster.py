@@ -71,6 +71,9 @@ def failing_trace():
     return cluster.end()
 
 
+FILES = {"trace.jsonl", "plan.json", "report.txt"}
+
+
 def test_a_failure_is_told_and_kept(tmp_path):
     """Rule: a failure (planted: KIP-101) says anomaly, proof, timeline, the shrunk plan and how to replay it, and leaves all of it behind."""
     trace = failing_trace()
@@ -79,7 +82,9 @@ def test_a_failure_is_told_and_kept(tmp_path):
         assert_ok(trace, keeping)
     text = str(failed.value)
     names = {path.name for path in keeping.folder.iterdir()}
-    assert names == {"trace.jsonl", "plan.json", "shrunk.json", "shrunk.jsonl", "report.txt"}
+    assert names == {*FILES, "shrunk.json", "shrunk.jsonl", "shrunk.html"}
+    page = keeping.folder / "shrunk.html"
+    assert f"watch it: {page} " in text and failed.value.verdict.anomaly in page.read_text()
     assert (keeping.folder / "report.txt").read_text() == text + "\n"
     assert next(iter(read_traces(keeping.folder / "trace.jsonl"))) == trace
     small = plan_from_json((keeping.folder / "shrunk.json").read_bytes())
@@ -95,7 +100,7 @@ def test_what_cannot_be_run_again_is_told_from_its_trace(tmp_path):
     folder = tmp_path / "kept"
     with pytest.raises(
         RunFailedError,
-        match=f"(?s)fencepost check {folder / 'trace.jsonl'}.*fencepost show {folder / 'trace.jsonl'}",
+        match=f"(?s)fencepost check {folder / 'trace.jsonl'}.*watch it: {folder / 'trace.html'} ",
     ):
         assert_ok(evolve(failing_trace(), plan=""), Keeping(folder=folder, shrink_s=1))
 
