@@ -3,6 +3,8 @@
 import pytest
 from attrs import evolve
 
+from fencepost.campaign.run.run import run
+from fencepost.campaign.swarm.swarm import swarm
 from fencepost.checkers import conformance, invariants
 from fencepost.checkers.verdict import Decision, Verdict
 from fencepost.traces.events import Event, Name
@@ -228,3 +230,18 @@ def test_an_explained_start_over_leaves_the_follower_following() -> None:
     ]
     assert both(*BEHIND, log_start(1, 3, hw=4, end=4), *over, *again) == set()
     assert conformance.judge(trace(*BEHIND)).decision is Decision.OK
+
+
+def test_a_log_that_gave_all_its_records_up_goes_on_in_any_epoch() -> None:
+    """Rule (R5): what was deleted is compared with nothing. A follower whose log is empty behind its log start copies what a
+    leader of an unclean election has there, though in an earlier epoch than what it had itself."""
+    recorded = run(swarm(700210, "everything"))
+    epochs: dict[tuple[int, str | None, int], int] = {}
+    lower = []
+    for one in recorded.events:
+        if one.name is Name.APPENDED:
+            key = one.node, one.topic, one.partition
+            lower += [one] * (one.cause == "follower" and one.leader_epoch < epochs.get(key, -1))
+            epochs[key] = one.leader_epoch
+    assert lower, "the seed shows it"
+    assert conformance.judge(recorded).decision is Decision.OK

@@ -33,17 +33,20 @@ def appended(partition: PartitionState, position: int, event: Event) -> Mismatch
 def _at_log_end(partition: PartitionState, position: int, action: str, event: Event) -> Mismatch | None:
     view = partition.replica(event.node)
     log, end = view.log, view.log.end_offset
+    last_epoch = log.last_epoch
     if event.cause == "follower":
+        if end == view.log_start_offset:
+            last_epoch = -1  # it gave all its records up, and what it had is compared with nothing
         if end == view.log_start_offset and event.offset >= 0:
             end = min(end, event.offset)  # the leader's log starts inside a batch (KAFKA-6975)
         if partition.compacted:
             end = max(end, event.offset)
-    if guards.may_append(end, event.offset, log.last_epoch, event.leader_epoch):
+    if guards.may_append(end, event.offset, last_epoch, event.leader_epoch):
         return None
     return Mismatch(
         position=position,
         action=action,
-        expected=f"an append at the log end {log.end_offset}, of leader epoch {log.last_epoch} or later",
+        expected=f"an append at the log end {log.end_offset}, of leader epoch {last_epoch} or later",
         seen=f"broker {event.node} appended at {event.offset} in leader epoch {event.leader_epoch}",
         offset=event.offset,
     )
