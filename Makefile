@@ -62,8 +62,8 @@ kafka-format: java $(READY) ## real Kafka brokers and this log read, write and r
 	@$(BIN)/python bench/peers/kafka/kraft.py
 
 .PHONY: clients
-clients: $(READY) ## what other people's clients do with our brokers, into docs/clients.md (needs their toolchains; else skipped by name)
-	$(BIN)/python -m tools.clients --docs docs/clients.md $(ARGS)
+clients: $(READY) ## what other people's clients do with our brokers, into docs/reference/clients.md (needs their toolchains; else skipped by name)
+	$(BIN)/python -m tools.clients --docs docs/reference/clients.md $(ARGS)
 	@$(BIN)/python -m tools.clients_control
 
 .PHONY: kafka-programs
@@ -72,7 +72,7 @@ kafka-programs: java $(READY) ## half an hour: Kafka's shell tools, kcat and Kaf
 
 .PHONY: proxy-apps
 proxy-apps: java $(READY) ## an hour, resumable: applications of others through the proxy against Apache Kafka, every record compared (into out/proxy-apps; toolchains that are absent are skipped by name)
-	$(BIN)/python -m tools.proxy_apps --docs docs/proxy.md $(ARGS)
+	$(BIN)/python -m tools.proxy_apps --docs docs/how-to/proxy.md $(ARGS)
 
 .PHONY: sweep
 sweep: $(READY) ## hours, resumable: the hunt must find every planted bug, healthy machines nothing (into out/)
@@ -99,12 +99,12 @@ viewer-browser: $(READY) ## the viewer's pages in a real Chromium, moment by mom
 	FENCEPOST_BROWSER=all $(BIN)/python -m pytest -q tests/viewer/test_browser.py $(ARGS)
 
 .PHONY: track-record
-track-record: $(READY) ## an hour, resumable: seeds needed for every planted bug, in five ranges, into docs/track-record.md
+track-record: $(READY) ## an hour, resumable: seeds needed for every planted bug, in five ranges, into docs/explanation/track-record.md
 	-$(BIN)/fencepost bugs hunt --seeds 1000 --ranges 5 --no-shrink --out out/track-record $(ARGS)
 	$(BIN)/python -m tools.track_record out/track-record
 
 .PHONY: client-record
-client-record: $(READY) ## hours, resumable: known bugs of client libraries and their newest releases under the general swarm, into docs/torture.md (ARGS='sarama --seeds 100')
+client-record: $(READY) ## hours, resumable: known bugs of client libraries and their newest releases under the general swarm, into docs/how-to/torture.md (ARGS='sarama --seeds 100')
 	@$(BIN)/python -m tools.client_record $(ARGS)
 
 .PHONY: marks

@@ -3,7 +3,7 @@
     python bench/shrink.py [BUG[:SEED] ... | --all] [--seeds 400] [--seconds 60] [--jobs 1] [--record FILE]
 
 Seeds are tried from 0 (or SEED) until one shows the bug by a name that is the bug's own; that plan is shrunk. Without names: a few bugs that are soon
-found; --all begins each bug at the seed that docs/track-record.md says.
+found; --all begins each bug at the seed that docs/explanation/track-record.md says.
 A bug that no seed shows is told as such. With --record every bug that is done is kept there, and not done again. Seconds are wall time, runs are
 candidates that were run and judged.
 """
@@ -27,7 +27,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 
 SOON_FOUND = ("KAFKA-532", "KAFKA-6082", "KIP-101", "KAFKA-5634", "KAFKA-3978")
-RECORD = Path(__file__).parents[1] / "docs" / "track-record.md"
+RECORD = Path(__file__).parents[1] / "docs" / "explanation" / "track-record.md"
 COLUMNS_RECORDED = 9
 COLUMNS = (
     "bug",

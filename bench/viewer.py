@@ -4,7 +4,7 @@
 
 Prints the size of the data, the time from the opening of the file to the first picture, and the time of a
 step (all panels drawn and laid out), by the wall clock and as processor time of the page's thread, which a
-crowded machine does not stretch. --screenshots writes the pictures of docs/viewer.md instead: wide, narrow
+crowded machine does not stretch. --screenshots writes the pictures of docs/how-to/viewer.md instead: wide, narrow
 and dark. Needs Playwright and Chromium.
 """
 
@@ -226,7 +226,7 @@ def measure(arguments: argparse.Namespace, folder: Path) -> None:
 
 
 def screenshots(folder: Path) -> None:
-    """The pictures of docs/viewer.md."""
+    """The pictures of docs/how-to/viewer.md."""
     from playwright.sync_api import sync_playwright
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures for recorded histories and clusters, and campaigns as tests (docs/pytest.md).
+"""The pytest plugin: fixtures for recorded histories and clusters, and campaigns as tests (docs/how-to/pytest.md).
 
 Owns: options, markers, fixtures, which seeds a test gets, where artefacts go. Must not know how anything is run, judged or told.
 
@@ -179,7 +179,7 @@ def fencepost_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.fixture
 def fencepost_kafka(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it (docs/embedded.md).
+    """An embedded Kafka of this test's own: `bootstrap_servers` for any client, verbs that break it (docs/how-to/embedded.md).
 
     Options come from `@pytest.mark.fencepost_kafka(...)`. When the test's own assertions hold, the cluster is healed, has to make progress, and what was
     recorded is judged: only Ok passes. A test in which no request of a client met a fault warns.

@@ -1,6 +1,6 @@
 """Imports point one way, purity is a property of the source, and each of these rules has failed on a planted snippet.
 
-The rules are DESIGN.md's "Imports point one way" and the list of modules that no deterministic part may touch. A rule is a row of a table; a
+The rules are "Imports point one way" of docs/explanation/architecture.md and the list of modules that no deterministic part may touch. A rule is a row of a table; a
 row is proven by a source that breaks it (BAD) and by one that does not (GOOD). Imports inside functions and under TYPE_CHECKING count too.
 """
 

@@ -1,6 +1,6 @@
 """`python -m tools.client_record [NAME...]`: which known bugs of client libraries the general swarm finds.
 
-Owns the rows (library, affected and mended version, the library's own issues) and the table of docs/torture.md between two marks.
+Owns the rows (library, affected and mended version, the library's own issues) and the table of docs/how-to/torture.md between two marks.
 Must not aim: every row is the same campaign over the same seeds. Resumable: runs, rates and smaller scenarios are kept in --out.
 
 A row ends at its first finding, or after --seeds. Then its anomalies are replayed and made smaller, and the same scenario is run
@@ -22,7 +22,7 @@ from fencepost.torture.libraries import libraries, wanted
 from fencepost.torture.scenario import scenario_of
 from fencepost.traces.errors import FencepostError
 
-PAGE = Path(__file__).parents[1] / "docs" / "torture.md"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "torture.md"
 BEGIN, END = "<!-- measured by make client-record -->\n", "<!-- end -->\n"
 RECORD, MENDED = "record.json", "mended.json"
 RUNS_MENDED = 5
@@ -143,7 +143,7 @@ def updated(page: str, records: list[dict[str, Any]]) -> str:
 @click.option("--jobs", default=2, show_default=True)
 @click.option("--out", default="out/client-record", show_default=True, type=click.Path(path_type=Path))
 @click.option(
-    "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/torture.md."
+    "--docs/--no-docs", default=True, show_default=True, help="Write the table into docs/how-to/torture.md."
 )
 def main(names: tuple[str, ...], seeds: int, jobs: int, out: Path, docs: bool) -> None:
     """Measure the rows, and write the table of all that were ever measured in --out."""

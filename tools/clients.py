@@ -1,6 +1,6 @@
-"""What other people's clients do with our brokers, in a table: docs/clients.md (`make clients`).
+"""What other people's clients do with our brokers, in a table: docs/reference/clients.md (`make clients`).
 
-    python -m tools.clients [NAME[@VERSION] ...] [--json FILE] [--docs docs/clients.md]
+    python -m tools.clients [NAME[@VERSION] ...] [--json FILE] [--docs docs/reference/clients.md]
 
 Each client is built in the user's cache, run against an embedded cluster of three brokers, and every cell is a
 check that reads back and compares (fencepost/torture/abilities). A library that this machine cannot build is

@@ -5,7 +5,7 @@
 Two producers of each client append to an embedded cluster of three brokers (acks=all, min.insync.replicas=2,
 idempotent where it can) and one consumer of a group reads, while `kafka.chaos` draws crashes, pauses, power losses,
 lost links and expired sessions for a minute. Then all faults end, and our own client reads the log. Exit code 1 if
-an anomaly of docs/torture.md was found that the faults do not allow. Without idempotence duplicates are counted
+an anomaly of docs/how-to/torture.md was found that the faults do not allow. Without idempotence duplicates are counted
 only. A library that this machine cannot build is skipped by name.
 """
 

@@ -1,4 +1,4 @@
-"""Draws sequence diagrams of real traces into docs/architecture.md.
+"""Draws sequence diagrams of real traces into docs/explanation/architecture.md.
 
     python -m tools.sequence           draw them anew
     python -m tools.sequence --check   exit with 1 if the page is not what the runs say
@@ -21,7 +21,7 @@ from fencepost.traces.operations import Operation
 from fencepost.traces.plan import ClusterOptions, Fault, NetworkOptions, Plan, PlannedOperation, TopicOptions
 from fencepost.traces.trace import Trace
 
-PAGE = Path(__file__).parents[1] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "architecture.md"
 DRAWN = re.compile(r"(<!-- drawn: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 MILLISECOND = 1_000_000
 

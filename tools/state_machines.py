@@ -1,4 +1,4 @@
-"""Draws the state machines of controller, broker and consumer groups from their tables, into docs/state-machines.md.
+"""Draws the state machines of controller, broker and consumer groups from their tables, into docs/reference/state-machines.md.
 
     python -m tools.state_machines           write the page
     python -m tools.state_machines --check   exit with 1 if the page is not what the tables say
@@ -19,7 +19,7 @@ from fencepost.impl.coordinator.states import GROUP_TRANSITIONS
 from fencepost.impl.core.broker_states import BROKER_TRANSITIONS
 
 State = TypeVar("State", bound=StrEnum)
-PAGE = Path(__file__).parents[1] / "docs" / "state-machines.md"
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "state-machines.md"
 
 OPENING = """# State machines of controller and broker
 

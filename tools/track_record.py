@@ -1,4 +1,4 @@
-"""`python -m tools.track_record FOLDER`: what `fencepost bugs hunt --out FOLDER` measured, as the table of docs/track-record.md.
+"""`python -m tools.track_record FOLDER`: what `fencepost bugs hunt --out FOLDER` measured, as the table of docs/explanation/track-record.md.
 
 Owns the table between the two marks of that page; writes nothing else. Must not measure: a bug that is not in the record keeps the row that the page has, so
 that one bug can be measured anew by itself; one that is in neither has no row.
@@ -12,7 +12,7 @@ import msgspec
 from fencepost.campaign.bugs import BUGS
 from fencepost.campaign.hunting.swarm_hunt import RECORD, Hunt
 
-PAGE = Path(__file__).parents[1] / "docs" / "track-record.md"
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "track-record.md"
 BEGIN, END = "<!-- measured by make track-record -->\n", "<!-- end -->\n"
 RANGES = 5
 """Ranges of seeds of `make track-record`: a row of fewer has no median."""

@@ -11,7 +11,7 @@ names a producer or consumer, `id` a send. Unknown fields are refused, so that a
     {"type":"closed","time":4,"actor":"p1"}      everything it was told stands above
 
 sent: before the client's send is called. partition: if the application chose it. content: of a record, if the tap knows the
-key of the record's folder (docs/proxy.md). acknowledged, failed: the callback. delivered: handed to the application.
+key of the record's folder (docs/how-to/proxy.md). acknowledged, failed: the callback. delivered: handed to the application.
 """
 
 from collections.abc import Iterator

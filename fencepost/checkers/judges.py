@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 LOG = "log"
 """The check of logs: the one that counts records too."""
 PROFILES = ("default", "session", "strong", "content")
-"""What may be asked of a log in real time (LOG_CHECK); a trace's claims name one."""
+"""What may be asked of a log in real time (docs/spec/log-check.md); a trace's claims name one."""
 
 
 EMPTY = Verdict(

@@ -70,7 +70,7 @@ MOST_NAMED = 5
 @click.option(
     "--steer",
     is_flag=True,
-    help="Lean each 50 seeds toward the marks that none before reached (docs/plans.md); --resume steers on.",
+    help="Lean each 50 seeds toward the marks that none before reached (docs/reference/plans.md); --resume steers on.",
 )
 @click.option("--list-marks", is_flag=True, help="Show the marks that a run may reach, and do nothing else.")
 @click.option(
@@ -124,7 +124,7 @@ def command(
       fencepost campaign --seeds 0:500 --out out/steered --profile chaos --steer
       # one plan of yours, 50 seeds
       fencepost campaign --seeds 0:50 --out out/mine --plan mine.json
-      # a hundred thousand seeds on a cluster (docs/mining.md)
+      # a hundred thousand seeds on a cluster (docs/how-to/mining.md)
       fencepost campaign --seeds 0:100000 --out /shared/out/wide --engine spark --master spark://host:7077
       # the result as a page
       fencepost campaign --seeds 0:500 --out out/healthy --resume --html out/healthy.html

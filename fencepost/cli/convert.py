@@ -166,7 +166,7 @@ def _write(path: Path, to: str, traces: Iterator[Trace]) -> None:
     default="auto",
     show_default=True,
     metavar="NAME",
-    help="What files are written in (docs/models.md).",
+    help="What files are written in (docs/how-to/models.md).",
 )
 @click.option("--renumber", is_flag=True, help="Give traces the ids 0, 1, ... in the order of the input.")
 @click.option(

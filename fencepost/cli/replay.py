@@ -55,7 +55,7 @@ class ReplayRequest:
     "--anomaly",
     default="",
     metavar="NAME",
-    help="Explain this finding. [default: the one that names the run, by its rank in docs/verdicts.md]",
+    help="Explain this finding. [default: the one that names the run, by its rank in docs/reference/verdicts.md]",
 )
 @click.option(
     "--lines",
@@ -68,7 +68,7 @@ class ReplayRequest:
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the run as a page in which it can be watched (docs/viewer.md).",
+    help="Also write the run as a page in which it can be watched (docs/how-to/viewer.md).",
 )
 @click.option(
     "--beside",

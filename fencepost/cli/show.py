@@ -53,7 +53,7 @@ def command(
 
     The argument is a folder of traces, a file of JSON lines, or a history in any format that `fencepost check`
     reads. A history without protocol events shows what its clients know. With --model the page shows the longest
-    order that a sequential model allows. docs/viewer.md explains what is drawn.
+    order that a sequential model allows. docs/how-to/viewer.md explains what is drawn.
 
     \b
     Examples

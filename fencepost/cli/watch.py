@@ -73,7 +73,7 @@ def command(
 ) -> ExitCode:
     """Judge operations as they arrive, with the streaming form of the log check, and tell findings within seconds.
 
-    FOLDER and all below it: parts of campaigns (Parquet), and JSON lines, whole traces or parts of traces under way (docs/watch.md). Files
+    FOLDER and all below it: parts of campaigns (Parquet), and JSON lines, whole traces or parts of traces under way (docs/how-to/watch.md). Files
     must arrive whole: write them elsewhere, or under a name that begins with a dot, and rename. Ended with Ctrl-C, or killed, it goes on from its
     checkpoint in --out: no finding is lost or doubled. The exit code is about what arrived since it was started. Needs the spark extra and Java 17
     or later.

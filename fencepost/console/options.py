@@ -76,7 +76,7 @@ profile_option: Decorator = click.option(
     "--profile",
     default="default",
     show_default=True,
-    help="Swarm profile: how wild the plans are (docs/plans.md).",
+    help="Swarm profile: how wild the plans are (docs/reference/plans.md).",
 )
 bug_option: Decorator = click.option(
     "--bug",

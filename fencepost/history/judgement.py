@@ -46,7 +46,7 @@ def assert_linearizable(
 ) -> "Verdict":
     """Assert that the history is linearizable with respect to the model; answers the verdict, which is Ok.
 
-    model: a name of docs/models.md, `module:Class`, a class or an instance (with parameters). folder: where
+    model: a name of docs/how-to/models.md, `module:Class`, a class or an instance (with parameters). folder: where
     the trace is saved before it is judged; the history's own by default. minimum_overlap: with fewer
     overlapping pairs of operations the history proves nothing; without any, and without a minimum, it warns.
     Raises NotLinearizableError, FencepostError for a model that does not exist, TraceError for an operation

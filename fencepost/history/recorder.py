@@ -186,7 +186,7 @@ class History:
     ) -> Recording:
         """An operation to record: the block of a `with` or `async with` is the call.
 
-        function: what it is called in the model (docs/models.md). argument: what JSON can hold. process: who does it, if not this thread or task.
+        function: what it is called in the model (docs/how-to/models.md). argument: what JSON can hold. process: who does it, if not this thread or task.
         Raises FencepostError for an unknown function, TraceError for a value that JSON cannot hold.
         """
         return Recording(
@@ -353,7 +353,7 @@ def function_named(name: str) -> Function:
             expected=f"one of {', '.join(Function)}",
             seen=unknown_name(name, Function),
             where="the function of a recorded operation",
-            hint="docs/models.md says which functions each model has",
+            hint="docs/how-to/models.md says which functions each model has",
         ) from None
 
 

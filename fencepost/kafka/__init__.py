@@ -10,7 +10,7 @@ where and when the test says.
         ...
         assert kafka.verdict().decision == "ok"
 
-docs/embedded.md has the whole story.
+docs/how-to/embedded.md has the whole story.
 """
 
 from pathlib import Path
@@ -45,10 +45,10 @@ def cluster(
       port: of the first broker on 127.0.0.1, the others follow; 0: any free ports.
       directory: a folder for the brokers' files; None: on simulated disks, in memory.
       seed: of what the world draws by chance (how long a reconnection waits, what a power loss leaves).
-      bugs: planted bugs, by the zoo's ids (docs/zoo.md).
+      bugs: planted bugs, by the zoo's ids (docs/explanation/zoo.md).
       most_events: bound of the record; beyond it nothing more is recorded, and the verdict is on what is.
       listen: whether sockets are opened.
-      options: of the cluster, as plans name them (docs/plans.md), e.g. zookeeper_session_timeout_ms=6_000.
+      options: of the cluster, as plans name them (docs/reference/plans.md), e.g. zookeeper_session_timeout_ms=6_000.
 
     Returns: a handle. Raises FencepostError where it cannot start (a port is taken, an option is none).
     """

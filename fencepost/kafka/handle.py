@@ -165,7 +165,7 @@ class KafkaCluster(ABC):
     def fault(
         self, kind: str, target: str, *, for_ms: int | None = None, other: str = "", parameter: int = 0
     ) -> int:
-        """Begin any fault of docs/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Answers its number,
+        """Begin any fault of docs/reference/plans.md, e.g. `fault("disk_full", "leader of t-0")`. Answers its number,
         for `end_fault`."""
         return int(
             self._ask("fault", kind=kind, target=target, for_ms=for_ms, other=other, parameter=parameter)
@@ -195,7 +195,7 @@ class KafkaCluster(ABC):
 
     def request_fault(self, fault: "RequestFault | str") -> int:
         """Arm a fault of single requests, as a text (`"lose answer to Produce on orders-0, 1 in 500"`,
-        docs/request-faults.md) or as a value. Answers its number, for `end_request_fault`."""
+        docs/reference/request-faults.md) or as a value. Answers its number, for `end_request_fault`."""
         return int(self._ask("request_fault", text=str(fault)))
 
     def end_request_fault(self, number: int) -> None:
@@ -278,7 +278,7 @@ class KafkaCluster(ABC):
         return self._ended
 
     def verdict(self, checks: tuple[str, ...] | None = None) -> Verdict:
-        """What the judges say of `trace()`. checks: by name (docs/verdicts.md); None: all."""
+        """What the judges say of `trace()`. checks: by name (docs/reference/verdicts.md); None: all."""
         from fencepost.kafka.judgement import verdict_of  # judges take a while to import
 
         return verdict_of(self.trace(), checks)

@@ -124,7 +124,7 @@ class Verbs:
     def fault(
         self, kind: str, target: str, for_ms: int | None = None, other: str = "", parameter: int = 0
     ) -> int:
-        """Begin a fault of the campaign's table (docs/plans.md); answers its id."""
+        """Begin a fault of the campaign's table (docs/reference/plans.md); answers its id."""
         return self._do(
             self._cluster.fault, kind, target, duration_ms=for_ms, other=other, parameter=parameter
         )
@@ -136,7 +136,7 @@ class Verbs:
     # ---- faults of requests
 
     def request_fault(self, text: str) -> int:
-        """Arm a fault of single requests (docs/request-faults.md); answers its number."""
+        """Arm a fault of single requests (docs/reference/request-faults.md); answers its number."""
         return self._do(self._cluster.request_faults.arm, parse(text))
 
     def end_request_fault(self, number: int) -> None:

@@ -4,7 +4,7 @@ Owns: the driver's side: splits to tasks without a shuffle, progress, interrupti
 trace is read or judged (judge.py).
 
 Why not a DataFrame: handing rows from the JVM to Python one by one is ten times slower than letting the task read columns itself
-(DESIGN.md, Mining). Each task writes its own files under a name that carries its attempt, and answers with that name; only files named by the
+(docs/how-to/mining.md). Each task writes its own files under a name that carries its attempt, and answers with that name; only files named by the
 attempts that Spark accepted are kept, so a retried or a speculative task doubles nothing. What has ended is kept
 (results/checkpoint.py), so that an interrupted mining goes on.
 """
@@ -216,11 +216,11 @@ def mine(
     progress: TaskProgress | None = None,
     spark: Any = None,
 ) -> Summary:
-    """Judge every trace of the inputs (folders of traces, files of histories) with every check and write the results to `out` (docs/mining.md).
+    """Judge every trace of the inputs (folders of traces, files of histories) with every check and write the results to `out` (docs/how-to/mining.md).
 
     out: new or empty. master: where Spark runs (spark/session.py). profile: of the log check, not of each trace. giant: operations beyond which a history is
     judged by slot ranges. format: of files, as for `fencepost check`. model: that small histories are held against, as a further check. resume: go on with a
-    mining that did not end there. triage: put bad traces into groups (docs/triage.md). tables: keep the features of every trace too. since: the folder
+    mining that did not end there. triage: put bad traces into groups (docs/how-to/triage.md). tables: keep the features of every trace too. since: the folder
     of an earlier mining, whose bugs these are compared with. spark: a session to use instead of a new one on `master`. Unreadable pieces of the input go to
     quarantine. Interrupted by KeyboardInterrupt, it leaves valid results of the tasks that had ended; killed, or ended by an error, it leaves what can be
     gone on with, if anything was judged. Raises FencepostError for inputs that mean nothing, and for what the machine lacks.

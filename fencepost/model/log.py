@@ -2,7 +2,7 @@
 
 Owns: what append, poll and list_offsets answer when they happen one after another. Must not know replicas, epochs, time or
 concurrency: a judge supplies the order. A model is pure functions on immutable values (Porcupine's shape: init, step, describe).
-Source: LOG_CHECK's claim that offsets hand us the order; Kafka assigns the base offset, so that append *answers* with it.
+Source: docs/spec/log-check.md's claim that offsets hand us the order; Kafka assigns the base offset, so that append *answers* with it.
 """
 
 from attrs import frozen

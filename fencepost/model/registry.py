@@ -16,9 +16,9 @@ from fencepost.traces.names import unknown_name
 from fencepost.traces.protections import BY_BUG
 
 NAMES: Mapping[str, str] = {
-    "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash (SPEC.md R)",
-    "controller": "the control plane: sessions, controller election, fenced writes, zombies, requests, leader election (SPEC.md C)",
-    "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry (SPEC.md P3-P5)",
+    "replication": "the data path: election, append, fetch, truncation, high watermark, ISR, crash (docs/spec/cluster.md R)",
+    "controller": "the control plane: sessions, controller election, fenced writes, zombies, requests, leader election (docs/spec/cluster.md C)",
+    "group": "consumer groups: membership, generations, offset commits, coordinator fail-over, expiry (docs/spec/cluster.md P3-P5)",
 }
 """Name -> what the model is about, for a person."""
 

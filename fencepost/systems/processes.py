@@ -54,7 +54,7 @@ class ListenerOptions:
     users: dict[str, str] | None = field(default=None, repr=False)
     """Name -> password of SASL/PLAIN; None: nobody is asked."""
     request_faults: tuple[str, ...] = ()
-    """Faults of requests (docs/request-faults.md) that each broker process arms when it starts; each hit is a
+    """Faults of requests (docs/reference/request-faults.md) that each broker process arms when it starts; each hit is a
     line in its log."""
     fault_seed: int = 0
     """Of their chance."""

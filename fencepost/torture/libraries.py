@@ -1,7 +1,7 @@
 """Which client libraries have a driver, and how each is built: one folder and one driver.toml for each.
 
 Owns the table and what `NAME@VERSION` means. Must not know how anything is built (building.py) or run
-(driver.py). docs/drivers.md describes the file for users.
+(driver.py). docs/reference/drivers.md describes the file for users.
 """
 
 import hashlib
@@ -158,7 +158,7 @@ def read_library(folder: Path) -> Library:
         library = msgspec.convert({**rows, "folder": str(folder.absolute())}, Library, dec_hook=_decode)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise FencepostError(
-            expected="the table of a driver", seen=str(error), where=str(path), hint="docs/drivers.md has one"
+            expected="the table of a driver", seen=str(error), where=str(path), hint="docs/reference/drivers.md has one"
         ) from None
     for what, value, known in (
         ("name", library.name, bool(NAME.fullmatch(library.name))),

@@ -26,7 +26,7 @@ TOPICS = ("t", "u", "v")
 
 @frozen(kw_only=True)
 class BrokerFault:
-    """What happens to a broker, in the verbs of an embedded cluster (docs/embedded.md)."""
+    """What happens to a broker, in the verbs of an embedded cluster (docs/how-to/embedded.md)."""
 
     verb: str
     at_ms: int

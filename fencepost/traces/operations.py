@@ -2,7 +2,7 @@
 
 One `Operation` is one row of the `operations` table. Intervals are closed, times are integer
 nanoseconds, and equal times count as concurrent. What each column means for each function stands in
-docs/traces.md; the short form is beside each field.
+docs/reference/traces.md; the short form is beside each field.
 """
 
 from enum import StrEnum
@@ -90,7 +90,7 @@ class Operation:
 
     op_id: unique within the trace. process: a single-threaded client; at most one operation of a process
     is in flight unless the trace's `concurrent_processes` is true. session: a process's incarnation.
-    clock_id: stamps of one clock are ordered exactly; stamps of two clocks err (LOG_CHECK: clock uncertainty).
+    clock_id: stamps of one clock are ordered exactly; stamps of two clocks err (docs/spec/log-check.md: clock uncertainty).
     offset: append: the base offset assigned; poll: the position read from; list_offsets: the offset returned.
     end_offset: the high watermark that the reply claims. strong: the claimed end may be trusted as of some moment
     between invocation and completion (final reads after the cluster healed; foreign systems that promise it).

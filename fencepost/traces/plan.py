@@ -233,7 +233,7 @@ class PlannedOperation:
 
 @frozen(kw_only=True)
 class Fault:
-    """One fault: its kind, onset, duration and target. kinds and targets: docs/plans.md.
+    """One fault: its kind, onset, duration and target. kinds and targets: docs/reference/plans.md.
 
     target: a role ("controller", "leader of t-0", "follower 1 of t-0", "broker 2"), resolved at onset; of an operator's request "partition t-0" or "topic t".
     parameter: kind's own number (how many file calls until the power fails; per-million loss; microseconds of delay).

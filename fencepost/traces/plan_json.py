@@ -18,7 +18,7 @@ from fencepost.traces.errors import PlanError
 from fencepost.traces.names import did_you_mean
 from fencepost.traces.plan import Plan
 
-HINT = "docs/plans.md lists every field with its bounds"
+HINT = "docs/reference/plans.md lists every field with its bounds"
 _KINDS: dict[type, str] = {int: "an integer", bool: "true or false", str: "a string"}
 
 

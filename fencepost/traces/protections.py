@@ -12,7 +12,7 @@ from attrs import frozen
 class Protection:
     """A guard of the protocol. name: Kafka-style words, used as the model's parameter; breaks: the invariant that falls
     without it; bug: the zoo's id (a KIP or KAFKA number), or the rule of
-    SPEC.md (P3) where no release was known to miss it."""
+    docs/spec/cluster.md (P3) where no release was known to miss it."""
 
     name: str
     bug: str

@@ -23,12 +23,12 @@ class LossRange:
 class Claims:
     """What may be demanded of this trace, derived from options and recorded facts (never from the plan alone).
 
-    check: the profile of LOG_CHECK.md that the judges apply (default, session, strong, content). loss: ranges where loss is allowed;
+    check: the profile of docs/spec/log-check.md that the judges apply (default, session, strong, content). loss: ranges where loss is allowed;
     inside them, and wherever `content_by_epoch` is set, content is keyed by (leader epoch, offset). duplicates: a record may stand twice (retries
     without idempotence). dense: every offset below the end belongs to a record that some client sent. assumption_broken: why the run was too weak to
     mean anything ("" if it was not). clock_uncertainty_ns: how far each clock's stamps may err. retention: records below a log start
     offset that was claimed may be gone. compacted: topics where an older record of a key may be gone once a later one of that key stands,
-    and a tombstone at any time (what a record's key is, and which are tombstones: docs/traces.md).
+    and a tombstone at any time (what a record's key is, and which are tombstones: docs/reference/traces.md).
     """
 
     check: str = "default"

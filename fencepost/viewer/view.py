@@ -3,7 +3,7 @@ large.
 
 Owns: which facts of a trace a page holds, and the bound of their size. Must not know HTML.
 
-docs/viewer.md describes the fields; page/data.js reads them.
+docs/how-to/viewer.md describes the fields; page/data.js reads them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

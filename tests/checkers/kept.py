@@ -1,7 +1,7 @@
 """What judges said of seeded histories, kept as short digests, so that any change of an answer is seen: who is convicted of what, where and
 by which numbers, and the relations that the rules are read off.
 
-Answers are kept after the judges had agreed with their naive references (docs/exactness.md). Words are left out, numbers in them are not. After a change
+Answers are kept after the judges had agreed with their naive references (docs/explanation/exactness.md). Words are left out, numbers in them are not. After a change
 that is meant, keep anew: python -m tests.checkers.kept
 """
 

@@ -1,4 +1,4 @@
-"""Models of the user's own, as docs/models.md shows them: what stands there runs, and says what it is said to say."""
+"""Models of the user's own, as docs/how-to/models.md shows them: what stands there runs, and says what it is said to say."""
 
 import os
 import re
@@ -10,7 +10,7 @@ import pytest
 
 from fencepost.history import History, judged
 
-TEXT = (Path(__file__).parents[2] / "docs" / "models.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "models.md").read_text()
 COMMAND = [sys.executable, "-c", "from fencepost.cli import main; main()"]
 BLOCKS = re.findall(r"```(python|clojure)\n(.*?)```", TEXT, flags=re.S)
 BANK, SEMAPHORES, FENCED_STORE = (

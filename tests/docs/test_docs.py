@@ -24,7 +24,7 @@ from fencepost.traces.trace import Claims
 TOP = Path(__file__).parents[2]
 DOCUMENTS = sorted([*TOP.glob("*.md"), *(TOP / "docs").rglob("*.md")])
 PLANS, CLAIMS, VERDICTS = (
-    (TOP / "docs" / f"{name}.md").read_text() for name in ("plans", "claims", "verdicts")
+    (TOP / "docs" / "reference" / f"{name}.md").read_text() for name in ("plans", "claims", "verdicts")
 )
 
 
@@ -70,7 +70,7 @@ def _default(attribute: "attrs.Attribute[typing.Any]") -> str:
 
 
 def test_every_field_of_a_plan_is_documented() -> None:
-    """docs/plans.md has each field in order, with its bounds and its default as the code enforces them."""
+    """docs/reference/plans.md has each field in order, with its bounds and its default as the code enforces them."""
     documented = {row[0].strip("`"): row for row in _table(PLANS, "field")}
     fields = dict(_fields(Plan))
     assert list(documented) == list(fields)
@@ -80,7 +80,7 @@ def test_every_field_of_a_plan_is_documented() -> None:
 
 
 def test_every_kind_of_fault_is_documented() -> None:
-    """docs/plans.md has each kind of fault, in its own words, with what the swarm draws and what it costs."""
+    """docs/reference/plans.md has each kind of fault, in its own words, with what the swarm draws and what it costs."""
     documented = {row[0].strip("`"): row for row in _table(PLANS, "kind")}
     assert list(documented) == list(FAULTS)
     for name, kind in FAULTS.items():
@@ -92,7 +92,7 @@ def test_every_kind_of_fault_is_documented() -> None:
 
 
 def test_every_swarm_profile_is_documented() -> None:
-    """docs/plans.md has each profile of the swarm with its bounds."""
+    """docs/reference/plans.md has each profile of the swarm with its bounds."""
     documented = {row[0].strip("`"): row[1:] for row in _table(PLANS, "profile")}
     for name, profile in PROFILES.items():
         bounds = (profile.operations, profile.faults, profile.partitions, profile.clients)
@@ -101,13 +101,13 @@ def test_every_swarm_profile_is_documented() -> None:
 
 
 def test_the_plan_of_the_documentation_can_be_read() -> None:
-    """The example of docs/plans.md is a plan."""
+    """The example of docs/reference/plans.md is a plan."""
     example = PLANS.split("```json\n")[1].split("```")[0]
     assert plan_from_json(example).faults[0].kind == "crash"
 
 
 def test_every_claim_is_documented() -> None:
-    """docs/claims.md has each field of the claims and each profile of the log check."""
+    """docs/reference/claims.md has each field of the claims and each profile of the log check."""
     assert [row[0].strip("`") for row in _table(CLAIMS, "field")] == [
         field.name for field in attrs.fields(Claims)
     ]
@@ -115,7 +115,7 @@ def test_every_claim_is_documented() -> None:
 
 
 def test_the_anomaly_table_is_the_codes() -> None:
-    """docs/verdicts.md has the anomaly table of traces/anomalies, row by row."""
+    """docs/reference/verdicts.md has the anomaly table of traces/anomalies, row by row."""
     for row, anomaly in zip(_table(VERDICTS, "rank"), ANOMALIES, strict=True):
         implied = ", ".join(f"`{name}`" for name in anomaly.implied_by)
         expected = [
@@ -130,7 +130,7 @@ def test_the_anomaly_table_is_the_codes() -> None:
 
 
 def test_the_invariants_and_decisions_are_documented() -> None:
-    """docs/verdicts.md explains each invariant that an anomaly breaks, and each decision."""
+    """docs/reference/verdicts.md explains each invariant that an anomaly breaks, and each decision."""
     assert {row[0] for row in _table(VERDICTS, "invariant")} == {anomaly.breaks for anomaly in ANOMALIES}
     assert [row[0].strip("`") for row in _table(VERDICTS, "decision")] == [
         decision.value for decision in Decision
@@ -138,7 +138,7 @@ def test_the_invariants_and_decisions_are_documented() -> None:
 
 
 def test_the_exit_codes_are_documented() -> None:
-    """docs/verdicts.md lists the exit codes in their order of precedence."""
+    """docs/reference/verdicts.md lists the exit codes in their order of precedence."""
     assert [int(row[0]) for row in _table(VERDICTS, "code")] == [int(code) for code in PRECEDENCE]
 
 

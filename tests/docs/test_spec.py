@@ -49,7 +49,7 @@ def test_a_tag_without_a_place_is_seen(text: str) -> None:
 
 
 def test_every_rule_is_used_by_a_test() -> None:
-    """No rule is only words: a test names it. Z is a table without a number; S3 is measured (docs/scale.md)."""
+    """No rule is only words: a test names it. Z is a table without a number; S3 is measured (docs/explanation/scale.md)."""
     named = set()
     for path in (TOP / "tests").rglob("*.py"):
         named |= set(TAG.findall(path.read_text()))

@@ -1,4 +1,4 @@
-"""docs/embedded.md is what the program does: its examples run, its tables name every call and parameter."""
+"""docs/how-to/embedded.md is what the program does: its examples run, its tables name every call and parameter."""
 
 import inspect
 import re
@@ -9,13 +9,13 @@ from fencepost.campaign.faults.table import FAULTS
 from fencepost.kafka import KafkaCluster
 from fencepost.kafka.client_faults import KINDS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "embedded.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "how-to" / "embedded.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
 
 
 def test_the_first_example_runs_as_it_stands(capsys):
     """Rule: whoever types it sees a pass with what was exercised."""
-    exec(compile(EXAMPLES[0], "docs/embedded.md", "exec"), {})
+    exec(compile(EXAMPLES[0], "docs/how-to/embedded.md", "exec"), {})
     printed = capsys.readouterr().out
     assert re.match(r"\d+ appends \(2 acknowledged\) and 0 reads by clients; 1 crash; [1-9]", printed), (
         printed

@@ -1,4 +1,4 @@
-"""docs/tutorial-service.md is typed as it stands: two services are convicted, the third survives."""
+"""docs/tutorial/service.md is typed as it stands: two services are convicted, the third survives."""
 
 import re
 from importlib.metadata import entry_points
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 pytest_plugins = ["pytester"]
-TEXT = (Path(__file__).parents[2] / "docs" / "tutorial-service.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "tutorial" / "service.md").read_text()
 FILES = {name: text for text, name in re.findall(r"```python\n(# (\S+\.py)\n.*?)```", TEXT, flags=re.S)}
 FAILURES = re.findall(r"```text\n(.*?)```", TEXT, flags=re.S)
 INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))

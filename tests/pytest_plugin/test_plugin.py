@@ -22,7 +22,7 @@ from fencepost.traces.plan_json import plan_from_json
 
 pytest_plugins = ["pytester"]
 INSTALLED = any(point.value == "fencepost.pytest_plugin" for point in entry_points(group="pytest11"))
-DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "pytest.md").read_text()
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "how-to" / "pytest.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", DOCUMENTATION, flags=re.S)
 STORE = """
 import threading, time
@@ -127,7 +127,7 @@ def test_the_example_of_fifteen_lines(suite, pytester, read, outcome):
 
 
 def test_the_other_examples_of_the_documentation(suite, pytester):
-    """Rule: the asynchronous client, the cluster and the campaign of docs/pytest.md run as they stand; the campaign is four tests."""
+    """Rule: the asynchronous client, the cluster and the campaign of docs/how-to/pytest.md run as they stand; the campaign is four tests."""
     collected = suite(EXAMPLES[-1], "--collect-only", "-q")
     assert names(collected) == ["seeds 0:5", "seeds 5:10", "seeds 10:15", "seeds 15:20"]
     outcomes = [suite(example, "--fencepost-seeds=0:2").parseoutcomes() for example in EXAMPLES[1:]]

@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_story_goes_as_it_is_written(name: str, request: pytest.FixtureRequest) -> None:
-    """Rule (SPEC.md Z, C, R): events and znodes of each story, in their order, are those of its transcript."""
+    """Rule (docs/spec/cluster.md Z, C, R): events and znodes of each story, in their order, are those of its transcript."""
     path, told = HERE / f"{name}.txt", STORIES[name]().transcript()
     if request.config.getoption("--rewrite-scenarios", default=False):
         path.write_text(told)

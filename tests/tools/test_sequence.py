@@ -1,4 +1,4 @@
-"""tools/sequence: the diagrams of docs/architecture.md are drawn from recorded runs."""
+"""tools/sequence: the diagrams of docs/explanation/architecture.md are drawn from recorded runs."""
 
 import pytest
 from attrs import evolve

@@ -6,7 +6,7 @@ from tools.state_machines import PAGE, diagram, page
 
 
 def test_the_page_is_what_the_tables_say() -> None:
-    """Rule: docs/state-machines.md is drawn, never edited: `python -m tools.state_machines` writes it anew."""
+    """Rule: docs/reference/state-machines.md is drawn, never edited: `python -m tools.state_machines` writes it anew."""
     assert PAGE.read_text(encoding="utf-8") == page()
 
 

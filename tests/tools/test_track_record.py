@@ -1,4 +1,4 @@
-"""The table of docs/track-record.md: what is measured anew takes the place of its row, and of no other."""
+"""The table of docs/explanation/track-record.md: what is measured anew takes the place of its row, and of no other."""
 
 from attrs import evolve
 

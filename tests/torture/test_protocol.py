@@ -20,7 +20,7 @@ from fencepost.torture.protocol import (
 )
 from fencepost.traces.operations import Outcome
 
-PAGE = (Path(__file__).parents[2] / "docs" / "drivers.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "drivers.md").read_text()
 
 
 def test_lines_come_whole_however_they_are_cut():
@@ -91,7 +91,7 @@ def test_what_an_append_proves(answer, retries, outcome):
 
 
 def test_the_page_says_the_same():
-    """Bounds, codes and examples of docs/drivers.md are those of the code."""
+    """Bounds, codes and examples of docs/reference/drivers.md are those of the code."""
     for number in (MOST_LINE, MOST_UNDER_WAY, MOST_VALUE):
         assert f"{number:,}" in PAGE
     rule = PAGE[PAGE.index("What an error proves") : PAGE.index("A driver of your own\n")]

@@ -1,25 +1,25 @@
-"""Writes the anomaly table into docs/verdicts.md and docs/anomalies.md: python tests/traces/rewrite_anomalies.py"""
+"""Writes the anomaly table into docs/reference/verdicts.md and docs/reference/anomalies.md: python tests/traces/rewrite_anomalies.py"""
 
 from pathlib import Path
 
 from fencepost.traces.anomalies import ANOMALIES, Anomaly
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 
 
 def verdicts_row(anomaly: Anomaly) -> str:
-    """The row of docs/verdicts.md."""
+    """The row of docs/reference/verdicts.md."""
     implied = ", ".join(f"`{name}`" for name in anomaly.implied_by)
     return f"| {anomaly.rank} | `{anomaly.name}` | {anomaly.definition} | {anomaly.breaks} | {implied} | {anomaly.jepsen or ''} |"
 
 
 def listed() -> list[Anomaly]:
-    """What docs/anomalies.md lists: anomalies of clients' operations, those with a name in Jepsen or with an allowance."""
+    """What docs/reference/anomalies.md lists: anomalies of clients' operations, those with a name in Jepsen or with an allowance."""
     return [anomaly for anomaly in ANOMALIES if anomaly.jepsen or anomaly.allowed]
 
 
 def anomalies_row(anomaly: Anomaly) -> str:
-    """The row of docs/anomalies.md."""
+    """The row of docs/reference/anomalies.md."""
     return (
         f"| `{anomaly.name}` | {anomaly.jepsen or ''} | {anomaly.definition} | {anomaly.allowed or 'never'} |"
     )

@@ -1,4 +1,4 @@
-"""docs/anomalies.md and docs/verdicts.md show the anomaly table as it is."""
+"""docs/reference/anomalies.md and docs/reference/verdicts.md show the anomaly table as it is."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/traces.md says everything that a reader of the tables needs."""
+"""docs/reference/traces.md says everything that a reader of the tables needs."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from fencepost.traces.outcomes import ErrorCode, outcome_of_attempt
 from fencepost.traces.schema import SCHEMAS, TABLES
 from fencepost.traces.trace import Claims
 
-TEXT = (Path(__file__).parents[2] / "docs" / "traces.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "traces.md").read_text()
 
 
 def section(heading: str) -> str:
@@ -26,7 +26,7 @@ def rows(text: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_every_column_is_documented_with_its_type(table: str) -> None:
-    """The tables of docs/traces.md list exactly the columns of the schema, with type and null."""
+    """The tables of docs/reference/traces.md list exactly the columns of the schema, with type and null."""
     text = section(f"Table `{table}`")
     documented = rows(text.split("**Claims**")[0])
     assert list(documented) == SCHEMAS[table].names

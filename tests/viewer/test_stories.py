@@ -1,4 +1,4 @@
-"""The five stories of docs/viewer.md: each moment that they name is one of the run that their command
+"""The five stories of docs/how-to/viewer.md: each moment that they name is one of the run that their command
 shows."""
 
 import re
@@ -13,7 +13,7 @@ BUGS = {"KIP-101": "kip_101", "KAFKA-6082": "fenced_controller", "KAFKA-4443": "
 @pytest.fixture
 def stories(request):
     """Bug -> text of its story."""
-    text = (request.config.rootpath / "docs/viewer.md").read_text(encoding="utf-8")
+    text = (request.config.rootpath / "docs/how-to/viewer.md").read_text(encoding="utf-8")
     told = text.split("## What happened, in five pages", 1)[1]
     found = {}
     for part in re.split(r"\n(?=\*\*)", told):

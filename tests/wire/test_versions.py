@@ -34,7 +34,7 @@ DATA_PATH = {
     23: (2, 4),
     36: (0, 1),
 }
-"""Which clients need which is in docs/wire.md."""
+"""Which clients need which is in docs/reference/wire.md."""
 
 
 def spoken():

@@ -1,6 +1,6 @@
 """Mutants of the reference implementation: small faults are put into impl/, one at a time, and the swarm's judges must convict.
 
-`python -m tools.mutants` (or `make mutants`); docs/mutants.md has what came out. A tool of the repository, not part of the package. It measures the
+`python -m tools.mutants` (or `make mutants`); docs/explanation/mutants.md has what came out. A tool of the repository, not part of the package. It measures the
 judges, faults and workloads together: no unit test is asked.
 
     subjects.py  which sources are mutated, and which faults are left out

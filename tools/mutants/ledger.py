@@ -15,7 +15,7 @@ from tools.mutants.trial import Outcome, Result
 from tools.mutation.checkers import TOP
 from tools.mutation.fault import Fault
 
-PAGE = TOP / "docs" / "mutants.md"
+PAGE = TOP / "docs" / "explanation" / "mutants.md"
 COUNTED = tuple(outcome for outcome in Outcome if outcome is not Outcome.BROKEN)
 
 
@@ -30,7 +30,7 @@ def digest(source: bytes) -> str:
 
 
 def equivalents(page: str) -> dict[str, str]:
-    """Mutants that no run can tell from the original, with the reason, from the table of docs/mutants.md."""
+    """Mutants that no run can tell from the original, with the reason, from the table of docs/explanation/mutants.md."""
     found = {}
     for line in page.splitlines():
         cells = [cell.strip() for cell in line.split(" | ")]

@@ -1,6 +1,6 @@
 """Results as they come, and what they add up to.
 
-Owns: the file of results, which of them still count, the score, the survivors and the reasons that docs/exactness.md gives for them.
+Owns: the file of results, which of them still count, the score, the survivors and the reasons that docs/explanation/exactness.md gives for them.
 Must not know how a fault is tried.
 """
 
@@ -15,14 +15,14 @@ from attrs import define, field, frozen
 from tools.mutation.checkers import TOP
 from tools.mutation.faults import Fault
 
-REASONS = TOP / "docs" / "exactness.md"
+REASONS = TOP / "docs" / "explanation" / "exactness.md"
 EQUIVALENT = "equivalent"
 """How a reason begins that says so."""
 ROW = re.compile(
     r"^\| `(?P<file>fencepost/[^`]+)` \| (?P<scope>[^|]+) \| `` (?P<change>.+?) `` \| (?P<reason>[^|]+) \|$",
     re.M,
 )
-"""A survivor in docs/exactness.md: file, function, replacement, reason."""
+"""A survivor in docs/explanation/exactness.md: file, function, replacement, reason."""
 
 
 @frozen(kw_only=True)
@@ -73,7 +73,7 @@ class Ledger:
 
 
 def change(fault: Fault) -> str:
-    """The replacement, as docs/exactness.md writes it."""
+    """The replacement, as docs/explanation/exactness.md writes it."""
     again = f" ({fault.occurrence + 1})" if fault.occurrence else ""
     return f"{fault.before} -> {fault.after}{again}".replace("|", "¦")
 

@@ -1,6 +1,6 @@
 """Each application through the proxy against Apache Kafka; what the log holds is compared with what was recorded.
 
-    python -m tools.proxy_apps [CASE ...] [--out out/proxy-apps] [--docs docs/proxy.md]
+    python -m tools.proxy_apps [CASE ...] [--out out/proxy-apps] [--docs docs/how-to/proxy.md]
 
 A case is an application and a version of the broker (3.9.2 with ZooKeeper, 4.4.0), with a cluster and a proxy of its own. Each
 writes a line into OUT/results.jsonl, and one that stands there is not run again. What the machine lacks is absent by name. Exit
@@ -93,7 +93,7 @@ class Through:
 
 
 def of_library(name: str, through: Through) -> str:
-    """Every ability that the library has (docs/clients.md); answers how many worked."""
+    """Every ability that the library has (docs/reference/clients.md); answers how many worked."""
     _, cells = try_all(build(wanted(name)), through)  # type: ignore[arg-type]
     failed = [f"{cell.ability}: {cell.why[:100]}" for cell in cells if cell.outcome == "failed"]
     there = sum(cell.outcome != "absent" for cell in cells)

@@ -1,4 +1,4 @@
-"""The zoo of planted bugs: each removes one protection of the reference implementation by swapping one part (BUGS.md).
+"""The zoo of planted bugs: each removes one protection of the reference implementation by swapping one part (docs/spec/bugs.md).
 
 Owns the table. A bug is named by the protection that is missing; what it breaks stands in traces/protections.py under the same name.
 """
@@ -67,7 +67,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "the name of a session": ("KAFKA-1387", "KAFKA-13407"),
     "work that is pending": ("KAFKA-6193", "KAFKA-5310", "KAFKA-1681", "KAFKA-6650", "KAFKA-9946"),
 }
-"""Equivalence classes of the zoo (docs/zoo.md)."""
+"""Equivalence classes of the zoo (docs/explanation/zoo.md)."""
 COMMIT_SAFE = frozenset(
     {"committed_record_lost", "committed_record_truncated", "lost_write", "inconsistent_offsets"}
 )

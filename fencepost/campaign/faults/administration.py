@@ -41,7 +41,7 @@ def named(target: str, on: str) -> TopicPartition:
             else 'a target such as "topic t"',
             seen=repr(target),
             where="plan.faults: target of a request",
-            hint="docs/plans.md lists the targets",
+            hint="docs/reference/plans.md lists the targets",
         )
     return TopicPartition(match["topic"], int(match["number"]) if on == "partition" else 0)
 

@@ -27,7 +27,7 @@ def parse_role(role: str) -> "re.Match[str]":
             expected='a role such as "controller", "leader of t-0", "follower 1 of t-0" or "broker 2"',
             seen=repr(role),
             where="plan.faults: target",
-            hint="docs/plans.md lists the roles",
+            hint="docs/reference/plans.md lists the roles",
         )
     return match
 

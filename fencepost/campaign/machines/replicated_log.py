@@ -49,7 +49,7 @@ class ReplicatedLogMachine(RuleBasedStateMachine):
     """system: under test, made anew for each example. operations, events: the history. active: faults under way. time: moves with every step
     of the history, and by nothing else: calls come one at a time, so that their order is all there is.
 
-    profile: what the system promises readers (docs/claims.md): strong, each read shows all that was acknowledged before; default, a read may lag, and what
+    profile: what the system promises readers (docs/reference/claims.md): strong, each read shows all that was acknowledged before; default, a read may lag, and what
     it shows must stand. recovery_rounds: of `pass_time`, until a system without faults must take an append again. folder: where a failing example
     leaves its trace, which `fencepost check` judges again.
     """

@@ -1,4 +1,4 @@
-"""What may be demanded of a run, derived from its options and its recorded facts (docs/claims.md).
+"""What may be demanded of a run, derived from its options and its recorded facts (docs/reference/claims.md).
 
 Owns the rules from facts to claims. Must not switch a check off: a claim only says which offsets may be lost and which anomaly is allowed.
 """

@@ -63,7 +63,7 @@ class ObservedReplica:
         self.rewritten, self.hollow = _below(self.rewritten, end), _below(self.hollow, end)
 
     def compacted(self, below: int, *, lying: bool) -> None:
-        """A compaction wrote everything below this offset anew (docs/claims.md): with a sync that was one, or with a lie."""
+        """A compaction wrote everything below this offset anew (docs/reference/claims.md): with a sync that was one, or with a lie."""
         if lying and self.start < below:
             self.rewritten = _around(self.rewritten, (self.start, below))
         elif not lying and below >= self.rewritten[1]:

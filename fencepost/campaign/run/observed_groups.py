@@ -1,4 +1,4 @@
-"""What a run knows of its groups beside their clients' rows: offsets that expired as they may, and groups that ended (docs/traces.md).
+"""What a run knows of its groups beside their clients' rows: offsets that expired as they may, and groups that ended (docs/reference/traces.md).
 
 Owns two additions to the operations of a finished run, both from recorded events alone. Must not judge.
 

@@ -154,7 +154,7 @@ class SimulatedCluster:
         other: str = "",
         parameter: int = 0,
     ) -> bool:
-        """Begin a fault (kinds and targets: docs/plans.md); whether it began: its target may not exist now, or the plan's budget may forbid it."""
+        """Begin a fault (kinds and targets: docs/reference/plans.md); whether it began: its target may not exist now, or the plan's budget may forbid it."""
         if kind not in FAULTS:
             raise PlanError(
                 expected=f"one of {', '.join(FAULTS)}",

@@ -240,7 +240,7 @@ def profile_named(name: str, faults: tuple[str, ...] = ()) -> Profile:
             expected=f"one of {', '.join(sorted(PROFILES))}",
             seen=unknown_name(base, PROFILES),
             where="swarm profile",
-            hint="docs/plans.md describes them",
+            hint="docs/reference/plans.md describes them",
         )
     for mark in marks:
         if mark not in NAMES:

@@ -1,6 +1,6 @@
 """What a consumer group did, out of the operations of one trace: joins, commits, fetches of committed offsets, polls of members.
 
-Owns these relations (docs/traces.md tells which columns carry them). Must not know the rules of judgement.
+Owns these relations (docs/reference/traces.md tells which columns carry them). Must not know the rules of judgement.
 """
 
 from bisect import bisect_right

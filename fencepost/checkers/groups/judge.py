@@ -1,4 +1,4 @@
-"""The groups judge: does a consumer group share partitions and keep offsets as Kafka promises? (docs/anomalies.md)
+"""The groups judge: does a consumer group share partitions and keep offsets as Kafka promises? (docs/reference/anomalies.md)
 
 Owns the order of the work, one verdict per trace, and the form over tables, which looks only at traces that have groups. The rules
 live in `membership`, `committed` and `processing`.

@@ -20,7 +20,7 @@ from fencepost.traces.operations import Function
 from fencepost.traces.trace import LossRange, Trace
 
 TOMBSTONE = "tombstone"
-"""The argument of an append that deletes its key (docs/traces.md)."""
+"""The argument of an append that deletes its key (docs/reference/traces.md)."""
 
 
 @define

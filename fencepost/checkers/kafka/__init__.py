@@ -1,4 +1,4 @@
-"""The kafka judge: do consumers, producers and transactions go through the logs as Kafka promises? (docs/anomalies.md)
+"""The kafka judge: do consumers, producers and transactions go through the logs as Kafka promises? (docs/reference/anomalies.md)
 
 `judge_trace` judges one trace, `judge_table` all traces of an `operations` table; `measure_trace` counts what is no violation.
 """

@@ -4,7 +4,7 @@ Owns the clock, the process's memory and the watchdog. Must not know what is bei
 
 Between slices of compiled work and between steps the clock is simply read. A step that does not return is interrupted: a watchdog thread
 raises `LimitReached` in the thread that runs it, again and again until it leaves. What cannot be interrupted from inside the process is one call
-into C that does not come back (a huge power, a regular expression), and what such a call allocates: bound those in the model (docs/models.md).
+into C that does not come back (a huge power, a regular expression), and what such a call allocates: bound those in the model (docs/how-to/models.md).
 """
 
 import ctypes

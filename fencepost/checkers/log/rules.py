@@ -16,7 +16,7 @@ from fencepost.traces.trace import Claims
 
 
 class Profile(IntEnum):
-    """The real-time promise that is demanded; docs of each in LOG_CHECK."""
+    """The real-time promise that is demanded; docs of each in docs/spec/log-check.md."""
 
     CONTENT = 0
     DEFAULT = 1

@@ -1,7 +1,7 @@
 """The meantime: was what happened on the way justified, and did things move while nothing stood in their way?
 
 The invariants judge what may never be; here each decision that costs availability is asked for its reason (elections, removals from an ISR), and whatever can
-move has to, within bounds that follow from the options, whenever nothing is broken (docs/verdicts.md). Owns the one pass and the verdict. Must not know which
+move has to, within bounds that follow from the options, whenever nothing is broken (docs/reference/verdicts.md). Owns the one pass and the verdict. Must not know which
 system is judged. Only events of NAMES are looked at, which are few: the form over tables decodes no others.
 """
 

@@ -1,4 +1,4 @@
-"""Sequential models by name: what a system does when one client at a time uses it (docs/models.md)."""
+"""Sequential models by name: what a system does when one client at a time uses it (docs/how-to/models.md)."""
 
 from collections.abc import Mapping
 from importlib import import_module

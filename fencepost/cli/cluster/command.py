@@ -110,12 +110,12 @@ def command() -> None:
 @click.option(
     "--embedded",
     is_flag=True,
-    help="No processes and no ZooKeeper server: the simulated cluster, on the wall clock, ready at once (docs/embedded.md).",
+    help="No processes and no ZooKeeper server: the simulated cluster, on the wall clock, ready at once (docs/how-to/embedded.md).",
 )
 @click.option(
     "--control",
     type=click.IntRange(0, 65_535),
-    help="With --embedded: a control port for tests in any language, HTTP and JSON on 127.0.0.1; 0 for any free one (docs/control.md).",
+    help="With --embedded: a control port for tests in any language, HTTP and JSON on 127.0.0.1; 0 for any free one (docs/reference/control.md).",
 )
 @json_option
 @click.pass_context

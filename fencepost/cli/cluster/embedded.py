@@ -28,7 +28,7 @@ def up_embedded(
     """Serve until Ctrl-C, then judge what was recorded. Exit code as of `fencepost check`.
 
     port: of the first broker, 0 for any free ones; directory: of the brokers' files, None for simulated disks; session_timeout_ms: None for the
-    embedded cluster's own default. control: the control port (docs/control.md), 0 for any free one, None for none; its token is in control_directory.
+    embedded cluster's own default. control: the control port (docs/reference/control.md), 0 for any free one, None for none; its token is in control_directory.
     """
     import fencepost.kafka
     from fencepost.checkers.verdict import Decision

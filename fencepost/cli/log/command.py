@@ -73,7 +73,7 @@ def audit(
     NAME is what to call a broker, DIR its data directory (log.dirs) or a copy of it; a broker with several directories
     is named several times. Told are: replicas that differ, above all below the lower high watermark; damaged, missing
     and doubled batches; epochs, sequence numbers, checkpoints, indexes and producer snapshots that contradict the
-    batches. Files are only read, from the first byte to the last. How to copy the directories: docs/audit.md.
+    batches. Files are only read, from the first byte to the last. How to copy the directories: docs/how-to/audit.md.
 
     \b
     Examples

@@ -13,7 +13,7 @@ from fencepost.traces.errors import ExitCode
 def command() -> None:
     """Small programs around client libraries of other people, which `fencepost torture` speaks to.
 
-    A driver is built in your cache, once for each version. docs/drivers.md has the protocol, for a driver of your own.
+    A driver is built in your cache, once for each version. docs/reference/drivers.md has the protocol, for a driver of your own.
 
     \b
     Examples

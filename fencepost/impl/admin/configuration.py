@@ -1,4 +1,4 @@
-"""The configuration of topics: check, alter, describe (SPEC.md Z). Owns the checks and the one write; brokers take it over when they are notified."""
+"""The configuration of topics: check, alter, describe (docs/spec/cluster.md Z). Owns the checks and the one write; brokers take it over when they are notified."""
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial

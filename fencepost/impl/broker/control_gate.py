@@ -1,4 +1,4 @@
-"""The gate that control requests pass: controller epoch and broker epoch (SPEC.md C2).
+"""The gate that control requests pass: controller epoch and broker epoch (docs/spec/cluster.md C2).
 
 Owns the highest controller epoch that this incarnation has obeyed. Must not know what a request asks for.
 

@@ -1,4 +1,4 @@
-"""Topic configuration that changes while brokers run: /config/topics/T and /config/changes (SPEC.md Z; Kafka's DynamicConfigManager), and /cluster/id.
+"""Topic configuration that changes while brokers run: /config/topics/T and /config/changes (docs/spec/cluster.md Z; Kafka's DynamicConfigManager), and /cluster/id.
 
 Owns the overrides in force, the nodes that nobody else makes, and the notifications: which are new, and which are old enough to go. Must not know what an
 option does. Its requests are a procedure of their own, so that nobody waits for them.

@@ -1,6 +1,6 @@
 """A single-threaded client: one operation at a time, retried until it is decided or its time is up.
 
-The part of SPEC.md section P that every client needs. Owns attempts, time-outs and the mapping of errors to outcomes
+The part of docs/spec/cluster.md, P that every client needs. Owns attempts, time-outs and the mapping of errors to outcomes
 (traces/outcomes.py). Must not know how operations are chosen or recorded. An attempt whose fate is unknown ends an append
 as unknown, unless the client was told to retry such attempts; reads are retried freely.
 """

@@ -1,4 +1,4 @@
-"""Partitioners: to which partition of its topic a record goes (SPEC.md P1; KIP-480 for the sticky one).
+"""Partitioners: to which partition of its topic a record goes (docs/spec/cluster.md P1; KIP-480 for the sticky one).
 
 Owns the choice. Must not know batches, leaders' addresses, or what happens to a record then. A partitioner of one's own is any object with the two
 methods of `Partitioner`; it must not draw from anything but what it is given, or a run does not repeat. Records of one key keep their order only where the key

@@ -1,1 +1,1 @@
-"""Replication of partitions: leader and follower, ISR, high watermark, fetcher, purgatory (SPEC.md section R)."""
+"""Replication of partitions: leader and follower, ISR, high watermark, fetcher, purgatory (docs/spec/cluster.md, R)."""

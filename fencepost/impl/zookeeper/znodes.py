@@ -1,4 +1,4 @@
-"""Kafka's znodes: paths and JSON content (SPEC.md section Z). Owns the formats; must not know who reads or writes them."""
+"""Kafka's znodes: paths and JSON content (docs/spec/cluster.md, Z). Owns the formats; must not know who reads or writes them."""
 
 import json
 from collections.abc import Iterable, Mapping

@@ -54,7 +54,7 @@ class Summary:
     regrouped: int = 0
     records: LogTotals | None = None
     bugs: Bugs = Factory(Bugs)
-    """What the bad traces come to (docs/triage.md)."""
+    """What the bad traces come to (docs/how-to/triage.md)."""
     since: Since | None = None
     """How the bugs compare with those of an earlier mining, where one was named."""
 

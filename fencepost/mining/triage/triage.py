@@ -31,7 +31,7 @@ OVER_REPRESENTED = pa.schema(
     ]
 )
 COVERAGE = pa.schema([("profile", _TEXT), ("feature", _TEXT), ("traces", _INT), ("of_traces", _INT)])
-"""The tables that triage adds to those of mining (docs/triage.md)."""
+"""The tables that triage adds to those of mining (docs/how-to/triage.md)."""
 
 
 def triage(session: Callable[[], Any], out: Path, *, tables: bool = False) -> Bugs:

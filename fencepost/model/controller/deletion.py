@@ -1,6 +1,6 @@
 """Topic deletion, step by step: one part of the controller model's actions.
 
-Owns: the order (SPEC.md C14), each step with a write or a batch of its own, so that a fail-over may come at any of them. Must not know how a controller
+Owns: the order (docs/spec/cluster.md C14), each step with a write or a batch of its own, so that a fail-over may come at any of them. Must not know how a controller
 elects, nor what brokers make of its requests.
 
     1. ask_deletion     an admin writes /admin/delete_topics/T

@@ -1,6 +1,6 @@
 """Reassignment, step by step: one part of the controller model's actions.
 
-Owns: the order (SPEC.md C12), each step with a write or a batch of its own, so that a fail-over may come at any of them. Must not know how a controller
+Owns: the order (docs/spec/cluster.md C12), each step with a write or a batch of its own, so that a fail-over may come at any of them. Must not know how a controller
 elects otherwise, nor what brokers make of its requests.
 
     1. ask          an admin names the target in /admin/reassign_partitions

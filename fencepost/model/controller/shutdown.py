@@ -1,6 +1,6 @@
 """Controlled shutdown, step by step: one part of the controller model's actions.
 
-Owns: who asks, who is taken at his word, and when a broker stops (SPEC.md C11). Must not know how a controller elects: that a broker that stops may
+Owns: who asks, who is taken at his word, and when a broker stops (docs/spec/cluster.md C11). Must not know how a controller elects: that a broker that stops may
 neither lead nor be in sync stands in work.py.
 
     1. ask_shutdown   a broker sends ControlledShutdown with its broker epoch; the request may be late, repeated or lost

@@ -6,7 +6,7 @@ One topic with one partition. Atomicity. A ZooKeeper request is one step, and so
 the second of them: it writes and sends its batch. A batch that was never sent is one that never arrives. A zombie is a broker whose session has
 ended and that has not noticed: its process goes on to read, write and send (Kafka's client gets a new session behind its back, before the
 controller's thread hears of it). A follower that fetches is as good as caught up: the data path is replication/system.py's.
-Sources: SPEC.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
+Sources: docs/spec/cluster.md C1-C12 and C14, KAFKA-6082, KAFKA-532, KAFKA-1096, KAFKA-1188, KIP-380, KAFKA-708, docs/decisions/0001-restarted-leader.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """What a group coordinator does with its group, and a member with its answers: pure functions on one group, one broker, one member.
 
-Owns: the states of a group (SPEC.md P3) and of a consumer, the fencing of commits, loading from the log (P4). Must not know who leads the offsets
+Owns: the states of a group (docs/spec/cluster.md P3) and of a consumer, the fencing of commits, loading from the log (P4). Must not know who leads the offsets
 partition, nor bounds.
 """
 

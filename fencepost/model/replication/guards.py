@@ -1,6 +1,6 @@
 """The guards of the data path: when an action is allowed. Pure functions on offsets, epochs and ISRs.
 
-Owns the *when* of SPEC.md R; both users (the explorable system in system.py, the map from real events in refinement/) own the *what*.
+Owns the *when* of docs/spec/cluster.md R; both users (the explorable system in system.py, the map from real events in refinement/) own the *what*.
 A guard that is a registered protection takes it as an argument, so that a variant is a parameter and never a copy.
 """
 

@@ -111,7 +111,7 @@ def _known_protections(names: Iterable[str]) -> frozenset[str]:
 @frozen(kw_only=True)
 class Constants:
     """The bounds of the model. replicas; log_size: records in a log; epochs: highest leader epoch; values: appends; crashes: of all replicas together;
-    losses: records that crashes may take from the ends of logs, together (any loss is an accepted hazard for COMMIT-SAFE: SPEC.md, docs/model.md).
+    losses: records that crashes may take from the ends of logs, together (any loss is an accepted hazard for COMMIT-SAFE: docs/spec/cluster.md, docs/explanation/model.md).
     lists: answers to ListOffsets that are remembered (0: nobody asks, and there are as many states as without them). log_starts: the highest offset that
     retention lets a log start at (0: nothing is deleted, and there are as many states as without it). old_format: 1 if records are not stamped with epochs, as
     before KIP-101, so that no replica has an epoch cache. drop: protections to do without, by registered name.

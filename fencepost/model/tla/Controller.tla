@@ -233,7 +233,7 @@ Init ==
     /\ crashes = 0
 
 ----------------------------------------------------------------------------
-(* Sessions and processes (SPEC.md C9).                                    *)
+(* Sessions and processes (rule C9).                                       *)
 
 \* ZooKeeper ends a session, and its ephemeral nodes go.  The broker does not know yet.
 EndSession(b) ==
@@ -300,7 +300,7 @@ Restart(b) ==
     /\ UNCHANGED controllerVars
 
 ----------------------------------------------------------------------------
-(* In and out of office (SPEC.md C1, C3).                                  *)
+(* In and out of office (rule C1, C3).                                     *)
 
 \* C1: one multi creates /controller and sets /controller_epoch to e + 1 at its version.
 Win(b) ==
@@ -354,7 +354,7 @@ AdoptEpoch(b) ==
                     restVars >>
 
 ----------------------------------------------------------------------------
-(* What a controller does (SPEC.md C3, C6, C8 to C10).  It decides by what *)
+(* What a controller does (rule C3, C6, C8 to C10).  It decides by what    *)
 (* it has read, which may be old.                                          *)
 
 \* Who may lead or be in sync: those who live and are not stopping.
@@ -527,7 +527,7 @@ NoLeader(b) ==
        ELSE Write(b, None, {})
 
 ----------------------------------------------------------------------------
-(* Reassignment (SPEC.md C12), step by step; a fail-over may come at any.  *)
+(* Reassignment (rule C12), step by step; a fail-over may come at any.     *)
 
 \* 1: an admin names the target: any other set of as many brokers.
 Ask(new) ==
@@ -623,7 +623,7 @@ RemoveEntry(b) ==
     /\ UNCHANGED assignment
 
 ----------------------------------------------------------------------------
-(* Deletion of the topic (SPEC.md C14); a fail-over may come at any step.  *)
+(* Deletion of the topic (rule C14); a fail-over may come at any step.     *)
 
 \* 1: an admin wants it.
 AskDeletion ==
@@ -705,7 +705,7 @@ RemoveDeletion(b) ==
     /\ UNCHANGED << assignment, completed, partition >>
 
 ----------------------------------------------------------------------------
-(* Controlled shutdown (SPEC.md C11).                                      *)
+(* Controlled shutdown (rule C11).                                         *)
 
 \* 1: a broker asks, with its broker epoch.
 AskShutdown(b) ==
@@ -742,7 +742,7 @@ Stop(c, b) ==
     /\ UNCHANGED restVars
 
 ----------------------------------------------------------------------------
-(* What a broker does (SPEC.md C2, R8).                                    *)
+(* What a broker does (rule C2, R8).                                       *)
 
 \* leader_epoch_fencing (KAFKA-1188): LeaderAndIsr is applied only if its leader epoch is higher.
 \* stop_replica_fencing (KIP-570): StopReplica is applied unless its leader epoch is lower.

@@ -85,8 +85,8 @@ Later      == 1
 IsStatic(m) == StaticCount > 0 /\ m \in {Earlier, Later}
 
 Protections ==
-    { "generation_fencing",            \* SPEC.md P3
-      "commit_async_not_retried",      \* SPEC.md P5
+    { "generation_fencing",            \* rule P3
+      "commit_async_not_retried",      \* rule P5
       "coordinator_epoch_order",       \* KAFKA-10614
       "apply_whole_load",              \* KAFKA-5600
       "no_expiry_while_rebalancing",   \* KAFKA-13636
@@ -154,7 +154,7 @@ Serves(b) ==
 Writes(b) == leads[b] /\ epoch[b] = CurrentEpoch
 
 ----------------------------------------------------------------------------
-(* The records of the group in the offsets partition (SPEC.md P4).         *)
+(* The records of the group in the offsets partition (rule P4).            *)
 
 Blank == [kind |-> "", generation |-> None, members |-> {}, assignment |-> Nobody,
           partition |-> None, number |-> None, static |-> None]
@@ -271,7 +271,7 @@ Replicate(b) ==
     /\ UNCHANGED << epoch, leads, tasks, loaded, owns, memberVars, leaders, log, boundVars >>
 
 ----------------------------------------------------------------------------
-(* The coordinator (SPEC.md P3).                                           *)
+(* The coordinator (rule P3).                                              *)
 
 Rebalanced(g, members, joined) ==
     [g EXCEPT !.state = "PreparingRebalance", !.members = members, !.joined = joined,
@@ -338,7 +338,7 @@ RemoveGroup(b) ==
                     boundVars >>
 
 ----------------------------------------------------------------------------
-(* Members (SPEC.md P3).                                                   *)
+(* Members (rule P3).                                                      *)
 
 OtherBrokerVars == << epoch, leads, tasks, loaded, owns >>
 
@@ -461,7 +461,7 @@ Leave(m, b) ==
     /\ UNCHANGED << OtherBrokerVars, logVars, acked, boundVars >>
 
 ----------------------------------------------------------------------------
-(* Offset commits (SPEC.md P4, P5).                                        *)
+(* Offset commits (rule P4, P5).                                           *)
 
 \* commitAsync of a partition that the member owns.
 Commit(m, p) ==

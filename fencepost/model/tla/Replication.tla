@@ -219,7 +219,7 @@ Init ==
     /\ appended = 0 /\ crashes = 0 /\ lost = 0 /\ listed = << >>
 
 ----------------------------------------------------------------------------
-(* The controller (SPEC.md C8).  Each decision raises the leader epoch.    *)
+(* The controller (rule C8).  Each decision raises the leader epoch.       *)
 
 \* A clean election: a replica of the ISR leads.  The old leader stays in the ISR
 \* (it was moved) or leaves it (it failed); the ISR is never empty (KAFKA-708).
@@ -239,7 +239,7 @@ ShrinkByController(r) ==
     /\ UNCHANGED << replicaVars, committed, boundVars >>
 
 ----------------------------------------------------------------------------
-(* LeaderAndIsr arrives (SPEC.md R1, R5).                                  *)
+(* LeaderAndIsr arrives (rule R1, R5).                                     *)
 
 \* leader_epoch_fencing (KAFKA-1188): only a higher epoch is obeyed.
 MayLearn(r, e) ==
@@ -272,7 +272,7 @@ BecomeFollower(r, e) ==
     /\ UNCHANGED << log, cache, highWatermark, quorum, committed, boundVars >>
 
 ----------------------------------------------------------------------------
-(* What any replica does with its log (SPEC.md L4).                        *)
+(* What any replica does with its log (rule L4).                           *)
 
 \* high_watermark_within_log (KAFKA-3978): whatever a checkpoint or a leader says, it stays
 \* within the log.
@@ -293,7 +293,7 @@ DeleteOldest(r) ==
                     boundVars >>
 
 ----------------------------------------------------------------------------
-(* The leader (SPEC.md R2, R3).                                            *)
+(* The leader (rule R2, R3).                                               *)
 
 \* A producer's record, stamped with the leader's epoch (KIP-101).
 AppendRecord(r) ==
@@ -358,7 +358,7 @@ ExpandIsr(r, f) ==
     /\ ChangeIsr(r, Current.isr \cup {f})
 
 ----------------------------------------------------------------------------
-(* The follower (SPEC.md R3, R5, R6).                                      *)
+(* The follower (rule R3, R5, R6).                                         *)
 
 \* fetch_fencing (KIP-320): a leader answers followers of its own epoch only.
 Served(r) ==

@@ -5,7 +5,7 @@
     faults.arm(fault, now)
     hook = FaultHook(faults, broker=1, now=clock)  # of fencepost.wire
 
-docs/request-faults.md has the grammar and the table of what a correct broker may answer.
+docs/reference/request-faults.md has the grammar and the table of what a correct broker may answer.
 """
 
 from fencepost.proxy.faults.allowed import ALLOWED, may_answer, rows, why_illegal

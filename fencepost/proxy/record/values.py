@@ -28,7 +28,7 @@ from fencepost.proxy.record.kernels import KERNELS, WORTH_IT, Ids
 
 KEY_BYTES = 32
 TAP_HEADER = "fencepost-id"
-"""The header of a record in which a tap says which send it was (docs/proxy.md)."""
+"""The header of a record in which a tap says which send it was (docs/how-to/proxy.md)."""
 LONGEST_TAP_ID = 200
 _TAP_BYTES = TAP_HEADER.encode()
 CONTENT_SHIFT, LOW, _LEFT_OUT = 32, (1 << 32) - 1, 2

@@ -4,7 +4,7 @@ Owns: what a row of that workload means, and its pairing. Must not know: files, 
 
 A key is a partition: an integer k is partition k of the topic `jepsen`, a text is partition 0 of the topic of that name. A `send` or `poll` of one
 micro-operation is one row; several of them, a `txn`, and a poll that failed but tells what it got, become a row `txn` and a row for each part, all
-with the times of the whole (docs/traces.md). Times are those of the history if every row has one and they do not go back, otherwise
+with the times of the whole (docs/reference/traces.md). Times are those of the history if every row has one and they do not go back, otherwise
 positions. Jepsen does not record acks: an ok send without an offset is taken for acks=0, which alone answers none, every other one for acks=all.
 """
 

@@ -103,10 +103,10 @@ def test_the_anomalies_of_a_bug_are_of_the_invariant_that_it_breaks(bug):
 
 
 def test_families_are_of_planted_bugs_and_documented():
-    """Near duplicates count once: each family's members are in the zoo, in no other family, and docs/zoo.md says the same."""
+    """Near duplicates count once: each family's members are in the zoo, in no other family, and docs/explanation/zoo.md says the same."""
     members = [bug for bugs in FAMILIES.values() for bug in bugs]
     assert len(members) == len(set(members)) and set(members) <= BUGS.keys()
-    page = (Path(__file__).parents[3] / "docs" / "zoo.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "explanation" / "zoo.md").read_text()
     for family, bugs in FAMILIES.items():
         (row,) = [line for line in page.splitlines() if line.startswith(f"| {family} |")]
         told = row.split("|")[2]

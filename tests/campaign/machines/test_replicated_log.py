@@ -20,7 +20,7 @@ from fencepost.checkers.judges import judge
 from fencepost.checkers.verdict import combine
 from fencepost.traces.jsonlines import read_traces
 
-PAGE = Path(__file__).parents[3] / "docs" / "machines.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "machines.md"
 QUICK = settings(
     max_examples=40,
     stateful_step_count=20,

@@ -1,4 +1,4 @@
-"""Pipelined producers in runs: the three delivery semantics that docs/producer.md shows, and what the swarm draws for them."""
+"""Pipelined producers in runs: the three delivery semantics that docs/explanation/producer.md shows, and what the swarm draws for them."""
 
 import re
 from itertools import pairwise
@@ -18,7 +18,7 @@ from fencepost.traces.plan import Plan
 from fencepost.traces.plan_json import plan_from_json
 from fencepost.traces.trace import Trace
 
-PAGE = Path(__file__).parents[3] / "docs/producer.md"
+PAGE = Path(__file__).parents[3] / "docs/explanation/producer.md"
 SEMANTICS = {
     "at most once": {"acks": 0, "idempotent": False, "retry_unknown": False},
     "at least once": {"acks": -1, "idempotent": False, "retry_unknown": True},
@@ -67,7 +67,7 @@ def test_at_most_once_at_least_once_idempotent():
 
 
 def test_rows_of_pipelined_appends_carry_their_numbers():
-    """Rule (docs/traces.md): producer id, epoch and the sequence of the first record; the trace says that a process has several operations in flight."""
+    """Rule (docs/reference/traces.md): producer id, epoch and the sequence of the first record; the trace says that a process has several operations in flight."""
     trace = run(documented("idempotent"))
     rows = [one for one in trace.operations if one.function is Function.APPEND and one.op_id <= 10]
     assert trace.concurrent_processes
@@ -113,7 +113,7 @@ def cut(cause: str, offset: int) -> Event:
 
 
 def test_a_replica_that_started_over_allows_duplicates():
-    """Rule (docs/claims.md): it never heard of producers whose batches were deleted; without such a replica an idempotent producer writes nothing twice."""
+    """Rule (docs/reference/claims.md): it never heard of producers whose batches were deleted; without such a replica an idempotent producer writes nothing twice."""
     plan = documented("idempotent")
     assert not derive_claims(plan, ObservedState(retained=True), ()).duplicates
     facts = ObservedState()

@@ -1,4 +1,4 @@
-"""What docs/exactness.md writes down about the edges of the rules: each definition as a history, by the
+"""What docs/explanation/exactness.md writes down about the edges of the rules: each definition as a history, by the
 judge and by its naive twin."""
 
 import pytest

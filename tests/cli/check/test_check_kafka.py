@@ -7,11 +7,11 @@ import pytest
 
 from fencepost.cli import run
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "anomalies.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "reference" / "anomalies.md"
 
 
 def documented_history() -> str:
-    """The history that docs/anomalies.md shows."""
+    """The history that docs/reference/anomalies.md shows."""
     return "\n".join(
         line.strip() for line in DOCUMENT.read_text().split("\n") if line.startswith("    {:index")
     )

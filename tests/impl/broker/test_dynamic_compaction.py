@@ -1,4 +1,4 @@
-"""cleanup.policy that changes while brokers run (SPEC.md Z, KIP-58): a cleaner begins, gaps are no damage from then on, and a restart knows that."""
+"""cleanup.policy that changes while brokers run (docs/spec/cluster.md Z, KIP-58): a cleaner begins, gaps are no damage from then on, and a restart knows that."""
 
 import pytest
 from impl_lab import T0, Lab

@@ -1,4 +1,4 @@
-"""Topic configuration that changes while brokers run, and the cluster's id (SPEC.md Z)."""
+"""Topic configuration that changes while brokers run, and the cluster's id (docs/spec/cluster.md Z)."""
 
 import json
 

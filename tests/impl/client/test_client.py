@@ -159,7 +159,7 @@ def test_acks_0_is_ok_at_once_and_knows_no_offset() -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_an_error_before_the_append_is_fail_or_unknown_by_the_table(error: ErrorCode) -> None:
-    """Rule (docs/traces.md): an error that proves that nothing was written is retried to the end and then fail; any other is unknown."""
+    """Rule (docs/reference/traces.md): an error that proves that nothing was written is retried to the end and then fail; any other is unknown."""
     operation = append_meeting(refusing(error))
     assert operation.outcome is (Outcome.FAIL if error in NOTHING_HAPPENED else Outcome.UNKNOWN)
     assert operation.error == error.value

@@ -1,4 +1,4 @@
-"""The documented histories of lost and diverging records (BUGS.md), step by step, each with its protection and without it.
+"""The documented histories of lost and diverging records (docs/spec/bugs.md), step by step, each with its protection and without it.
 
 A history returns the lab after its last step. Its first test holds with the protections; the second plants the bug and sees the bad thing
 happen, so that the first one can fail.

@@ -1,4 +1,4 @@
-"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/mining.md says, and answer what a local master answers."""
+"""Mining on clusters: executors are processes of their own, reach Fencepost as docs/how-to/mining.md says, and answer what a local master answers."""
 
 import json
 import os

@@ -162,8 +162,8 @@ def test_a_foreign_file_is_quarantined_with_its_reason(tmp_path: Path, name: str
 
 
 def test_every_column_of_logs_is_documented() -> None:
-    """docs/watch.md lists exactly the columns of the table, with their types."""
-    text = (Path(__file__).parents[3] / "docs" / "watch.md").read_text()
+    """docs/how-to/watch.md lists exactly the columns of the table, with their types."""
+    text = (Path(__file__).parents[3] / "docs" / "how-to" / "watch.md").read_text()
     rows = [line.strip("|").split("|") for line in text.split("### Table `logs`")[1].split("\n#")[0].splitlines() if line.startswith("| `")]  # fmt: skip
     told = [(name.strip().strip("`"), kind.strip()) for name, kind, _ in rows]
     assert told == [(field.name, str(field.type)) for field in LOGS]

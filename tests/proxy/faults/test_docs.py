@@ -1,11 +1,11 @@
-"""docs/request-faults.md says what the tables say."""
+"""docs/reference/request-faults.md says what the tables say."""
 
 from pathlib import Path
 
 from fencepost.proxy.faults import ALLOWED, SHAPES, VERBS, parse
 from fencepost.wire.api_names import asks_for_retry
 
-TEXT = (Path(__file__).parents[3] / "docs" / "request-faults.md").read_text()
+TEXT = (Path(__file__).parents[3] / "docs" / "reference" / "request-faults.md").read_text()
 
 
 def test_every_verb_and_shape_is_documented():
@@ -30,5 +30,5 @@ def test_the_table_of_answers_is_the_tables():
 def test_the_first_example_is_true():
     """Rule: it runs as it stands."""
     code = TEXT.split("```python\n")[1].split("```")[0]
-    exec(compile(code, "docs/request-faults.md", "exec"), {})
+    exec(compile(code, "docs/reference/request-faults.md", "exec"), {})
     assert parse("forget member of group g, 3rd").nth == 3

@@ -36,8 +36,8 @@ def test_every_transcript_has_its_story() -> None:
 
 
 def test_the_documentation_quotes_the_transcripts() -> None:
-    """Rule: what docs/groups.md shows of the stories stands in their transcripts, word by word."""
-    page = (HERE.parents[2] / "docs" / "groups.md").read_text()
+    """Rule: what docs/explanation/groups.md shows of the stories stands in their transcripts, word by word."""
+    page = (HERE.parents[2] / "docs" / "explanation" / "groups.md").read_text()
     known = {line.strip() for path in HERE.glob("*.txt") for line in path.read_text().splitlines()}
     quoted = [line.strip() for line in page.splitlines() if line.startswith("    ")]
     told = [line for line in quoted if " s  " in line or line.startswith("fact:")]

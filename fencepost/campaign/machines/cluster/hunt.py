@@ -33,7 +33,7 @@ from fencepost.traces.plan_json import plan_from_json
 EXAMPLES_PER_ROUND = 10
 """Up to here Hypothesis draws each example afresh; later on most are mutations of earlier ones, which repeat their rules."""
 STEPS = 25
-"""Rules per example: the stories of BUGS.md take up to ten."""
+"""Rules per example: the stories of docs/spec/bugs.md take up to ten."""
 FOLDER = Path(".fencepost/machines")
 BY_PROFILE = {
     "elections": "ElectionMachine",

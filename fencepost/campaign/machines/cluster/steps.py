@@ -160,7 +160,7 @@ class ClusterSteps(RuleBasedStateMachine):
         return next((operation for operation in reversed(operations) if operation.op_id == op_id), None)
 
     def fault(self, kind: str, target: str, *, duration_ms: int = 1, **options: Any) -> bool:
-        """A fault, or an operator's request, begins (docs/plans.md: kinds and targets); whether it did. options: other, parameter."""
+        """A fault, or an operator's request, begins (docs/reference/plans.md: kinds and targets); whether it did. options: other, parameter."""
         assert duration_ms % STEP_MS or not duration_ms, f"expected {ODD}, got {duration_ms}"
         began = self.live.fault(kind, target, duration_ms=duration_ms, **options)
         self.wait(STEP_MS)

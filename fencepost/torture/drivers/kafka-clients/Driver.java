@@ -132,7 +132,7 @@ public final class Driver {
         for (Map.Entry<String, JsonElement> entry : given.entrySet()) {
             String name = entry.getKey(), mapped = own.getOrDefault(name, COMMON.get(name));
             if (mapped == null && !foreign.containsKey(name) && !NOT_OURS.contains(name)) {
-                throw new Lines.Refused("a setting of docs/drivers.md", name);
+                throw new Lines.Refused("a setting of docs/reference/drivers.md", name);
             } else if (entry.getValue().isJsonNull()) {
                 continue;
             } else if (mapped == null) {

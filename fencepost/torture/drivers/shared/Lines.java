@@ -18,7 +18,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** What drivers in Java share: lines in, lines out, and one thread for each client (docs/drivers.md). */
+/** What drivers in Java share: lines in, lines out, and one thread for each client (docs/reference/drivers.md). */
 final class Lines {
     /** One client of the library. */
     interface Client {

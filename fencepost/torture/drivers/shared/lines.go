@@ -1,4 +1,4 @@
-// What the drivers in Go share: lines in, lines out, and one goroutine for each client (docs/drivers.md).
+// What the drivers in Go share: lines in, lines out, and one goroutine for each client (docs/reference/drivers.md).
 package main
 
 import (
@@ -298,7 +298,7 @@ func opened(name string, c *Command, library *Library) (Client, []string, error)
 	decoder.DisallowUnknownFields()
 	config := Config{}
 	if err := decoder.Decode(&config); err != nil {
-		return nil, nil, Refused{"settings of docs/drivers.md", err.Error()}
+		return nil, nil, Refused{"settings of docs/reference/drivers.md", err.Error()}
 	}
 	if config.Bootstrap == "" {
 		return nil, nil, Refused{"a bootstrap address", "none"}

@@ -1,4 +1,4 @@
-// What the drivers in JavaScript share: lines in, lines out, commands handed on in order (docs/drivers.md).
+// What the drivers in JavaScript share: lines in, lines out, commands handed on in order (docs/reference/drivers.md).
 //
 // A driver gives `serve` one class for each role, with `static async open(name, config)`. Methods have the names of
 // commands, take the command and answer the fields of `done`, now or later.

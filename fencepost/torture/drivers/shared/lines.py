@@ -1,4 +1,4 @@
-"""What the drivers in Python share: lines in, lines out, and one thread for each client (docs/drivers.md).
+"""What the drivers in Python share: lines in, lines out, and one thread for each client (docs/reference/drivers.md).
 
 A driver gives `serve` one class for each role. Its methods have the names of commands, take the command and
 return the fields of `done`; `append` also takes a function to call later with an error or with those fields.

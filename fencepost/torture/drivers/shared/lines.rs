@@ -1,4 +1,4 @@
-//! What the drivers in Rust share: lines in, lines out, and one thread for each client (docs/drivers.md).
+//! What the drivers in Rust share: lines in, lines out, and one thread for each client (docs/reference/drivers.md).
 use std::collections::{HashMap, HashSet};
 use std::io::{self, BufRead, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

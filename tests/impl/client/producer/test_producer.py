@@ -160,7 +160,7 @@ def meeting(error: ErrorCode, *, base_offset: int = -1, idempotent: bool = False
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_every_error_is_fail_or_unknown_by_the_table(error):
-    """Rule (docs/traces.md): what proves that nothing was written is retried to the end and then fail, anything else is unknown at once."""
+    """Rule (docs/reference/traces.md): what proves that nothing was written is retried to the end and then fail, anything else is unknown at once."""
     desk = meeting(error)
     (row,) = desk.done
     assert row.outcome is (Outcome.FAIL if error in NOTHING_HAPPENED else Outcome.UNKNOWN)

@@ -160,7 +160,7 @@ def stored(lab: Producing) -> znodes.ProducerIdBlock:
 
 
 def test_brokers_hand_out_disjoint_blocks():
-    """Rule (SPEC Z): a block is claimed by one broker, 1,000 ids at a time, and the next one begins behind it."""
+    """Rule (docs/spec/cluster.md Z): a block is claimed by one broker, 1,000 ids at a time, and the next one begins behind it."""
     lab = Producing()
     assert lab.ids(1, 3) == [0, 1, 2]
     assert stored(lab) == znodes.ProducerIdBlock(1, 0, BLOCK_SIZE - 1)

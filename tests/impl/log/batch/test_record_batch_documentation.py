@@ -1,4 +1,4 @@
-"""docs/log-format.md says what the code does."""
+"""docs/reference/log-format.md says what the code does."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from fencepost.impl.log import layout
 from fencepost.impl.log.batch.compression import CODECS
 from fencepost.impl.log.batch.header import CRC_START, HEADER_SIZE, MAGIC
 
-TEXT = (Path(__file__).parents[4] / "docs" / "log-format.md").read_text()
+TEXT = (Path(__file__).parents[4] / "docs" / "reference" / "log-format.md").read_text()
 TYPES = {"int8": "b", "int16": "h", "int32": "i", "uint32": "I", "int64": "q"}
 
 
